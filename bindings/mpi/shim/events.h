@@ -40,7 +40,8 @@
  *    28  flags            u32      bit 0 intercommunicator
  *    32  pending          u32      receives from any source or tag that have not completed
  *    36  posted           u32      receives posted on it
- *    40  reserved         24 bytes 0
+ *    40  last             u64      the last of these collectives: function id, u32, and root, i32
+ *    48  reserved         16 bytes 0
  *
  *   ring: 64 bytes, then its records
  *     0  head             u64      records written so far; stored with release after each.
@@ -139,7 +140,8 @@ struct sapwood_space {
     uint32_t flags;
     _Atomic uint32_t pending;
     _Atomic uint32_t posted;
-    uint64_t reserved[3];
+    _Atomic uint64_t last;
+    uint64_t reserved[2];
 };
 
 struct sapwood_record {
@@ -239,7 +241,9 @@ static SAPWOOD_HOT uint32_t sapwood_collective(uint32_t function, uint32_t kind,
 {
     struct sapwood_space *space = sapwood_space_of(comm);
     uint32_t sequence = atomic_load_explicit(&space->sequence, memory_order_relaxed) + 1;
-    atomic_store_explicit(&space->sequence, sequence, memory_order_relaxed);
+    /* A reader that sees the number sees what it stands for, or what comes after it. */
+    atomic_store_explicit(&space->last, (uint64_t)(uint32_t)root << 32 | function, memory_order_relaxed);
+    atomic_store_explicit(&space->sequence, sequence, memory_order_release);
     if (sapwood_is_recording())
         sapwood_record((struct sapwood_event_of_call){.begin = begin, .ticks = ticks, .space = space,
                                                       .function = function, .kind = kind, .members = 1,

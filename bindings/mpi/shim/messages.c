@@ -287,12 +287,25 @@ void sapwood_request_freed(MPI_Request handle)
     unlock();
 }
 
+/* What this thread's call waits for, which its arguments do not tell. */
+static void tell_request(const struct request *request)
+{
+    struct sapwood_activity *activity = sapwood_activity_own();
+    bool is_collective = request->kind == COLLECTIVE;
+    SAPWOOD_TELL(activity->communicator, READ(request->space->handle));
+    SAPWOOD_TELL(activity->peer, request->peer);
+    SAPWOOD_TELL(activity->tag, is_collective ? SAPWOOD_NO_NUMBER : request->tag);
+    SAPWOOD_TELL(activity->request_number, is_collective ? request->sequence : 0);
+    /* The time of the call says that this is of it and not of one before. */
+    atomic_store_explicit(&activity->request_since, READ(activity->since), memory_order_release);
+}
+
 MPI_Status *sapwood_completes(struct sapwood_completion *completion, const void *all, int count, MPI_Status *statuses,
                               bool is_one, bool is_fortran)
 {
     static _Thread_local MPI_Status own[STATUSES] __attribute__((tls_model("initial-exec")));
     bool has_wild = false;
-    uint32_t *link = &completion->first;
+    uint32_t followed = 0, *link = &completion->first;
     *completion = (struct sapwood_completion){.requests = all, .is_fortran = is_fortran, .is_one = is_one};
     lock();
     for (int i = 0; i < count; i++) {
@@ -305,7 +318,10 @@ MPI_Status *sapwood_completes(struct sapwood_completion *completion, const void 
         request->waited = 0;
         *link = number;
         link = &request->waited;
+        followed++;
     }
+    if (followed == 1)
+        tell_request(&requests[completion->first - 1]);
     unlock();
     bool is_ignored = statuses == MPI_STATUS_IGNORE || statuses == MPI_STATUSES_IGNORE;
     if (is_ignored && has_wild && !is_fortran && (is_one || count <= STATUSES)) {

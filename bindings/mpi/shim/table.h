@@ -265,7 +265,10 @@ struct sapwood_activity {
     _Atomic int32_t tag;
     _Atomic uint64_t region;
     _Atomic uint32_t thread;
-    uint32_t reserved[5];
+    uint32_t reserved;
+    _Atomic uint64_t request_since;
+    _Atomic uint32_t request_number;
+    uint32_t reserved_too;
 };
 
 struct sapwood_communicator {

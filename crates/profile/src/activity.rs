@@ -124,6 +124,24 @@ pub struct Activity {
     pub for_ns: u64,
 }
 
+/// A call of one thread that has not returned, as its process knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallInProgress {
+    /// The function.
+    pub function: FunctionId,
+    /// The handle of its communicator; 0 for none.
+    pub handle: u64,
+    /// With whom.
+    pub peer: Peer,
+    /// The tag of its message.
+    pub tag: Option<i32>,
+    /// For how long, in nanoseconds.
+    pub for_ns: u64,
+    /// Where it waits for one request: the number of the collective that this is on the
+    /// communicator, 0 for another one. Communicator, peer and tag are those of the request.
+    pub request: Option<u32>,
+}
+
 /// The ranks of one kind of activity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActivityStatistics {

@@ -73,7 +73,8 @@ mod tally;
 mod three_phase;
 
 pub use activity::{
-    ACTIVITY_KINDS_MAX, Activities, Activity, ActivityKind, ActivityStatistics, Condition, Peer,
+    ACTIVITY_KINDS_MAX, Activities, Activity, ActivityKind, ActivityStatistics, CallInProgress,
+    Condition, Peer,
 };
 pub use class::{Class, ClassTotal};
 pub use classification::{CLASSES_MAX, ClassId, Classification, LEFT_OUT_MAX, RankClass, Scheme};

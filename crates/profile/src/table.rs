@@ -15,9 +15,9 @@ use core::ops::Range;
 use sapwood_packet::Rank;
 
 use crate::{
-    Activity, ActivityKind, Condition, EventKey, Figure, Function, Peer, ProfileError,
-    REGION_NAME_BYTES_MAX, RankProfile, RankState, SIZE_CLASSES, SizeClass, SizeHistogram, Tally,
-    TallyKind, TimeShare,
+    Activity, ActivityKind, CallInProgress, Condition, EventKey, Figure, Function, Peer,
+    ProfileError, REGION_NAME_BYTES_MAX, RankProfile, RankState, SIZE_CLASSES, SizeClass,
+    SizeHistogram, Tally, TallyKind, TimeShare,
 };
 
 /// `SWPROFIL`, as the first bytes of the table.
@@ -330,6 +330,26 @@ impl<'a> TableReader<'a> {
         outside.into_iter().min_by_key(|activity| activity.for_ns).into_iter().collect()
     }
 
+    /// The calls that the rank's threads are in.
+    #[must_use]
+    pub fn calls(&self, moment: Moment) -> Vec<CallInProgress> {
+        let all = self.activities.chunks_exact(ACTIVITY_BYTES).filter(|one| word(one, 40) != 0);
+        let inside = all.filter_map(|one| {
+            let function = u32::try_from(long(one, 0)).ok().filter(|&function| function != 0)?;
+            let since = long(one, 8);
+            let tag = word(one, 28).cast_signed();
+            Some(CallInProgress {
+                function,
+                handle: long(one, 16),
+                peer: self.peer(word(one, 24).cast_signed()),
+                tag: (tag != i32::MIN).then_some(tag),
+                for_ns: moment.last_ns().saturating_sub(self.nanoseconds(since)),
+                request: (long(one, 48) == since && since != 0).then(|| word(one, 56)),
+            })
+        });
+        inside.collect()
+    }
+
     /// How the rank has spent its time until this moment, or until its process or its counting
     /// ended. `MPI_Init` is before the begin, a call that has not returned counts as far as it has
     /// come.
@@ -390,7 +410,8 @@ impl<'a> TableReader<'a> {
     }
 
     /// What a communicator is called, by its handle.
-    fn communicator(&self, handle: u64) -> String {
+    #[must_use]
+    pub fn communicator(&self, handle: u64) -> String {
         if handle == 0 {
             return String::new();
         }

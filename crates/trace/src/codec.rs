@@ -10,11 +10,13 @@ use crate::file::FileClock;
 use crate::gathered::{COUNTERS, ENTRIES_MAX, Gathered, Made, Waited};
 use crate::instance::{Arrival, Instance, Pattern};
 use crate::message::{Awaited, MessageKey, ReceivingCall, Sent};
+use crate::place::PlaceWaits;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
-const LAYOUT: [Directive; 9] = [WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS];
+const LAYOUT: [Directive; 10] =
+    [WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS];
 const WRONG: TraceError = TraceError::Contradiction { what: "rows" };
 
 const HAS_LAST: u64 = 1;
@@ -113,7 +115,7 @@ impl Gathered {
             let is_cycles = u64::from(clock.is_cycles);
             reference.extend([u64::from(rank), clock.ticks, clock.ns, clock.scale, is_cycles]);
         }
-        let mut rows: [Vec<u64>; 6] = Default::default();
+        let mut rows: [Vec<u64>; 7] = Default::default();
         self.instances.iter().for_each(|one| push_instance(&mut rows[0], one));
         for (key, one) in &self.sends {
             push_key(&mut rows[1], key);
@@ -138,6 +140,10 @@ impl Gathered {
             rows[5].push(rank.into());
             rows[5].extend([one.last, one.collective_ns, one.sends]);
             rows[5].extend([one.send_ns, one.receives, one.receive_ns]);
+        }
+        for (&((space, function), culprit, waiter), one) in &self.placed {
+            rows[6].extend([space, pair(function, culprit), waiter.into()]);
+            rows[6].extend([one.calls, one.wait_ns]);
         }
         let head = Values::new().scalar(VERSION).array(&reference).array(&self.counters);
         rows.iter().fold(head, |values, rows| values.array(rows))
@@ -192,6 +198,12 @@ impl Gathered {
             };
             let one = Made { last, collective_ns, sends, send_ns, receives, receive_ns };
             fresh(read.made.insert(halves(rank).0, one))?;
+        }
+        for words in rows(values, 9, 5)? {
+            let [space, whom, waiter, calls, wait_ns] = *words else { return Err(WRONG) };
+            let (function, culprit) = halves(whom);
+            let key = ((space, function), culprit, halves(waiter).0);
+            fresh(read.placed.insert(key, PlaceWaits { calls, wait_ns }))?;
         }
         Ok(read)
     }

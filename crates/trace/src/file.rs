@@ -52,6 +52,14 @@ pub struct Space {
     pub rank: Rank,
     /// Whether it joins two groups.
     pub is_between: bool,
+    /// Its handle in this process; 0 once it is freed.
+    pub handle: u64,
+    /// Collectives on it that have returned, or were started.
+    pub made: u32,
+    /// The function of the last one; 0 for none.
+    pub last_function: u32,
+    /// The root of the last one, as the program gave it; negative for none.
+    pub last_root: i32,
 }
 
 /// What the header of a file says.
@@ -185,6 +193,10 @@ pub fn spaces(words: &[u64]) -> Vec<Space> {
         size: word(words[2] >> 32),
         rank: word(words[3]),
         is_between: words[3] >> 32 & BETWEEN != 0,
+        handle: words[0],
+        made: word(words[2]),
+        last_function: word(words[5]),
+        last_root: word(words[5] >> 32).cast_signed(),
     };
     words.chunks_exact(SPACE_WORDS).map(space).collect()
 }
@@ -249,8 +261,17 @@ mod tests {
 
     #[test]
     fn communicators_are_read_as_they_are_drawn() {
-        let words = [1, 0xabc, 7 | 4 << 32, 2 | 1 << 32, 0, 0, 0, 0];
-        let expected = Space { identity: 0xabc, size: 4, rank: 2, is_between: true };
+        let words = [1, 0xabc, 7 | 4 << 32, 2 | 1 << 32, 0, 36 | 3 << 32, 0, 0];
+        let expected = Space {
+            identity: 0xabc,
+            size: 4,
+            rank: 2,
+            is_between: true,
+            handle: 1,
+            made: 7,
+            last_function: 36,
+            last_root: 3,
+        };
         assert_eq!(spaces(&words), [expected]);
     }
 

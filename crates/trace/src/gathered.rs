@@ -6,7 +6,7 @@
 //! grows with the number of events that have been settled. It travels as these values:
 //!
 //! ```text
-//!  0  %ud    version, 1
+//!  0  %ud    version, 2
 //!  1  %auld  the clock of the lowest rank: rank, ticks, nanoseconds, scale, whether it is cycles;
 //!            or nothing
 //!  2  %auld  counters, in the order of `Counter`
@@ -16,6 +16,8 @@
 //!  6  %auld  calls that complete receives, 10 words each
 //!  7  %auld  waits by rank and event, 5 words each
 //!  8  %auld  who made others wait, 7 words each
+//!  9  %auld  waits by place, 5 words each: communicator; function and the one that was waited for;
+//!            the one that waited; calls; nanoseconds
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -25,6 +27,7 @@ use sapwood_packet::Rank;
 use crate::file::FileClock;
 use crate::instance::{Instance, InstanceKey};
 use crate::message::{Awaited, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
+use crate::place::{PlaceKey, PlaceWaits};
 
 /// The most entries of each kind in one packet. What is beyond is counted.
 pub const ENTRIES_MAX: usize = 1 << 16;
@@ -143,6 +146,8 @@ pub struct Gathered {
     pub waited: BTreeMap<(Rank, u32), Waited>,
     /// Who made others wait.
     pub made: BTreeMap<Rank, Made>,
+    /// By place, the rank that was waited for, and the one that waited.
+    pub placed: BTreeMap<(PlaceKey, Rank, Rank), PlaceWaits>,
 }
 
 impl Gathered {
@@ -162,6 +167,7 @@ impl Gathered {
             && self.calls.is_empty()
             && self.waited.is_empty()
             && self.made.is_empty()
+            && self.placed.is_empty()
     }
 
     /// Entries that have not been settled.
@@ -236,6 +242,11 @@ impl Gathered {
         self.made.entry(rank).or_default().merge(made);
     }
 
+    /// Adds to what one rank has waited for another at a place.
+    pub fn add_placed(&mut self, place: PlaceKey, culprit: Rank, waiter: Rank, one: &PlaceWaits) {
+        self.placed.entry((place, culprit, waiter)).or_default().merge(one);
+    }
+
     /// Takes in what other leaves have gathered.
     pub fn merge(&mut self, other: Self) {
         let lowest = |one: &(Rank, FileClock)| one.0;
@@ -252,6 +263,9 @@ impl Gathered {
         }
         for (rank, one) in other.made {
             self.blame(rank, &one);
+        }
+        for ((place, culprit, waiter), one) in other.placed {
+            self.add_placed(place, culprit, waiter, &one);
         }
     }
 
@@ -274,6 +288,10 @@ impl Gathered {
             let Some((rank, one)) = last else { break };
             self.made.remove(&rank);
             self.blame(OTHERS, &one);
+        }
+        for _ in ENTRIES_MAX..self.placed.len() {
+            let Some((_, one)) = self.placed.pop_last() else { break };
+            self.add_placed((0, 0), OTHERS, OTHERS, &one);
         }
     }
 }

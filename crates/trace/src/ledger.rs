@@ -8,11 +8,15 @@ use sapwood_packet::Rank;
 
 use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
 use crate::observer::Settled;
+use crate::place::{PlaceFigures, PlaceKey, late_ns};
 
 /// Entries of each kind that wait for their other part, at most.
 const OPEN_MAX: usize = 1 << 17;
 /// Ends of instances that wait to be told to the leaves, at most.
 const SETTLED_MAX: usize = 1 << 18;
+
+/// Places that are told apart, at most.
+const PLACES_MAX: usize = 4096;
 
 /// What is known of waits in a run so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub struct Findings {
     pub made: BTreeMap<Rank, Made>,
     /// By [`Counter`].
     pub counters: [u64; COUNTERS],
+    /// By communicator and function.
+    pub places: BTreeMap<PlaceKey, PlaceFigures>,
     /// Collectives of which all processes are known.
     pub collectives: u64,
     /// Of these, those of which the clocks do not tell who came last.
@@ -126,6 +132,10 @@ impl Ledger {
         for (rank, one) in core::mem::take(&mut self.open.made) {
             found.made.entry(rank).or_default().merge(&one);
         }
+        for ((place, culprit, waiter), one) in core::mem::take(&mut self.open.placed) {
+            let figures = place_in(&mut found.places, place);
+            figures.waits.entry((culprit, waiter)).or_default().merge(&one);
+        }
         is_new
     }
 
@@ -138,12 +148,18 @@ impl Ledger {
             }
             found.collectives += 1;
             found.mixed += u64::from(one.is_mixed);
+            let place = (key.0, one.event >> 8);
+            let figures = place_in(&mut found.places, place);
+            figures.size = one.size;
+            figures.collectives += 1;
             let culprit = one.culprit();
             if let Some((arrival, is_decided)) = culprit {
                 found.undecided += u64::from(!is_decided);
                 // One that came first has made no other wait.
                 if is_decided && arrival.time > one.first {
                     found.made.entry(arrival.rank).or_default().last += 1;
+                    let late = figures.late.entry(arrival.rank).or_default();
+                    late.add(late_ns(one, &arrival));
                 }
             }
             let culprit = culprit.map(|(arrival, _)| arrival);
@@ -203,6 +219,12 @@ impl Ledger {
     pub fn snapshot(&self) -> Findings {
         self.findings.clone()
     }
+}
+
+/// The figures of a place; those of all others together where there are too many.
+fn place_in(places: &mut BTreeMap<PlaceKey, PlaceFigures>, place: PlaceKey) -> &mut PlaceFigures {
+    let has_room = places.len() < PLACES_MAX || places.contains_key(&place);
+    places.entry(if has_room { place } else { (0, 0) }).or_default()
 }
 
 /// The keys of the oldest entries, if there are more than as many: a quarter more than need be.

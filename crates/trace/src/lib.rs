@@ -43,6 +43,7 @@ extern crate std;
 mod clock;
 mod codec;
 mod culprit;
+mod deviation;
 mod error;
 mod event;
 mod file;
@@ -52,7 +53,12 @@ mod instance;
 mod ledger;
 mod message;
 mod observer;
+mod place;
+mod relation;
 mod ring;
+mod standing;
+mod standing_codec;
+mod verdict;
 
 pub use clock::{HostClock, READING_ERROR_NS};
 pub use culprit::{Culprit, culprits};
@@ -65,4 +71,12 @@ pub use instance::{Arrival, Instance, InstanceKey, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
 pub use message::{Awaited, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
+pub use place::{Lateness, PlaceFigures, PlaceKey, PlaceWaits};
+pub use relation::{Operation, Place, Waiting};
 pub use ring::RingCursor;
+pub use standing::{
+    CallKind, ENDING, FILES, Posture, Presence, SEATS_MAX, Seat, Side, Standing, Standpoint,
+    WINDOWS,
+};
+pub use standing_codec::TRACE_STANDING;
+pub use verdict::{Difference, Doing, Finding, Odd, Verdict};

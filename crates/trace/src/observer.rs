@@ -13,6 +13,7 @@ use crate::file::Space;
 use crate::gathered::{Counter, Gathered, Made};
 use crate::instance::{Arrival, Instance, InstanceKey, Pattern};
 use crate::message::{Awaited, MessageKey, Sent, Wait, wait};
+use crate::place::PlaceWaits;
 
 /// Instances whose end is awaited, at most; those that are awaited longest are given up.
 const AWAITED_MAX: usize = 1 << 18;
@@ -62,6 +63,8 @@ impl Settled {
 struct Part {
     rank: Rank,
     is_root: bool,
+    /// The function by which it came.
+    function: u32,
     /// The call that waits: its event, begin and span. None of a collective that was started and
     /// not completed.
     call: Option<(u32, i64, u64)>,
@@ -139,7 +142,7 @@ impl Observer {
 
     /// A rank has come to a collective.
     fn arrive(&mut self, event: &Event, about: &Circumstances, begin: Arrival, span: Option<u64>) {
-        let Space { identity, size, rank, is_between } = about.space;
+        let Space { identity, size, rank, is_between, .. } = about.space;
         // A process alone waits for none, and of two groups each waits for the other.
         if size < 2 || is_between {
             return;
@@ -149,7 +152,8 @@ impl Observer {
         let one = Instance::of(about.event, about.pattern, size, begin, is_root);
         self.gathered.add_instance(key, &one);
         let call = span.map(|span| (about.event, begin.time, span));
-        let part = Part { rank: about.rank, is_root, call, settled: None };
+        let function = about.event >> 8;
+        let part = Part { rank: about.rank, is_root, function, call, settled: None };
         let parts = self.parts.entry(key).or_default();
         if parts.is_empty() {
             self.order.push_back(key);
@@ -216,6 +220,9 @@ impl Observer {
         self.gathered.credit(part.rank, event, waited);
         if let Wait::Known(ns @ 1.., _) = waited {
             self.gathered.blame(culprit.rank, &Made { collective_ns: ns, ..Made::default() });
+            let place = (settled.key.0, part.function);
+            let one = PlaceWaits { calls: 1, wait_ns: ns };
+            self.gathered.add_placed(place, culprit.rank, part.rank, &one);
         }
     }
 }

@@ -25,7 +25,7 @@ fn event(kind: EventKind, time: u64, span: u64, sequence: u32, peer: i32) -> Eve
 }
 
 fn about(rank: u32, ranks: u32, event: u32) -> Circumstances {
-    let space = Space { identity: 77, size: ranks, rank, is_between: false };
+    let space = Space { identity: 77, size: ranks, rank, ..Space::default() };
     Circumstances { rank, space, event, pattern: Pattern::All }
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn run(shared: &Arguments, words: &[OsString]) -> Result<ExitCode, Fa
     let mut outputs = Outputs::prepare(&arguments)?;
     let mut page = RunPage::open(&arguments.page, &job.command, None)?;
     let screen = Screen::choose(arguments.shows_rounds(), arguments.live, &job.command);
-    let views = Views { screen, outputs: &mut outputs, page: &mut page };
+    let views = Views { screen, outputs: &mut outputs, page: &mut page, listener: None };
     let observed = observe(&job, found, &arguments, views);
     if observed.is_err() {
         outputs.abandon();

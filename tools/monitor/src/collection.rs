@@ -15,17 +15,13 @@ use sapwood::{
     Registry, Stream, Tag, Values, Wave, WaveRule,
 };
 use sapwood_profile::{PROFILE_CHANGES, PROFILE_STATISTICS, RankRows, Round, TallyKind, register};
-use sapwood_report::record::{Settings, Stacks};
+use sapwood_report::record::Stacks;
 use sapwood_report::stacks::{MergedStacks, STACKS_FILTER};
-use sapwood_report::{
-    Analysis, FirstLost, HostRanks, Intervals, Missing, Outdated, RoundRecord, Standstill,
-    Standstills,
-};
-use sapwood_trace::Findings;
+use sapwood_report::{Missing, Outdated, RoundRecord, Standstill};
 
 use super::Arguments;
 use super::analysis::{Head, Inquiry};
-use super::control::deaths::Deaths;
+use super::collected::Collected;
 use super::guidance::Guidance;
 use super::job::Job;
 use super::leaf::{self, LEAF, LIVE, NO_BASE, PLACE, ROUND, ROWS, STACKS};
@@ -35,6 +31,7 @@ use super::places::{Place, Places};
 use super::processes;
 use super::say::say;
 use super::stack_reader;
+use super::standing::StandingWatch;
 use super::tallies::{self, Answers, Extras, TALLIES, TALLY_ROWS};
 use super::waits::WaitsInquiry;
 use sapwood_command_line::exit::Failure;
@@ -71,8 +68,10 @@ pub(crate) struct Collection {
     stacks: Option<Stream>,
     stacks_asked: Wave,
     places: Stream,
-    network: Network,
+    pub(crate) network: Network,
     leaves: Leaves,
+    /// The program's name, for those who ask.
+    pub(crate) program: String,
     asked: u64,
     /// Who serves whom, on which host.
     known: Places,
@@ -81,9 +80,9 @@ pub(crate) struct Collection {
     /// For how many rounds in turn a leaf was not there.
     absences: BTreeMap<u32, u32>,
     /// As the ranks say; 0 before the first of them.
-    world_size: u32,
+    pub(crate) world_size: u32,
     /// From when on an activity is long.
-    long: Duration,
+    pub(crate) long: Duration,
     /// The wave that is known whole, so that only changes since need to come.
     base: Option<Wave>,
     /// Settings, iterations, and how ranks ended.
@@ -91,57 +90,12 @@ pub(crate) struct Collection {
     extras: Extras,
     /// Opened when ranks record their events first.
     waits: Option<WaitsInquiry>,
+    /// Where ranks stand that wait for long, if that is to be told.
+    pub(crate) standing: Option<StandingWatch>,
     /// The next wave of the last rounds.
     last_wave: Wave,
     /// What has been collected.
     pub(crate) result: Collected,
-}
-
-/// What has come up the tree.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Collected {
-    /// Rounds that came while the program ran.
-    pub(crate) rounds: u64,
-    /// The latest round.
-    pub(crate) round: Round,
-    /// Why MPI ranks are missing from it.
-    pub(crate) missing: Vec<Missing>,
-    /// Why the latest round is not of the program's end, if it should be.
-    pub(crate) outdated: Option<Outdated>,
-    /// When the latest round came, from the start of the program.
-    pub(crate) as_of: Option<Duration>,
-    /// Whether the program had ended when this was concluded.
-    pub(crate) has_ended: bool,
-    /// The ranks' own profiles.
-    pub(crate) rows: RankRows,
-    /// Rounds in which no MPI call returned.
-    pub(crate) standstills: Standstills,
-    /// What further filters have found.
-    pub(crate) analysis: Analysis,
-    /// Events that were asked for by name and have never appeared.
-    pub(crate) never_found: Vec<String>,
-    /// The latest call stacks.
-    pub(crate) stacks: Option<Stacks>,
-    /// Those of the latest standstill.
-    pub(crate) still_stacks: Option<Stacks>,
-    /// The program's hosts, if there are several.
-    pub(crate) hosts: Vec<HostRanks>,
-    /// Those that ended first of those that ended without a word.
-    pub(crate) first_lost: Option<FirstLost>,
-    /// Iterations that the program has marked and that came.
-    pub(crate) iterations: u64,
-    /// How ranks ended that did not end in order.
-    pub(crate) deaths: Deaths,
-    /// The settings at the end.
-    pub(crate) settings: Option<Settings>,
-    /// The round before the latest one.
-    pub(crate) before: Option<Round>,
-    /// How well the ranks computed from round to round.
-    pub(crate) intervals: Intervals,
-    /// What was tallied beside the events.
-    pub(crate) tallies: Answers,
-    /// Who waited for whom, if that was asked for.
-    pub(crate) waits: Option<Findings>,
 }
 
 impl Collection {
@@ -188,19 +142,24 @@ impl Collection {
             stacks: None,
             stacks_asked: 0,
             places: network.stream(&everyone).wave(WaveRule::Immediate).open()?,
-            network,
             asked: 0,
             known,
             placed: 0,
             absences: BTreeMap::new(),
-            long: interval.max(LONG_MIN),
+            long: arguments.deadline.unwrap_or(interval).max(LONG_MIN),
+            standing: match arguments.deadline {
+                Some(deadline) => Some(StandingWatch::open(&network, deadline)?),
+                None => None,
+            },
             extras: arguments.extras,
             waits: None,
             last_wave: 1,
             // Every program has a rank 0.
             result: Collected { round: Round::new(job.ranks.unwrap_or(1)), ..Collected::default() },
             world_size: 0,
+            program: job.program.clone(),
             leaves,
+            network,
         };
         collection.wait_until_ready()?;
         Ok(collection)
@@ -353,7 +312,7 @@ impl Collection {
         }
     }
 
-    fn question(&self, wave: Wave) -> Values {
+    pub(crate) fn question(&self, wave: Wave) -> Values {
         leaf::question(self.world_size, wave, self.long)
     }
 
@@ -393,6 +352,7 @@ impl Collection {
                 self.result.before = (self.result.rounds > 0).then_some(before);
                 self.result.rounds += 1;
                 has_come = true;
+                self.ask_standing();
             }
         }
         if has_come {
@@ -567,6 +527,7 @@ impl Collection {
         self.all_places(LAST_TIMEOUT);
         // Of a program that has ended there is no "yet".
         self.result.missing.retain(|missing| !has_ended || missing.reason != NOT_YET);
+        self.last_standing(code, LAST_TIMEOUT);
         if self.last_round_at_rest(wait, has_ended) {
             self.result.rows = self.all_rows(ROWS, self.question(0), wait);
             self.result.tallies = self.tallies(wait);
@@ -600,11 +561,12 @@ impl Collection {
             guidance,
             stacks,
             waits,
+            standing,
             network,
             result,
             ..
         } = self;
-        drop((live, last, rows, places, inquiry, guidance, stacks, waits));
+        drop((live, last, rows, places, inquiry, guidance, stacks, waits, standing));
         // Whatever does not end by itself is ended by the network; the results are here already.
         let _ = network.close();
         result

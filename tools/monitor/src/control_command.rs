@@ -79,6 +79,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         tracing: arguments.tracing,
         sampling_s: arguments.sampling,
         flush: arguments.flush,
+        why_s: None,
     };
     let before = ask(&network, &ControlRequest::default())?;
     let mut reply = ask(&network, &request)?;
@@ -112,7 +113,7 @@ fn json(reply: &Reply) -> String {
     text.expect("numbers, text and lists of them are always JSON") + "\n"
 }
 
-fn ask(network: &VisibleNetwork, request: &ControlRequest) -> Result<Reply, Failure> {
+pub(crate) fn ask(network: &VisibleNetwork, request: &ControlRequest) -> Result<Reply, Failure> {
     let answer = network.ask(request.to_json().as_bytes(), ANSWER_TIME)?;
     serde_json::from_slice(&answer).map_err(|_| {
         Failure::own(&format!(
@@ -169,7 +170,7 @@ fn told(reply: &Reply) -> String {
     text
 }
 
-fn find(name: Option<&str>) -> Result<VisibleNetwork, Failure> {
+pub(crate) fn find(name: Option<&str>) -> Result<VisibleNetwork, Failure> {
     let mut running = VisibleNetwork::all()?;
     running.retain(|network| network.name.starts_with(PREFIX));
     if let Some(name) = name {

@@ -6,9 +6,12 @@ use std::time::Duration;
 use sapwood_profile::RankState;
 use serde::{Deserialize, Serialize};
 
+use sapwood_report::why::Why;
+
 use super::collection::Collection;
 use super::control::ControlRequest;
 use super::control::channel::ControlQueue;
+use super::standing::StandingWatch;
 
 /// The answer to a request: how things are after it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -29,6 +32,10 @@ pub(crate) struct Reply {
     pub(crate) marks_left_out: u64,
     /// Ranks that did not end in order.
     pub(crate) deaths: Vec<sapwood_report::record::Death>,
+    /// Why the program is slow or stuck, if that was asked.
+    pub(crate) why: Option<Why>,
+    /// How often it was looked at where ranks stand.
+    pub(crate) looks: u64,
 }
 
 impl Collection {
@@ -52,10 +59,15 @@ impl Collection {
         let world_size = self.known_world_size();
         let changed = request.and_then(|request| {
             let changed = settings.changed(&request, world_size)?;
-            Ok((changed, request.flush))
+            Ok((changed, request))
         });
+        let mut why = None;
         let error = match changed {
-            Ok((settings, flush)) => {
+            Ok((settings, request)) => {
+                let flush = request.flush;
+                if let Some(deadline_s) = request.why_s {
+                    why = Some(self.look(deadline_s, elapsed));
+                }
                 let is_new = settings != self.guidance.settings;
                 self.guidance.settings = settings;
                 if flush {
@@ -75,6 +87,8 @@ impl Collection {
             iterations: self.result.iterations,
             marks_left_out: self.guidance.marks_left_out,
             deaths: self.guidance.deaths.section(),
+            why,
+            looks: self.standing.as_ref().map_or(0, StandingWatch::looks),
         };
         serde_json::to_string(&reply).expect("numbers, text and lists of them are always JSON")
     }

@@ -14,6 +14,7 @@ use super::analysis::{Head, Moments};
 use super::presence::Attachable;
 use super::rank_control::ControlQuestion;
 use super::stack_reader::StackReader;
+use super::standing::STANDING;
 use super::tables::Tables;
 use super::tallies;
 use super::waits::{Question, WAITS};
@@ -197,6 +198,11 @@ fn answer(
             let question = Question::decode(values)?;
             let leaf = back_end.rank();
             (question.wave, tables.waits.answer(leaf, &question).encode())
+        }
+        STANDING => {
+            let (wave, world_size, long_ns) =
+                (values.scalar(1)?, values.scalar(0)?, values.scalar(2)?);
+            (wave, tables.standing(world_size, long_ns).encode())
         }
         ADVICE => return tables.advise(values),
         PLACE => return back_end.send(received.stream, PLACE, tables.place().encode()),

@@ -10,6 +10,7 @@
 
 pub mod analysis;
 mod attach;
+mod collected;
 mod collection;
 mod command_line;
 mod condition;
@@ -46,12 +47,15 @@ mod screen;
 pub mod shim;
 mod stack_reader;
 mod stacks;
+mod standing;
 mod symbols;
 mod tables;
 mod tallies;
 mod usage;
+mod verdicts;
 mod waits;
 mod watch;
+mod why;
 mod wrappers;
 
 use std::ffi::OsString;
@@ -67,7 +71,8 @@ use sapwood_export::{Format, openmetrics};
 use sapwood_profile::{Function, FunctionId};
 use sapwood_report::{Report, RoundRecord, Tree, printable};
 
-use self::collection::{Collected, Collection};
+use self::collected::Collected;
+use self::collection::Collection;
 use self::control::ControlChannel;
 use self::control::channel::ControlQueue;
 use self::job::Job;
@@ -80,6 +85,8 @@ use self::say::say;
 use self::screen::Screen;
 use self::watch::{End, Views, watch, watch_later};
 use sapwood_command_line::exit::Failure;
+
+pub use self::why::{WhyWishes, why, why_of_running};
 
 /// The shortest time between two rounds.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
@@ -167,6 +174,9 @@ pub struct Arguments {
     waits: bool,
     #[command(flatten)]
     analysis: analysis::Arguments,
+    /// When a call is long enough to ask why; none for never.
+    #[arg(skip)]
+    deadline: Option<Duration>,
     /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt; or 'attach',
     /// for a job that runs already: see 'sapwood mpi attach --help'.
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
@@ -202,7 +212,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let (control, requests) = ControlChannel::open()?;
     let mut page = RunPage::open(&arguments.page, &arguments.command, Some(control.clone()))?;
     let screen = Screen::choose(arguments.shows_rounds(), arguments.live, &arguments.command);
-    let views = Views { screen, outputs: &mut outputs, page: &mut page };
+    let views = Views { screen, outputs: &mut outputs, page: &mut page, listener: None };
     let observed = observe(&mut job, arguments, views, requests);
     if !matches!(observed, Ok((_, Some(_)))) {
         outputs.abandon();

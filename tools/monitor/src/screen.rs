@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use sapwood_report::{LiveTable, RoundRecord};
 
-use super::collection::Collected;
+use super::collected::Collected;
 use super::live::Live;
 
 /// The table takes no more lines than this, and no more than half of the terminal.

@@ -256,7 +256,7 @@ impl Tables {
 
     /// The size of the program: as the front-end knows it, or as the first rank here says; 0 before
     /// that has come.
-    fn world_size(&self, known: u32) -> u32 {
+    pub(crate) fn world_size(&self, known: u32) -> u32 {
         let first = || self.ranks.values().next().map_or(0, |rank| rank.world_size);
         if known == 0 { first() } else { known }
     }
@@ -399,7 +399,7 @@ impl RankTable {
 
     /// What the rank has counted. Whether it lives was seen before its table is read, so that a
     /// table that says "running" behind a closed connection is of a rank that was killed.
-    fn profile(&mut self, world_size: u32, long_ns: u64) -> Result<RankProfile, String> {
+    pub(crate) fn profile(&mut self, world_size: u32, long_ns: u64) -> Result<RankProfile, String> {
         if self.world_size != world_size {
             return Err(format!(
                 "its program has {} ranks, and one with {world_size} is watched; watch one program \

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use sapwood_launch::{DeathSignal, Exit, Local, Order, Process, Signal};
 use sapwood_report::RoundRecord;
 use sapwood_report::record::Death;
+use sapwood_report::why::Why;
 
 use super::Arguments;
-use super::collection::{Collected, Collection};
+use super::collected::Collected;
+use super::collection::Collection;
 use super::control::channel::ControlQueue;
 use super::job::Job;
 use super::outputs::Outputs;
@@ -90,8 +92,15 @@ pub(crate) fn watch(
     collection.watch(&requests)?;
     let started = Instant::now();
     let program = start(job, base, arguments, (Duration::ZERO, views.has_keys()))?;
-    let mut run =
-        Run { program, signals, interrupted: None, is_blind: false, stacks: None, requests };
+    let mut run = Run {
+        program,
+        signals,
+        interrupted: None,
+        is_blind: false,
+        is_ending: false,
+        stacks: None,
+        requests,
+    };
     views.outputs.begin();
     Ok(follow(&mut run, job, collection, started, arguments, &mut views))
 }
@@ -113,8 +122,15 @@ pub(crate) fn watch_later(
     let started = Instant::now();
     let program = start(job, base, arguments, (LEAF_WAIT, views.has_keys()))?;
     views.outputs.begin();
-    let mut run =
-        Run { program, signals, interrupted: None, is_blind: false, stacks: None, requests };
+    let mut run = Run {
+        program,
+        signals,
+        interrupted: None,
+        is_blind: false,
+        is_ending: false,
+        stacks: None,
+        requests,
+    };
     let settled = match &job.in_world {
         Some(_) => Ok(()),
         None => match run.until_placed(base) {
@@ -214,11 +230,16 @@ fn start(
     Local.start(&order).map_err(Failure::usage)
 }
 
+/// What is told why ranks wait, while the program runs.
+pub(crate) type Listener<'a> = &'a mut dyn FnMut(&Why);
+
 /// Where rounds are shown and kept while the program runs.
 pub(crate) struct Views<'a> {
     pub(crate) screen: Screen,
     pub(crate) outputs: &'a mut Outputs,
     pub(crate) page: &'a mut RunPage,
+    /// Is told why ranks wait, each verdict once.
+    pub(crate) listener: Option<Listener<'a>>,
 }
 
 impl Views<'_> {
@@ -281,6 +302,8 @@ struct Run {
     signals: Signals,
     /// When the last interrupt came.
     interrupted: Option<Instant>,
+    /// Whether a signal that ends it was passed on just now.
+    is_ending: bool,
     /// Whether the tree's loop has failed, so that the program is waited for without it.
     is_blind: bool,
     /// Once the tree stands.
@@ -354,6 +377,9 @@ impl Run {
                 self.end_at_once();
                 return None;
             }
+            if std::mem::take(&mut self.is_ending) {
+                collection.note_ending();
+            }
             views.outputs.serve();
             if views.screen.react() {
                 views.close(collection);
@@ -362,6 +388,9 @@ impl Run {
             let (has_come, line) = collection.take(elapsed);
             if has_come {
                 views.show(job, collection, elapsed, interval);
+            }
+            if let (true, Some(tell)) = (collection.take_verdict(elapsed), &mut views.listener) {
+                tell(&collection.why(&job.program, elapsed));
             }
             let mut places = Vec::new();
             if let Some(stacks) = &mut self.stacks {
@@ -397,6 +426,8 @@ impl Run {
     /// once. The terminal sends what is typed (Ctrl-C, Ctrl-\\, Ctrl-Z) to the program by itself.
     fn pass_signals_on(&mut self) -> bool {
         for signal in self.signals.take() {
+            self.is_ending |=
+                matches!(signal, Signal::INT | Signal::TERM | Signal::QUIT | Signal::HUP);
             let is_typed = matches!(signal, Signal::INT | Signal::QUIT | Signal::TSTP);
             if signal == Signal::INT {
                 let now = Instant::now();

@@ -39,6 +39,7 @@ mod table;
 mod tallies;
 mod text;
 mod waits;
+pub mod why;
 
 pub use analysis::Analysis;
 pub use atomic::write as write_whole;

@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Topology(sapwood_topology_tool::Arguments),
     /// Watch an MPI program through a tree.
     Mpi(sapwood_monitor::Arguments),
+    /// Say why an MPI program is slow or stuck, and which ranks are the reason.
+    Trace(sapwood_trace_tool::Arguments),
     /// Check what this machine has of what a tree needs.
     Doctor(sapwood_doctor::Arguments),
     /// Members of a group: collectives between peers over trees that measure the network.

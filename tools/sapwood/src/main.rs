@@ -32,6 +32,7 @@ fn command() -> Result<ExitCode, Failure> {
         Some(Command::Doctor(arguments)) => sapwood_doctor::run(&arguments),
         Some(Command::Group(arguments)) => sapwood_group_tool::run(&arguments),
         Some(Command::Status(arguments)) => sapwood_status::run(&arguments),
+        Some(Command::Trace(arguments)) => sapwood_trace_tool::run(&arguments),
         Some(Command::TraceWave(arguments)) => sapwood_status::trace(&arguments),
         Some(Command::Clocks(arguments)) => clocks::run(&arguments),
         None => Ok(ExitCode::SUCCESS),

@@ -55,6 +55,10 @@ pub struct ControlRequest {
     /// Whether a round is wanted now.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub flush: bool,
+    /// Whether it is wanted why the program is slow or stuck: calls that last this long, in
+    /// seconds, are such in which ranks wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why_s: Option<f64>,
 }
 
 impl ControlRequest {

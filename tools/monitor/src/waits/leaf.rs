@@ -52,6 +52,14 @@ impl LeafWaits {
         Ok(())
     }
 
+    /// The communicators of a rank as they are now, and whether their numbers mean something.
+    pub(crate) fn spaces(&self, rank: u32) -> Option<(Vec<Space>, bool)> {
+        let events = self.ranks.get(&rank)?;
+        let file = events.header().ok()?;
+        let words = events.file.copy_words(file.spaces()).ok()?;
+        Some((spaces(&words), !file.is_order_lost))
+    }
+
     /// The answer to a question; `leaf` is the own number.
     pub(crate) fn answer(&mut self, leaf: u32, question: &Question) -> Gathered {
         self.set_clock(leaf, question);
@@ -207,7 +215,7 @@ impl RankEvents {
 }
 
 /// Who waits for whom in a function, and whether a communicator is among its arguments.
-fn facts(function: u32) -> (Pattern, bool) {
+pub(crate) fn facts(function: u32) -> (Pattern, bool) {
     let Some(function) = Function::of(function) else { return (Pattern::All, false) };
     let word = function.name.strip_prefix("MPI_").unwrap_or(function.name);
     let word = word.strip_suffix("_c").unwrap_or(word).to_ascii_lowercase();

@@ -9,7 +9,7 @@ mod leaf;
 mod question;
 
 pub(crate) use inquiry::WaitsInquiry;
-pub(crate) use leaf::LeafWaits;
+pub(crate) use leaf::{LeafWaits, facts};
 pub(crate) use question::{Question, WAITS};
 
 /// The variable that has ranks record from the start.

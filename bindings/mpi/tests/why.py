@@ -1,0 +1,229 @@
+"""Asks `sapwood trace why` of programs that hang or wait, and compares its answer with what each must be.
+
+tests/culprits has the programs; expect.toml beside each says which ranks are the reason, who waits in
+which call for whom, and of slow programs who comes last. A program that hangs is ended once its verdict
+was told; the answer at the end must be the same, though the ranks have been killed by then.
+
+Needs the environment that watched.py names; `make truth` sets it.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import tomllib
+import unittest
+
+import watched
+from standstills import words_until
+from watched import HERE, LAUNCHERS, SYSTEM_PYTHON, Hang, Watched, has_mpi, sapwood, test_program
+
+# What a program that only waits is watched for.
+SLOW_SECONDS = 8
+COLLECTIVES_MIN = 10
+# The calls in which the cases' programs do not name a communicator as MPI does.
+WITHOUT_NAME = ("MPI_File_write_at_all", "MPI_File_close")
+
+
+def ranks_of(text):
+    """The ranks of a set, as "0,2-3"."""
+    ranks = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        ranks.update(range(int(first), int(last or first) + 1))
+    return ranks
+
+
+def expected_of(case):
+    with open(os.path.join(HERE, "culprits", case, "expect.toml"), "rb") as file:
+        return tomllib.load(file)
+
+
+class WhyRun(Watched):
+    """A run of `sapwood trace why`: `why` is its JSON object."""
+
+    def execute(self, words, environment, while_running):
+        dashes = words.index("--")
+        self.file = os.path.join(self.folder, "why.json")
+        words = [sapwood(), "trace", "why", *words[2:dashes], "--json", self.file, *words[dashes:]]
+        # A background job of a shell ignores interrupts, and so would this test's children.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            super().execute(words, environment, while_running)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        with contextlib.suppress(FileNotFoundError), open(self.file, encoding="utf-8") as file:
+            self.why = json.load(file)
+
+    def read_rows(self):
+        # Events are written beside the profiles, which are read next.
+        dumps = os.path.join(self.folder, "dumps")
+        for name in os.listdir(dumps):
+            if name.endswith(".events"):
+                os.unlink(os.path.join(dumps, name))
+        return super().read_rows()
+
+
+class WhyTruth:
+    """The cases, for one MPI; a subclass names it."""
+
+    abi = None
+
+    def setUp(self):
+        if not has_mpi(self.abi):
+            self.skipTest(f"no {self.abi} here")
+
+    def command(self, case, expected):
+        program = [test_program(self.abi, os.path.join("culprits", case))]
+        script = os.path.join(HERE, "culprits", case, "prog.py")
+        if os.path.exists(script):
+            program = [SYSTEM_PYTHON, script]
+        return [*LAUNCHERS[self.abi], str(expected["ranks"]), *program]
+
+    def stuck(self, case, end=lambda run: run.process.send_signal(signal.SIGINT)):
+        """Watches a program until a verdict is told, ends it, and checks the verdict."""
+        expected = expected_of(case)
+        told = []
+
+        def act(run):
+            told.append(words_until(run, "waiting: "))
+            end(run)
+
+        run = WhyRun(self.command(case, expected), out=False, while_running=act)
+        self.assertIn("sapwood: stuck for", told[0])
+        self.assertIsNotNone(run.why["stuck"], told[0] + run.errors)
+        self.check_stuck(run.why["stuck"], expected)
+        self.assertTrue(run.why["has_ended"], run.why)
+        self.assertNotIn("sapwood:", run.output)
+        return run.why["stuck"]
+
+    def check_stuck(self, stuck, expected):
+        self.assertEqual(ranks_of(stuck["culprits"]), set(expected["culprits"]), stuck)
+        for wanted in expected["waiting"]:
+            if wanted["call"] == "MPI_Finalize":
+                continue
+            for rank in wanted["ranks"]:
+                [one] = [one for one in stuck["waiting"] if rank in ranks_of(one["ranks"])]
+                self.assertEqual(one["function"], wanted["call"], stuck)
+                self.assertEqual(ranks_of(one["waits_for"]), set(wanted["for"]), stuck)
+                if wanted["call"] not in WITHOUT_NAME and " " not in wanted["comm"]:
+                    self.assertEqual(one["communicator"], wanted["comm"], stuck)
+
+    def slow(self, case):
+        """Watches a program for some seconds, and gives the place in which most time is lost."""
+        def act(run):
+            time.sleep(SLOW_SECONDS)
+            run.process.send_signal(signal.SIGINT)
+
+        run = WhyRun(self.command(case, expected_of(case)), out=False, while_running=act)
+        self.assertIsNone(run.why["stuck"], run.errors)
+        place = run.why["slow"][0]
+        self.assertEqual((place["function"], place["communicator"]), ("MPI_Allreduce", "MPI_COMM_WORLD"))
+        self.assertGreaterEqual(place["collectives"], COLLECTIVES_MIN)
+        self.assertIn("1. MPI_Allreduce on MPI_COMM_WORLD", run.errors)
+        return place
+
+    def test_error_exit_barrier(self):
+        stuck = self.stuck("error_exit_barrier")
+        self.assertEqual(stuck["finding"], "deviation")
+        self.assertEqual((stuck["odd"][0]["own_function"], stuck["odd"][0]["number"]), ("MPI_Barrier", 41))
+
+    def test_early_break(self):
+        stuck = self.stuck("early_break")
+        self.assertEqual(stuck["finding"], "deviation")
+        [odd] = stuck["odd"]
+        self.assertEqual((odd["communicator"], odd["number"], odd["made"]), ("high", 40, 39))
+
+    def test_comm_cycle(self):
+        stuck = self.stuck("comm_cycle")
+        self.assertEqual((stuck["finding"], stuck["ring"]), ("ring", [0, 1, 2]))
+
+    def test_stopped_rank(self):
+        self.assertEqual(self.stuck("stopped_rank")["odd"][0]["doing"], "stopped")
+
+    def test_slow_rank(self):
+        place = self.slow("slow_rank")
+        group = place["groups"][0]
+        self.assertEqual((group["ranks"], group["waiting"]), ("1", "0,2-3"), place)
+        self.assertGreater(group["times_last"], place["collectives"] / 2)
+
+
+class OpenMpi(WhyTruth, unittest.TestCase):
+    abi = "openmpi"
+
+    def test_gather_root(self):
+        [odd] = self.stuck("gather_root")["odd"]
+        self.assertEqual((odd["own_root"], odd["common_root"], odd["own_function"]), (3, 0, "MPI_Gather"))
+
+    def test_exception_finalize(self):
+        self.assertEqual(self.stuck("exception_finalize")["odd"][0]["doing"], "finalizing")
+
+    def test_io_empty_rank(self):
+        self.assertEqual(self.stuck("io_empty_rank")["odd"][0]["own_function"], "MPI_File_close")
+
+    def test_icoll_missing(self):
+        stuck = self.stuck("icoll_missing")
+        started = {one["function"]: one["started_by"] for one in stuck["waiting"]}
+        self.assertEqual(started, {"MPI_Wait": "MPI_Iallreduce", "MPI_Barrier": None})
+
+    def test_hang_after_pauses(self):
+        self.stuck("hang_after_pauses")
+
+    def test_two_phases(self):
+        place = self.slow("two_phases")
+        pairs = {(group["ranks"], group["waiting"]) for group in place["groups"][:2]}
+        self.assertEqual(pairs, {("0-1", "2-3"), ("2-3", "0-1")}, place)
+
+    def test_late_checkpoint(self):
+        place = self.slow("late_checkpoint")
+        group = place["groups"][0]
+        self.assertEqual((group["ranks"], group["waiting"]), ("0", "1-3"), place)
+        self.assertLess(group["times_late"], place["collectives"] / 2)
+        self.assertGreater(group["late_s"], 0.5)
+
+    def test_a_verdict_outlives_a_launcher_that_is_ended_by_another(self):
+        def end(run):
+            [launcher] = run.processes("mpirun.openmpi")
+            os.kill(launcher, signal.SIGTERM)
+
+        self.stuck("error_exit_barrier", end)
+
+    def test_a_program_that_goes_on_is_neither_stuck_nor_changed(self):
+        command = [*LAUNCHERS[self.abi], "2", test_program(self.abi, "solver")]
+        run = WhyRun(command, out=False)
+        self.assertEqual((run.code, run.why["stuck"], run.why["passed"]), (0, None, 0), run.errors)
+        self.assertNotIn("stuck", run.errors)
+        alone = subprocess.run(command, capture_output=True, text=True, check=True, timeout=watched.RUN_SECONDS_MAX)
+        self.assertEqual(sorted(run.output.splitlines()), sorted(alone.stdout.splitlines()))
+
+    def test_a_job_that_is_monitored_already_is_asked(self):
+        expected = expected_of("early_break")
+        found = []
+
+        def ask(run):
+            words = [sapwood(), "trace", "why", "--job", f"mpi-{run.process.pid}", "--json", "-"]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=watched.RUN_SECONDS_MAX)
+            return json.loads(done.stdout) if done.returncode == 0 else None
+
+        def is_stuck(run):
+            why = ask(run)
+            return why and why["stuck"] and why["stuck"]["finding"] == "deviation" and why
+
+        def act(run):
+            found.append(run.wait_for("a verdict", lambda: is_stuck(run)))
+            run.process.send_signal(signal.SIGTERM)
+
+        Watched(self.command("early_break", expected), "--quiet", "--interval", "200ms", out=False, while_running=act)
+        self.check_stuck(found[0]["stuck"], expected)
+        self.assertIn("how long ranks have waited: calls were not recorded", found[0]["unknown"])
+
+
+class Mpich(WhyTruth, unittest.TestCase):
+    abi = "mpich"
+
+
+if __name__ == "__main__":
+    unittest.main()

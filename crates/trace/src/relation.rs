@@ -1,0 +1,351 @@
+//! Who waits for whom at one moment: ranks that have been in one call for long, by the place where
+//! they are, and those that have to come or to act before they can go on.
+//!
+//! A collective is a place with a number: of two processes that wait in number 41 of a
+//! communicator, one that has made 40 there and is not inside has not entered. That a process is
+//! inside with another function or root, or has been, is the other way of not taking part.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use sapwood_packet::{Rank, RankSet};
+
+use crate::instance::Pattern;
+use crate::standing::{
+    CallKind, ENDING, FILES, Posture, Presence, Side, Standing, Standpoint, WINDOWS,
+};
+
+/// Where ranks wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The communicator, or what stands for it; 0 for none.
+    pub space: u64,
+    /// The number of the collective there; 0 for none.
+    pub number: u32,
+    /// The function that has not returned.
+    pub function: u32,
+    /// The function that has started what it waits for, if that is another one; else 0.
+    pub behind: u32,
+    /// What kind of call it is.
+    pub kind: CallKind,
+    /// Root, source or destination.
+    pub side: Side,
+    /// The tag of a message.
+    pub tag: Option<i32>,
+}
+
+impl Place {
+    /// What a member has to call here: function and root.
+    pub(crate) const fn operation(&self) -> Operation {
+        let function = if self.behind == 0 { self.function } else { self.behind };
+        let root = match self.side {
+            Side::Rank(root) => Some(root),
+            Side::None | Side::Any => None,
+        };
+        Operation { function, root }
+    }
+}
+
+/// A collective as a process calls it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Operation {
+    /// The function.
+    pub function: u32,
+    /// The root that it gives.
+    pub root: Option<Rank>,
+}
+
+/// Ranks that wait alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Where.
+    pub place: Place,
+    /// These.
+    pub ranks: RankSet,
+    /// Those for which they wait; none where that is not known or none is missing.
+    pub targets: RankSet,
+    /// Whether one of these is enough.
+    pub is_any: bool,
+    /// Whether it is known for whom they wait.
+    pub is_known: bool,
+    /// How long the one has waited that came first, in nanoseconds.
+    pub longest_ns: u64,
+    /// How long the one has waited that came last.
+    pub shortest_ns: u64,
+}
+
+/// What a process has to do with one number of a communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turnout {
+    /// It is inside, by the same function with the same root.
+    Inside,
+    /// It has been there.
+    Passed,
+    /// It is inside, or was, with another function or root.
+    Differs(Operation),
+    /// It has not come.
+    Absent,
+}
+
+/// How far a process is on a communicator.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    pub(crate) made: u32,
+    pub(crate) inside: Option<Operation>,
+    last: Option<Operation>,
+    is_number_lost: bool,
+}
+
+impl Progress {
+    pub(crate) fn of(standing: &Standing, space: u64, rank: Rank) -> Self {
+        let posture = standing.postures.get(&rank).copied().unwrap_or_default();
+        let call = posture.call.filter(|call| space_of(call) == space && is_joint(call.kind));
+        let inside = call.map(|call| Place { side: call.side, ..place_in(&call) }.operation());
+        let shared = |kind| u32::try_from(standing.shared_calls(rank, kind)).unwrap_or(u32::MAX);
+        match space {
+            FILES => Self { made: shared(CallKind::File), inside, ..Self::default() },
+            WINDOWS => Self { made: shared(CallKind::Window), inside, ..Self::default() },
+            ENDING => {
+                let is_inside = posture.presence == Presence::Finalizing;
+                let made = u32::from(posture.presence == Presence::Ended);
+                let function = posture.call.map_or(0, |call| call.function);
+                let inside = is_inside.then_some(Operation { function, root: None });
+                Self { made, inside, ..Self::default() }
+            }
+            _ => {
+                let Some(seat) = standing.seats.get(&(space, rank)) else { return Self::default() };
+                let (function, root) = (seat.last_function, seat.last_root);
+                Self {
+                    made: seat.made,
+                    inside,
+                    last: (function != 0).then_some(Operation { function, root }),
+                    is_number_lost: seat.is_number_lost,
+                }
+            }
+        }
+    }
+
+    /// With which operation it is in a number, or was, if that is known.
+    pub(crate) fn operation(&self, number: u32) -> Option<Operation> {
+        if self.is_number_lost {
+            return self.inside;
+        }
+        let inside = self.inside.filter(|_| self.made + 1 == number);
+        inside.or(self.last.filter(|_| self.made == number))
+    }
+
+    /// Its part in a number that others call like this.
+    pub(crate) fn part(&self, number: u32, operation: Operation) -> Turnout {
+        let compared = |one: Operation, same| {
+            if one.differs(&operation) { Turnout::Differs(one) } else { same }
+        };
+        match (self.inside, self.last) {
+            (Some(inside), _) if self.is_number_lost || self.made + 1 == number => {
+                compared(inside, Turnout::Inside)
+            }
+            _ if self.is_number_lost => Turnout::Absent,
+            (_, Some(last)) if self.made == number => compared(last, Turnout::Passed),
+            _ if self.made >= number => Turnout::Passed,
+            _ => Turnout::Absent,
+        }
+    }
+}
+
+impl Operation {
+    /// Whether two processes that call these do not meet.
+    fn differs(&self, other: &Self) -> bool {
+        let roots = (self.root, other.root);
+        self.function != other.function || matches!(roots, (Some(one), Some(two)) if one != two)
+    }
+}
+
+/// The communicator of a call, or what stands for it.
+fn space_of(call: &Standpoint) -> u64 {
+    match call.kind {
+        CallKind::File => FILES,
+        CallKind::Window => WINDOWS,
+        _ => call.space,
+    }
+}
+
+/// Whether all processes of something have to make a call of this kind together.
+pub(crate) const fn is_joint(kind: CallKind) -> bool {
+    matches!(kind, CallKind::Collective | CallKind::Creation | CallKind::File | CallKind::Window)
+}
+
+/// The place of a call, without a number.
+fn place_in(call: &Standpoint) -> Place {
+    let Standpoint { function, kind, side, tag, .. } = *call;
+    Place { space: space_of(call), number: 0, function, behind: 0, kind, side, tag }
+}
+
+/// Whether a rank waits: in a call that has lasted this long, of a process that lives.
+pub(crate) fn waits(posture: &Posture, long_ns: u64) -> bool {
+    let is_there = matches!(
+        posture.presence,
+        Presence::Running | Presence::Computing | Presence::Sleeping | Presence::Finalizing
+    );
+    let kind = posture.call.map(|call| call.kind);
+    is_there && posture.for_ns >= long_ns && kind.is_some_and(|kind| kind != CallKind::Poll)
+}
+
+/// All ranks that wait, by place.
+pub(crate) fn waiting(standing: &Standing, long_ns: u64) -> Vec<Waiting> {
+    let mut groups: BTreeMap<(Place, RankKey), Waiting> = BTreeMap::new();
+    let ends_early = ends_early(standing);
+    for (&rank, posture) in &standing.postures {
+        let Some(call) = posture.call.filter(|_| waits(posture, long_ns)) else { continue };
+        if posture.presence == Presence::Finalizing && ends_early {
+            // It waits for the others, and it is what these wait for.
+            continue;
+        }
+        let one = look(standing, rank, posture, &call);
+        let key = (one.place, one.targets.as_ref().ranges().to_vec());
+        let group = groups.entry(key).or_insert_with(|| Waiting {
+            ranks: RankSet::new(),
+            shortest_ns: u64::MAX,
+            ..one
+        });
+        group.ranks.insert(rank);
+        group.longest_ns = group.longest_ns.max(posture.for_ns);
+        group.shortest_ns = group.shortest_ns.min(posture.for_ns);
+    }
+    groups.into_values().collect()
+}
+
+type RankKey = Vec<sapwood_packet::RankRange>;
+
+/// Whether those in `MPI_Finalize` are the few that have left the others.
+pub(crate) fn ends_early(standing: &Standing) -> bool {
+    let is_ending =
+        |posture: &&Posture| matches!(posture.presence, Presence::Finalizing | Presence::Ended);
+    let ending = standing.postures.values().filter(is_ending).count();
+    2 * ending <= standing.postures.len()
+}
+
+/// Where a rank waits, and for whom.
+fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -> Waiting {
+    let mut place = place_in(call);
+    let mut one = Waiting { is_known: true, ..Waiting::default() };
+    if posture.presence == Presence::Finalizing {
+        place.space = ENDING;
+        place.number = 1;
+        one.targets = standing
+            .postures
+            .keys()
+            .copied()
+            .filter(|&other| {
+                Progress::of(standing, ENDING, other).part(1, place.operation()) == Turnout::Absent
+            })
+            .collect();
+        return Waiting { place, ..one };
+    }
+    match call.kind {
+        kind if is_joint(kind) => {
+            let made = Progress::of(standing, place.space, rank).made;
+            place.number = made.saturating_add(1);
+            one.targets = absent(standing, rank, &place, call.pattern);
+            one.is_known = is_whole(standing, &place);
+        }
+        CallKind::Receive | CallKind::Send => message(standing, rank, &place, &mut one),
+        CallKind::Wait if call.request > 0 => {
+            place.number = call.request;
+            place.behind = started(standing, rank, &place);
+            one.targets = absent(standing, rank, &place, call.pattern);
+        }
+        CallKind::Wait if call.is_request_known => message(standing, rank, &place, &mut one),
+        CallKind::Wait => match unanswered(standing, rank) {
+            Some(pending) => {
+                place = Place { function: call.function, kind: call.kind, ..pending };
+                one.targets = absent(standing, rank, &place, call.pattern);
+            }
+            None => one.is_known = false,
+        },
+        _ => one.is_known = false,
+    }
+    Waiting { place, ..one }
+}
+
+/// Whether all members of a place are known.
+fn is_whole(standing: &Standing, place: &Place) -> bool {
+    if matches!(place.kind, CallKind::File | CallKind::Window) {
+        return true;
+    }
+    let mut members = standing.members(place.space).peekable();
+    let size = members.peek().map_or(0, |(_, seat)| seat.size as usize);
+    let is_between = members.peek().is_some_and(|(_, seat)| seat.is_between);
+    !is_between && size > 0 && members.count() >= size
+}
+
+/// The other side of a message.
+fn message(standing: &Standing, rank: Rank, place: &Place, one: &mut Waiting) {
+    match place.side {
+        Side::Rank(local) => {
+            one.targets = standing.member(place.space, local).into_iter().collect();
+            one.is_known = !one.targets.is_empty();
+        }
+        Side::Any => {
+            one.is_any = true;
+            let members = standing.members(place.space).map(|(member, _)| member);
+            one.targets = members.filter(|&member| member != rank).collect();
+        }
+        Side::None => one.is_known = false,
+    }
+}
+
+/// The function of a collective that a rank has started, if it is the last one there.
+fn started(standing: &Standing, rank: Rank, place: &Place) -> u32 {
+    let seat = standing.seats.get(&(place.space, rank));
+    seat.filter(|seat| seat.made == place.number).map_or(0, |seat| seat.last_function)
+}
+
+/// A collective that a rank has started and that another member has not: what it may wait for
+/// where its requests are not known.
+fn unanswered(standing: &Standing, rank: Rank) -> Option<Place> {
+    let own = standing.seats.iter().filter(|((_, member), _)| *member == rank);
+    own.filter(|(_, seat)| seat.made > 0 && !seat.is_number_lost && !seat.is_between).find_map(
+        |(&(space, _), seat)| {
+            let (number, behind) = (seat.made, seat.last_function);
+            let place = Place { space, number, behind, ..Place::default() };
+            let has_gap = standing.members(space).any(|(member, _)| {
+                let part = Progress::of(standing, space, member).part(number, place.operation());
+                member != rank && matches!(part, Turnout::Absent | Turnout::Differs(_))
+            });
+            has_gap.then_some(place)
+        },
+    )
+}
+
+/// Members that take no part in a collective, as far as a rank waits for them.
+fn absent(standing: &Standing, rank: Rank, place: &Place, pattern: Pattern) -> RankSet {
+    let operation = place.operation();
+    let mut absent = RankSet::new();
+    for member in members(standing, place.space).into_iter().filter(|&member| member != rank) {
+        let part = Progress::of(standing, place.space, member).part(place.number, operation);
+        if matches!(part, Turnout::Absent | Turnout::Differs(_)) {
+            absent.insert(member);
+        }
+    }
+    // What comes from the root, or goes there, waits for it before all others.
+    let root = operation.root.and_then(|root| standing.member(place.space, root));
+    match root {
+        Some(root) if pattern != Pattern::All && root != rank && absent.contains(root) => {
+            RankSet::range(root, root)
+        }
+        _ => absent,
+    }
+}
+
+/// Members of a communicator, or of what stands for it.
+pub(crate) fn members(standing: &Standing, space: u64) -> Vec<Rank> {
+    let kind = match space {
+        FILES => CallKind::File,
+        WINDOWS => CallKind::Window,
+        ENDING => return standing.postures.keys().copied().collect(),
+        _ => return standing.members(space).map(|(rank, _)| rank).collect(),
+    };
+    let takes_part = |&(&rank, posture): &(&Rank, &Posture)| {
+        posture.call.is_some_and(|call| call.kind == kind) || standing.shared_calls(rank, kind) > 0
+    };
+    standing.postures.iter().filter(takes_part).map(|(&rank, _)| rank).collect()
+}

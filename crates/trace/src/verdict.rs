@@ -1,0 +1,370 @@
+//! Why ranks wait: those that do not come, those that differ from the majority, or a ring.
+//!
+//! From each place where ranks wait the waits are followed to their ends. An end is a rank that
+//! does not wait itself: it is stopped, lost, has left MPI, computes, sleeps or polls. Where waits
+//! lead back to themselves the calls do not fit together, and the fewest ranks that would have had
+//! to act otherwise are named: on each communicator in the circle those that have not entered, or
+//! that have called another operation than most of its members. Of equally few, the ranks that
+//! have the least in common with the others. If that does not decide, all of the ring are told.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use sapwood_packet::{Rank, RankSet};
+
+use crate::deviation::{Deviation, deviations};
+use crate::relation::{Operation, Place, Progress, Waiting, ends_early, waiting, waits};
+use crate::standing::{Presence, Standing};
+
+/// What a rank does that others wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doing {
+    /// Stopped by a signal or a debugger.
+    Stopped,
+    /// Its process has ended without a word.
+    Lost,
+    /// In `MPI_Finalize`.
+    Finalizing,
+    /// It has left MPI.
+    Ended,
+    /// It calls this function, a test or a probe, over and over, and no other.
+    Polling(u32),
+    /// It computes outside of MPI.
+    Computing,
+    /// It waits for the system outside of MPI.
+    Sleeping,
+    /// It runs, and makes other calls.
+    Running,
+    /// It was never seen.
+    Unseen,
+    /// It waits as well, and is told among those that do.
+    Waiting,
+}
+
+/// In what a rank differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Difference {
+    /// It has not entered the collective in which others wait: it has made as many there.
+    Missed(u32),
+    /// It is in another operation, or has been, than most members.
+    Operation(Operation, Operation),
+    /// The message for which others wait is not sent, or not taken.
+    Message,
+    /// Others wait for it, and it is not known in what.
+    Unknown,
+}
+
+/// Ranks that are named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Odd {
+    /// These.
+    pub ranks: RankSet,
+    /// What they do.
+    pub doing: Doing,
+    /// Where others wait for them.
+    pub place: Place,
+    /// In what they differ from those that wait there.
+    pub difference: Difference,
+    /// How long the one has done so that began first, in nanoseconds.
+    pub for_ns: u64,
+    /// All ranks that wait for them, also through others.
+    pub held: RankSet,
+}
+
+/// What holds the waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Finding {
+    /// Ranks that do not come; they may yet, unless they are stopped or gone.
+    Absent,
+    /// Ranks that differ from the majority.
+    Deviation,
+    /// Each waits for the next one.
+    Ring,
+    /// Members of a communicator are in two operations, as many in the one as in the other.
+    Split,
+    /// All members are inside, in the same operation.
+    NoneMissing,
+    /// It is not known for whom they wait.
+    Unknown,
+}
+
+/// Why ranks wait at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The main finding.
+    pub finding: Finding,
+    /// The ranks that are named, those that hold most others first.
+    pub odd: Vec<Odd>,
+    /// Of a ring, who waits for the one behind it; the last one for the first.
+    pub ring: Vec<Rank>,
+    /// All that wait.
+    pub waiting: Vec<Waiting>,
+    /// How long the last of them has waited, in nanoseconds.
+    pub lasts_ns: u64,
+    /// Ranks that were never seen.
+    pub unseen: u32,
+}
+
+impl Verdict {
+    /// What a moment shows, if ranks have waited in one call for this time.
+    #[must_use]
+    pub fn of(standing: &Standing, long_ns: u64) -> Option<Self> {
+        let mut waiting = waiting(standing, long_ns);
+        waiting.sort_by_key(|one| (Reverse(one.ranks.len()), one.ranks.as_ref().first()));
+        if waiting.is_empty() {
+            return None;
+        }
+        let graph = Graph::of(standing, &waiting);
+        let mut odd = graph.ends(standing, long_ns);
+        let mut finding = Finding::Absent;
+        let mut ring = Vec::new();
+        for circle in graph.circles() {
+            let (found, named, path) = graph.judge(standing, &circle);
+            finding = if odd.is_empty() { found } else { finding };
+            odd.extend(named);
+            if ring.is_empty() {
+                ring = path;
+            }
+        }
+        if odd.is_empty() && finding == Finding::Absent {
+            let is_known = waiting.iter().all(|one| one.is_known);
+            finding = if is_known { Finding::NoneMissing } else { Finding::Unknown };
+        }
+        odd.sort_by_key(|one| (Reverse(one.held.len()), one.ranks.as_ref().first()));
+        let lasts_ns = waiting.iter().map(|one| one.shortest_ns).min().unwrap_or(0);
+        let seen = u32::try_from(standing.postures.len()).unwrap_or(u32::MAX);
+        let unseen = standing.world_size.saturating_sub(seen);
+        Some(Self { finding, odd, ring, waiting, lasts_ns, unseen })
+    }
+
+    /// The ranks that are named.
+    #[must_use]
+    pub fn culprits(&self) -> RankSet {
+        let mut all: RankSet = self.ring.iter().copied().collect();
+        self.odd.iter().for_each(|one| all.union_with(one.ranks.as_ref()));
+        all
+    }
+
+    /// Whether another one says the same, but for the times.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let named = |one: &Self| -> Vec<(RankSet, Difference)> {
+            one.odd.iter().map(|odd| (odd.ranks.clone(), odd.difference)).collect()
+        };
+        let places = |one: &Self| -> Vec<(Place, RankSet)> {
+            one.waiting.iter().map(|group| (group.place, group.ranks.clone())).collect()
+        };
+        self.finding == other.finding
+            && self.ring == other.ring
+            && named(self) == named(other)
+            && places(self) == places(other)
+    }
+}
+
+/// Groups of ranks that wait, and the groups for which they do.
+struct Graph<'a> {
+    groups: &'a [Waiting],
+    /// Those that each one waits for and that do not wait.
+    ends: Vec<RankSet>,
+    /// All groups that each one waits for, also through others.
+    reach: Vec<BTreeSet<usize>>,
+}
+
+impl<'a> Graph<'a> {
+    fn of(standing: &Standing, groups: &'a [Waiting]) -> Self {
+        let mut group_of = BTreeMap::new();
+        for (number, group) in groups.iter().enumerate() {
+            group_of.extend(group.ranks.iter().map(|rank| (rank, number)));
+        }
+        let mut next = vec![BTreeSet::new(); groups.len()];
+        let mut ends = vec![RankSet::new(); groups.len()];
+        for (number, group) in groups.iter().enumerate() {
+            for target in group.targets.iter() {
+                match group_of.get(&target) {
+                    Some(&other) => {
+                        next[number].insert(other);
+                    }
+                    None => ends[number].insert(target),
+                }
+            }
+            // A rank that was never seen is one of those that a communicator lacks.
+            if !group.is_known && group.targets.is_empty() && is_all(standing, &group.place) {
+                let all = RankSet::range(0, standing.world_size.saturating_sub(1));
+                let seen: RankSet = standing.postures.keys().copied().collect();
+                ends[number].union_with(all.difference(seen.as_ref()).as_ref());
+            }
+        }
+        let reach = (0..groups.len()).map(|from| reached(&next, from)).collect();
+        Self { groups, ends, reach }
+    }
+
+    /// Ranks that do not wait and that others wait for, by what they do.
+    fn ends(&self, standing: &Standing, long_ns: u64) -> Vec<Odd> {
+        let mut named: BTreeMap<(Doing, Place, Difference), Odd> = BTreeMap::new();
+        let mut all = RankSet::new();
+        self.ends.iter().for_each(|ends| all.union_with(ends.as_ref()));
+        for rank in all.iter() {
+            let direct = (0..self.groups.len()).filter(|&one| self.ends[one].contains(rank));
+            let Some(first) = direct.max_by_key(|&one| self.groups[one].ranks.len()) else {
+                continue;
+            };
+            let place = self.groups[first].place;
+            let doing = doing(standing, rank, long_ns);
+            let difference = difference(standing, rank, &place);
+            let for_ns = standing.postures.get(&rank).map_or(0, |posture| posture.for_ns);
+            let held = self.held(&RankSet::range(rank, rank));
+            let one = named.entry((doing, place, difference)).or_insert_with(|| Odd {
+                ranks: RankSet::new(),
+                doing,
+                place,
+                difference,
+                for_ns,
+                held: RankSet::new(),
+            });
+            one.ranks.insert(rank);
+            one.for_ns = one.for_ns.max(for_ns);
+            one.held.union_with(held.as_ref());
+        }
+        named.into_values().collect()
+    }
+
+    /// All ranks that wait for some, also through others.
+    fn held(&self, ranks: &RankSet) -> RankSet {
+        let direct: BTreeSet<usize> = (0..self.groups.len())
+            .filter(|&one| self.groups[one].targets.as_ref().intersects(ranks.as_ref()))
+            .collect();
+        let mut held = RankSet::new();
+        for (number, group) in self.groups.iter().enumerate() {
+            if direct.contains(&number) || !self.reach[number].is_disjoint(&direct) {
+                held.union_with(group.ranks.as_ref());
+            }
+        }
+        held.difference(ranks.as_ref())
+    }
+
+    /// Sets of groups that wait for one another and for no other.
+    fn circles(&self) -> Vec<BTreeSet<usize>> {
+        let mut circles = BTreeSet::new();
+        for (number, reach) in self.reach.iter().enumerate() {
+            let leads_back = |&other: &usize| self.reach[other].contains(&number);
+            let has_end = reach.iter().any(|&other| !self.ends[other].is_empty());
+            if reach.contains(&number) && reach.iter().all(leads_back) && !has_end {
+                circles.insert(reach.clone());
+            }
+        }
+        circles.into_iter().collect()
+    }
+
+    /// Who of a circle is to be named.
+    fn judge(
+        &self,
+        standing: &Standing,
+        circle: &BTreeSet<usize>,
+    ) -> (Finding, Vec<Odd>, Vec<Rank>) {
+        let inside: Vec<&Waiting> = circle.iter().map(|&one| &self.groups[one]).collect();
+        let all = deviations(standing, &inside, self.groups);
+        let Some(best) = all.iter().map(Deviation::weight).min() else {
+            return (Finding::Ring, Vec::new(), self.ring(circle));
+        };
+        let mut least = all.into_iter().filter(|one| one.weight() == best);
+        let (first, second) = (least.next(), least.next());
+        let Some(one) = first.filter(|_| second.is_none()) else {
+            return (Finding::Ring, Vec::new(), self.ring(circle));
+        };
+        let finding = if one.is_split { Finding::Split } else { Finding::Deviation };
+        let mut named: BTreeMap<Difference, RankSet> = BTreeMap::new();
+        for rank in one.odd.iter() {
+            let difference = match one.common {
+                Some(common) => match operation(standing, rank, &one.place) {
+                    Some(own) => Difference::Operation(own, common),
+                    None => difference(standing, rank, &one.place),
+                },
+                None => difference(standing, rank, &one.place),
+            };
+            named.entry(difference).or_default().insert(rank);
+        }
+        let held = self.held(&one.odd);
+        let odd = named.into_iter().map(|(difference, ranks)| {
+            let posture = |rank| standing.postures.get(&rank).map_or(0, |posture| posture.for_ns);
+            let for_ns = ranks.iter().map(posture).max().unwrap_or(0);
+            let (doing, place, held) = (Doing::Waiting, one.place, held.clone());
+            Odd { ranks, doing, place, difference, for_ns, held }
+        });
+        (finding, odd.collect(), Vec::new())
+    }
+
+    /// One way around a circle.
+    fn ring(&self, circle: &BTreeSet<usize>) -> Vec<Rank> {
+        let mut path = Vec::new();
+        let first = circle.iter().filter_map(|&one| self.groups[one].ranks.as_ref().first()).min();
+        let Some(mut rank) = first else { return path };
+        while !path.contains(&rank) {
+            path.push(rank);
+            let group = circle.iter().find(|&&one| self.groups[one].ranks.contains(rank));
+            let targets = group.map(|&one| &self.groups[one].targets);
+            let Some(next) = targets
+                .and_then(|targets| targets.iter().find(|target| self.is_inside(circle, *target)))
+            else {
+                break;
+            };
+            rank = next;
+        }
+        let begin = path.iter().position(|&one| one == rank).unwrap_or(0);
+        path.split_off(begin)
+    }
+
+    fn is_inside(&self, circle: &BTreeSet<usize>, rank: Rank) -> bool {
+        circle.iter().any(|&one| self.groups[one].ranks.contains(rank))
+    }
+}
+
+fn reached(next: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
+    let mut seen = BTreeSet::new();
+    let mut open: Vec<usize> = next[from].iter().copied().collect();
+    while let Some(one) = open.pop() {
+        if seen.insert(one) {
+            open.extend(next[one].iter().copied());
+        }
+    }
+    seen
+}
+
+/// Whether a place is of all ranks of the program.
+fn is_all(standing: &Standing, place: &Place) -> bool {
+    let mut members = standing.members(place.space);
+    standing.world_size > 0 && members.any(|(_, seat)| seat.size == standing.world_size)
+}
+
+fn doing(standing: &Standing, rank: Rank, long_ns: u64) -> Doing {
+    let Some(posture) = standing.postures.get(&rank) else { return Doing::Unseen };
+    match posture.presence {
+        Presence::Stopped => Doing::Stopped,
+        Presence::Lost => Doing::Lost,
+        Presence::Finalizing if ends_early(standing) => Doing::Finalizing,
+        Presence::Ended => Doing::Ended,
+        _ if posture.is_polling => Doing::Polling(posture.polled),
+        _ if waits(posture, long_ns) => Doing::Waiting,
+        Presence::Computing if posture.call.is_none() => Doing::Computing,
+        Presence::Sleeping if posture.call.is_none() => Doing::Sleeping,
+        _ => Doing::Running,
+    }
+}
+
+/// In what a rank differs from those that wait for it at a place.
+fn difference(standing: &Standing, rank: Rank, place: &Place) -> Difference {
+    if place.number == 0 {
+        let is_message = !matches!(place.side, crate::standing::Side::None);
+        return if is_message { Difference::Message } else { Difference::Unknown };
+    }
+    if !standing.postures.contains_key(&rank) {
+        return Difference::Unknown;
+    }
+    Difference::Missed(Progress::of(standing, place.space, rank).made)
+}
+
+/// The operation with which a rank is, or was, in the collective of a place.
+fn operation(standing: &Standing, rank: Rank, place: &Place) -> Option<Operation> {
+    crate::deviation::operation(standing, rank, place.space, place.number)
+}

@@ -1,0 +1,285 @@
+//! Who is named when ranks wait for one another, for the faults that programs are known to have.
+
+use sapwood_trace::{
+    CallKind, Difference, Doing, FILES, Finding, Operation, Pattern, Posture, Presence, Seat, Side,
+    Standing, Standpoint, Verdict,
+};
+
+const WORLD: u64 = 100;
+const SECOND: u64 = 1_000_000_000;
+// Any numbers: what a function is, the call says.
+const BARRIER: u32 = 1;
+const ALLREDUCE: u32 = 2;
+const GATHER: u32 = 3;
+const BCAST: u32 = 4;
+const RECV: u32 = 5;
+const SEND: u32 = 6;
+const WAIT: u32 = 7;
+const IALLREDUCE: u32 = 8;
+const FINALIZE: u32 = 9;
+const CLOSE: u32 = 10;
+const WRITE: u32 = 11;
+const TEST: u32 = 12;
+
+/// A job whose ranks have made as many collectives on the communicator of all.
+fn job(made: &[u32]) -> Standing {
+    let mut job = Standing { world_size: made.len() as u32, ..Standing::default() };
+    for (rank, &made) in (0..).zip(made) {
+        job.postures.insert(rank, Posture { for_ns: 3 * SECOND, ..Posture::default() });
+        let size = job.world_size;
+        job.seats.insert((WORLD, rank), Seat { rank, size, made, ..Seat::default() });
+    }
+    job
+}
+
+/// Adds a communicator of some ranks, each with the number that it has made there.
+fn add(job: &mut Standing, space: u64, members: &[(u32, u32)]) {
+    let size = members.len() as u32;
+    for (rank, &(world, made)) in (0..).zip(members) {
+        job.seats.insert((space, world), Seat { rank, size, made, ..Seat::default() });
+    }
+}
+
+fn enter(job: &mut Standing, ranks: &[u32], call: Standpoint) {
+    for rank in ranks {
+        job.postures.get_mut(rank).expect("a rank of the job").call = Some(call);
+    }
+}
+
+fn collective(function: u32, space: u64) -> Standpoint {
+    Standpoint { function, kind: CallKind::Collective, space, ..Standpoint::default() }
+}
+
+fn rooted(function: u32, space: u64, root: u32, pattern: Pattern) -> Standpoint {
+    Standpoint { side: Side::Rank(root), pattern, ..collective(function, space) }
+}
+
+fn message(function: u32, kind: CallKind, peer: u32) -> Standpoint {
+    let side = Side::Rank(peer);
+    Standpoint { function, kind, space: WORLD, side, tag: Some(8), ..Standpoint::default() }
+}
+
+fn set_presence(job: &mut Standing, rank: u32, presence: Presence) {
+    job.postures.get_mut(&rank).expect("a rank of the job").presence = presence;
+}
+
+fn verdict(job: &Standing) -> Verdict {
+    Verdict::of(job, SECOND).expect("ranks wait")
+}
+
+/// Finding and ranks that are named.
+fn named(job: &Standing) -> (Finding, String) {
+    let verdict = verdict(job);
+    (verdict.finding, verdict.culprits().to_string())
+}
+
+/// For whom a rank waits.
+fn waits_for(verdict: &Verdict, rank: u32) -> String {
+    let group = verdict.waiting.iter().find(|one| one.ranks.contains(rank)).expect("it waits");
+    group.targets.to_string()
+}
+
+#[test]
+fn one_rank_in_another_operation_is_the_odd_one() {
+    let mut job = job(&[40; 4]);
+    enter(&mut job, &[0, 1, 3], collective(ALLREDUCE, WORLD));
+    enter(&mut job, &[2], collective(BARRIER, WORLD));
+    let verdict = verdict(&job);
+    assert_eq!(named(&job), (Finding::Deviation, "2".into()));
+    let operation = |function| Operation { function, root: None };
+    let expected = Difference::Operation(operation(BARRIER), operation(ALLREDUCE));
+    assert_eq!(verdict.odd[0].difference, expected);
+    assert_eq!((waits_for(&verdict, 0), waits_for(&verdict, 2)), ("2".into(), "0-1,3".into()));
+}
+
+#[test]
+fn of_two_halves_none_is_the_odd_one() {
+    let mut job = job(&[40; 4]);
+    enter(&mut job, &[0, 1], collective(ALLREDUCE, WORLD));
+    enter(&mut job, &[2, 3], collective(BARRIER, WORLD));
+    assert_eq!(named(&job), (Finding::Split, "0-3".into()));
+}
+
+#[test]
+fn one_rank_with_another_root_is_the_odd_one_though_another_has_gone_on() {
+    let mut job = job(&[80, 81, 80, 80]);
+    enter(&mut job, &[0, 2], rooted(GATHER, WORLD, 0, Pattern::ToRoot));
+    enter(&mut job, &[3], rooted(GATHER, WORLD, 3, Pattern::ToRoot));
+    enter(&mut job, &[1], collective(BARRIER, WORLD));
+    let passed = job.seats.get_mut(&(WORLD, 1)).expect("a member");
+    (passed.last_function, passed.last_root) = (GATHER, Some(0));
+    assert_eq!(named(&job), (Finding::Deviation, "3".into()));
+    let verdict = verdict(&job);
+    assert_eq!(waits_for(&verdict, 3), "0-2");
+    assert_eq!(waits_for(&verdict, 1), "0,2-3");
+}
+
+#[test]
+fn the_member_that_left_a_part_early_is_named_and_not_those_that_wait_there() {
+    let mut job = job(&[0; 5]);
+    add(&mut job, 200, &[(2, 39), (3, 39), (4, 39)]);
+    enter(&mut job, &[0, 1, 3], collective(BARRIER, WORLD));
+    enter(&mut job, &[2, 4], collective(ALLREDUCE, 200));
+    assert_eq!(named(&job), (Finding::Deviation, "3".into()));
+    let verdict = verdict(&job);
+    assert_eq!(verdict.odd[0].difference, Difference::Missed(39));
+    assert_eq!((verdict.odd[0].place.space, verdict.odd[0].place.number), (200, 40));
+    assert_eq!((waits_for(&verdict, 0), waits_for(&verdict, 4)), ("2,4".into(), "3".into()));
+    assert_eq!(verdict.odd[0].held.to_string(), "0-2,4");
+}
+
+#[test]
+fn three_that_wait_around_a_ring_are_told_as_one() {
+    let mut job = job(&[30; 3]);
+    for (rank, space) in (0..).zip([201, 202, 203]) {
+        let next = (rank + 1) % 3;
+        add(&mut job, space, &[(rank, 0), (next, 0)]);
+        enter(&mut job, &[rank], collective(ALLREDUCE, space));
+    }
+    assert_eq!(named(&job), (Finding::Ring, "0-2".into()));
+    assert_eq!(verdict(&job).ring, [0, 1, 2]);
+}
+
+#[test]
+fn sends_around_a_ring_are_a_ring() {
+    let mut job = job(&[0; 4]);
+    (0..4).for_each(|rank| enter(&mut job, &[rank], message(SEND, CallKind::Send, (rank + 1) % 4)));
+    assert_eq!(named(&job), (Finding::Ring, "0-3".into()));
+    assert_eq!(verdict(&job).ring, [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_rank_that_ended_early_is_the_end_of_a_chain() {
+    let mut job = job(&[80; 4]);
+    enter(&mut job, &[0], message(RECV, CallKind::Receive, 1));
+    enter(&mut job, &[2, 3], rooted(BCAST, WORLD, 0, Pattern::FromRoot));
+    enter(&mut job, &[1], Standpoint { function: FINALIZE, ..Standpoint::default() });
+    set_presence(&mut job, 1, Presence::Finalizing);
+    assert_eq!(named(&job), (Finding::Absent, "1".into()));
+    let verdict = verdict(&job);
+    assert_eq!(verdict.odd[0].doing, Doing::Finalizing);
+    assert_eq!(verdict.odd[0].held.to_string(), "0,2-3");
+    assert_eq!((waits_for(&verdict, 0), waits_for(&verdict, 3)), ("1".into(), "0".into()));
+}
+
+#[test]
+fn where_most_have_ended_the_one_that_has_not_is_named() {
+    let mut job = job(&[80; 4]);
+    enter(&mut job, &[1, 2, 3], Standpoint { function: FINALIZE, ..Standpoint::default() });
+    (1..4).for_each(|rank| set_presence(&mut job, rank, Presence::Finalizing));
+    enter(&mut job, &[0], message(RECV, CallKind::Receive, 1));
+    assert_eq!(named(&job), (Finding::Deviation, "0".into()));
+}
+
+#[test]
+fn a_rank_that_waits_for_a_message_outside_of_the_order_is_named() {
+    let mut job = job(&[104; 3]);
+    enter(&mut job, &[0], message(RECV, CallKind::Receive, 1));
+    enter(&mut job, &[1, 2], collective(ALLREDUCE, WORLD));
+    assert_eq!(named(&job), (Finding::Deviation, "0".into()));
+    assert_eq!(verdict(&job).odd[0].difference, Difference::Missed(104));
+}
+
+#[test]
+fn a_stopped_a_dead_and_a_computing_rank_are_told_as_such() {
+    for (presence, doing) in [
+        (Presence::Stopped, Doing::Stopped),
+        (Presence::Lost, Doing::Lost),
+        (Presence::Ended, Doing::Ended),
+        (Presence::Computing, Doing::Computing),
+        (Presence::Sleeping, Doing::Sleeping),
+    ] {
+        let mut job = job(&[40; 4]);
+        enter(&mut job, &[0, 1, 2], collective(ALLREDUCE, WORLD));
+        set_presence(&mut job, 3, presence);
+        assert_eq!(named(&job), (Finding::Absent, "3".into()), "{doing:?}");
+        assert_eq!(verdict(&job).odd[0].doing, doing);
+    }
+}
+
+#[test]
+fn a_rank_that_polls_is_told_apart_from_one_that_computes() {
+    let mut job = job(&[40; 3]);
+    enter(&mut job, &[0, 2], collective(BARRIER, WORLD));
+    let polling = job.postures.get_mut(&1).expect("a rank");
+    (polling.presence, polling.is_polling, polling.polled) = (Presence::Computing, true, TEST);
+    assert_eq!(verdict(&job).odd[0].doing, Doing::Polling(TEST));
+}
+
+#[test]
+fn a_started_collective_is_waited_for_by_its_number() {
+    let mut job = job(&[81, 80, 81, 81]);
+    for rank in [0, 2, 3] {
+        job.seats.get_mut(&(WORLD, rank)).expect("a member").last_function = IALLREDUCE;
+    }
+    enter(&mut job, &[1], collective(BARRIER, WORLD));
+    let wait = Standpoint { function: WAIT, kind: CallKind::Wait, ..Standpoint::default() };
+    let known = Standpoint { space: WORLD, request: 81, is_request_known: true, ..wait };
+    // With the request, and without it.
+    for call in [known, wait] {
+        enter(&mut job, &[0, 2, 3], call);
+        assert_eq!(named(&job), (Finding::Deviation, "1".into()));
+        assert_eq!(waits_for(&verdict(&job), 0), "1");
+    }
+}
+
+#[test]
+fn collective_calls_on_files_are_counted_together() {
+    let mut job = job(&[0; 4]);
+    let file = |function| Standpoint { function, kind: CallKind::File, ..Standpoint::default() };
+    enter(&mut job, &[0, 1, 2], file(WRITE));
+    enter(&mut job, &[3], file(CLOSE));
+    job.shared.extend((0..4).map(|rank| ((rank, WRITE), (CallKind::File, 29))));
+    assert_eq!(named(&job), (Finding::Deviation, "3".into()));
+    let place = verdict(&job).odd[0].place;
+    assert_eq!((place.space, place.number), (FILES, 30));
+}
+
+#[test]
+fn where_all_have_entered_none_is_missing() {
+    let mut job = job(&[40; 3]);
+    enter(&mut job, &[0, 1, 2], collective(ALLREDUCE, WORLD));
+    assert_eq!(named(&job), (Finding::NoneMissing, String::new()));
+}
+
+#[test]
+fn of_a_call_that_is_not_understood_nothing_is_claimed() {
+    let mut job = job(&[40; 2]);
+    enter(&mut job, &[0, 1], Standpoint { function: 99, ..Standpoint::default() });
+    assert_eq!(named(&job), (Finding::Unknown, String::new()));
+    let wait = Standpoint { function: WAIT, kind: CallKind::Wait, ..Standpoint::default() };
+    enter(&mut job, &[0, 1], wait);
+    assert_eq!(named(&job), (Finding::Unknown, String::new()));
+}
+
+#[test]
+fn a_rank_that_was_never_seen_is_the_one_that_is_missing() {
+    let mut job = job(&[40; 4]);
+    job.postures.remove(&2);
+    job.seats.remove(&(WORLD, 2));
+    enter(&mut job, &[0, 1, 3], collective(ALLREDUCE, WORLD));
+    let verdict = verdict(&job);
+    assert_eq!((verdict.culprits().to_string(), verdict.unseen), ("2".into(), 1));
+    assert_eq!(verdict.odd[0].doing, Doing::Unseen);
+}
+
+#[test]
+fn a_job_that_goes_on_has_no_verdict() {
+    let mut job = job(&[40; 2]);
+    assert_eq!(Verdict::of(&job, SECOND), None);
+    enter(&mut job, &[0, 1], collective(ALLREDUCE, WORLD));
+    job.postures.values_mut().for_each(|one| one.for_ns = SECOND / 2);
+    assert_eq!(Verdict::of(&job, SECOND), None);
+}
+
+#[test]
+fn the_same_fault_is_one_verdict_though_time_goes_on() {
+    let mut job = job(&[40; 4]);
+    enter(&mut job, &[0, 1, 3], collective(ALLREDUCE, WORLD));
+    enter(&mut job, &[2], collective(BARRIER, WORLD));
+    let before = verdict(&job);
+    job.postures.values_mut().for_each(|one| one.for_ns += SECOND);
+    assert!(verdict(&job).is_like(&before));
+    set_presence(&mut job, 2, Presence::Stopped);
+    assert!(!verdict(&job).is_like(&before));
+}

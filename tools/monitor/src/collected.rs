@@ -1,0 +1,66 @@
+//! What the tree has told of a run by some moment, for those who show it and keep it.
+
+use std::time::Duration;
+
+use sapwood_profile::{RankRows, Round};
+use sapwood_report::record::{Settings, Stacks};
+use sapwood_report::{Analysis, FirstLost, HostRanks, Intervals, Missing, Outdated, Standstills};
+use sapwood_trace::{Findings, Standing};
+
+use super::control::deaths::Deaths;
+use super::standing::Held;
+use super::tallies::Answers;
+
+/// What has come up the tree.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Collected {
+    /// Rounds that came while the program ran.
+    pub(crate) rounds: u64,
+    /// The latest round.
+    pub(crate) round: Round,
+    /// Why MPI ranks are missing from it.
+    pub(crate) missing: Vec<Missing>,
+    /// Why the latest round is not of the program's end, if it should be.
+    pub(crate) outdated: Option<Outdated>,
+    /// When the latest round came, from the start of the program.
+    pub(crate) as_of: Option<Duration>,
+    /// Whether the program had ended when this was concluded.
+    pub(crate) has_ended: bool,
+    /// The ranks' own profiles.
+    pub(crate) rows: RankRows,
+    /// Rounds in which no MPI call returned.
+    pub(crate) standstills: Standstills,
+    /// What further filters have found.
+    pub(crate) analysis: Analysis,
+    /// Events that were asked for by name and have never appeared.
+    pub(crate) never_found: Vec<String>,
+    /// The latest call stacks.
+    pub(crate) stacks: Option<Stacks>,
+    /// Those of the latest standstill.
+    pub(crate) still_stacks: Option<Stacks>,
+    /// The program's hosts, if there are several.
+    pub(crate) hosts: Vec<HostRanks>,
+    /// Those that ended first of those that ended without a word.
+    pub(crate) first_lost: Option<FirstLost>,
+    /// Iterations that the program has marked and that came.
+    pub(crate) iterations: u64,
+    /// How ranks ended that did not end in order.
+    pub(crate) deaths: Deaths,
+    /// The settings at the end.
+    pub(crate) settings: Option<Settings>,
+    /// The round before the latest one.
+    pub(crate) before: Option<Round>,
+    /// How well the ranks computed from round to round.
+    pub(crate) intervals: Intervals,
+    /// What was tallied beside the events.
+    pub(crate) tallies: Answers,
+    /// Who waited for whom, if that was asked for.
+    pub(crate) waits: Option<Findings>,
+    /// The verdict that held at the end, and how many did before.
+    pub(crate) held: Option<Held>,
+    pub(crate) passed: u64,
+    /// Whether the user has ended the program.
+    pub(crate) was_told_to_end: bool,
+    /// Where ranks stood last.
+    pub(crate) standing: Option<Standing>,
+}

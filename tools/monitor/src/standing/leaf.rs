@@ -1,0 +1,233 @@
+//! The leaf's side: reads tables and communicators of its ranks when it is asked.
+
+use std::collections::BTreeMap;
+
+use sapwood_profile::{
+    CallInProgress, Class, Condition, EventKey, Function, Moment, Peer, RankProfile, RankState,
+    TableReader,
+};
+use sapwood_trace::{
+    CallKind, Posture, Presence, SEATS_MAX, Seat, Side, Space, Standing, Standpoint,
+};
+use sapwood_transport::monotonic_clock;
+
+use crate::tables::Tables;
+use crate::waits::facts;
+
+/// Calls that wait for a message, without what stands before and behind.
+const RECEIVES: [&str; 6] = ["Recv", "Probe", "Mprobe", "Mrecv", "Sendrecv", "Sendrecv_replace"];
+/// Calls that wait until a message is taken.
+const SENDS: [&str; 3] = ["Send", "Ssend", "Rsend"];
+/// Calls on a file that all its processes make, beside those with `_all` or `_ordered`.
+const FILE_CALLS: [&str; 6] = [
+    "File_close",
+    "File_set_size",
+    "File_preallocate",
+    "File_set_view",
+    "File_sync",
+    "File_set_atomicity",
+];
+/// The same on a window.
+const WINDOW_CALLS: [&str; 2] = ["Win_fence", "Win_free"];
+
+impl Tables {
+    /// Where the ranks stand that have come.
+    pub(crate) fn standing(&mut self, world_size: u32, long_ns: u64) -> Standing {
+        let world_size = self.world_size(world_size);
+        let mut standing = Standing { world_size, ..Standing::default() };
+        let mut ranks = std::mem::take(&mut self.ranks);
+        for (&number, rank) in &mut ranks {
+            let Ok(profile) = rank.profile(world_size, long_ns) else { continue };
+            let Ok(words) = rank.words() else { continue };
+            let Ok(table) = TableReader::new(&words) else { continue };
+            let now_ns = u64::try_from(monotonic_clock()).unwrap_or(0);
+            let ended_ns = rank.control.closed_ns;
+            let moment = Moment { now_ns, long_ns, ended_ns, ..Moment::default() };
+            // After the table: a rank that is still in the call that was read has not gone on.
+            let (spaces, is_numbered) = self.waits.spaces(number).unwrap_or_default();
+            let call = table.calls(moment).into_iter().max_by_key(|call| call.for_ns);
+            let posture = posture(&profile, &table, call.as_ref(), &spaces);
+            standing.postures.insert(number, posture);
+            note_shared(&mut standing, number, &profile);
+            seats(&mut standing, number, &spaces, is_numbered, &table);
+        }
+        self.ranks = ranks;
+        standing
+    }
+}
+
+fn posture(
+    profile: &RankProfile,
+    table: &TableReader<'_>,
+    call: Option<&CallInProgress>,
+    spaces: &[Space],
+) -> Posture {
+    let condition = profile.activities.first().map(|activity| activity.kind.condition);
+    let presence = match (profile.state, condition) {
+        (RankState::Lost, _) | (_, Some(Condition::Lost)) => Presence::Lost,
+        (_, Some(Condition::Stopped)) => Presence::Stopped,
+        (RankState::Finalized, _) if table.is_finalizing() => Presence::Finalizing,
+        (RankState::Finalized | RankState::Exited, _) => Presence::Ended,
+        (_, Some(Condition::Computing)) => Presence::Computing,
+        (_, Some(Condition::Sleeping)) => Presence::Sleeping,
+        _ => Presence::Running,
+    };
+    let outside_ns = profile.activities.first().map_or(0, |activity| activity.for_ns);
+    let mut polls = BTreeMap::new();
+    let mut calls = 0_u64;
+    for (function, count) in functions(profile) {
+        calls = calls.saturating_add(count);
+        if kind_of(function, false) == CallKind::Poll {
+            *polls.entry(function.id).or_insert(0_u64) += count;
+        }
+    }
+    let polled = polls.iter().max_by_key(|(_, count)| **count).map_or(0, |(&id, _)| id);
+    Posture {
+        presence,
+        call: call.map(|call| standpoint(call, spaces)),
+        for_ns: call.map_or(outside_ns, |call| call.for_ns),
+        calls,
+        polls: polls.values().sum(),
+        polled,
+        is_polling: false,
+    }
+}
+
+/// The MPI functions of a profile, each with how often it has returned.
+fn functions(profile: &RankProfile) -> impl Iterator<Item = (&'static Function, u64)> + '_ {
+    profile.events.iter().filter_map(|(key, counters)| {
+        let EventKey::Function { id, .. } = key else { return None };
+        Some((Function::of(*id)?, counters.count))
+    })
+}
+
+fn standpoint(call: &CallInProgress, spaces: &[Space]) -> Standpoint {
+    let space = spaces.iter().rev().find(|space| space.handle == call.handle && call.handle != 0);
+    let function = Function::of(call.function);
+    let kind = function.map_or(CallKind::Other, |function| kind_of(function, call.handle != 0));
+    Standpoint {
+        function: call.function,
+        kind,
+        // What stands behind a request is told by the communicator's last collective.
+        pattern: facts(call.function).0,
+        space: space.map_or(0, |space| space.identity),
+        side: match call.peer {
+            Peer::None => Side::None,
+            Peer::Any => Side::Any,
+            Peer::Rank(rank) => Side::Rank(rank),
+        },
+        tag: call.tag,
+        request: call.request.unwrap_or(0),
+        is_request_known: call.request.is_some(),
+    }
+}
+
+/// What kind of call a function is.
+fn kind_of(function: &Function, has_communicator: bool) -> CallKind {
+    let word = function.name.strip_prefix("MPI_").unwrap_or(function.name);
+    let word = word.strip_suffix("_c").unwrap_or(word);
+    let is_started = word.starts_with('I') && word != "Init";
+    match function.class {
+        Class::Collective if word.contains("eighbor_") || word.ends_with("_init") => {
+            CallKind::Other
+        }
+        // One that was started returns at once, and is counted by then.
+        Class::Collective if is_started => CallKind::Other,
+        Class::Collective => CallKind::Collective,
+        Class::PointToPoint if matches!(word, "Iprobe" | "Improbe") => CallKind::Poll,
+        Class::PointToPoint if RECEIVES.contains(&word) => CallKind::Receive,
+        Class::PointToPoint if SENDS.contains(&word) => CallKind::Send,
+        Class::Wait if word.starts_with("Wait") => CallKind::Wait,
+        Class::Wait if word.starts_with("Test") => CallKind::Poll,
+        Class::File if has_communicator => CallKind::Creation,
+        Class::File
+            if word.contains("_all") || word.contains("_ordered") || FILE_CALLS.contains(&word) =>
+        {
+            CallKind::File
+        }
+        Class::Rma if has_communicator => CallKind::Creation,
+        Class::Rma if WINDOW_CALLS.contains(&word) => CallKind::Window,
+        Class::Other if has_communicator && makes(word) => CallKind::Creation,
+        _ => CallKind::Other,
+    }
+}
+
+/// Whether a function makes a communicator together with all processes of another one.
+fn makes(word: &str) -> bool {
+    ["Comm_dup", "Comm_split", "Comm_create", "Intercomm_", "Cart_", "Graph_", "Dist_graph_create"]
+        .iter()
+        .any(|begin| word.starts_with(begin))
+        && !["Cart_coords", "Cart_get", "Cart_rank", "Cart_shift", "Graph_get", "Graph_neighbors"]
+            .iter()
+            .any(|begin| word.starts_with(begin))
+}
+
+/// Notes the collective calls on files and windows.
+fn note_shared(standing: &mut Standing, rank: u32, profile: &RankProfile) {
+    for (function, count) in functions(profile) {
+        let kind = kind_of(function, false);
+        if matches!(kind, CallKind::File | CallKind::Window) {
+            let one = standing.shared.entry((rank, function.id)).or_insert((kind, 0));
+            one.1 = one.1.saturating_add(count);
+        }
+    }
+}
+
+/// Notes the communicators of a rank: the first one, which is the world's, and the latest.
+fn seats(
+    standing: &mut Standing,
+    rank: u32,
+    spaces: &[Space],
+    is_numbered: bool,
+    table: &TableReader<'_>,
+) {
+    let left_out = spaces.len().saturating_sub(SEATS_MAX);
+    standing.left_out = standing.left_out.saturating_add(left_out as u64);
+    let told =
+        spaces.iter().enumerate().filter(|(at, _)| *at == 0 || *at > left_out || left_out == 0);
+    for (_, space) in told {
+        let seat = Seat {
+            rank: space.rank,
+            size: space.size,
+            made: space.made,
+            last_function: space.last_function,
+            last_root: u32::try_from(space.last_root).ok(),
+            is_freed: space.handle == 0,
+            is_between: space.is_between,
+            is_number_lost: !is_numbered,
+        };
+        standing.seats.insert((space.identity, rank), seat);
+        let name = table.communicator(space.handle);
+        // A name that only tells the size says less than the seat.
+        if !name.is_empty() && !name.starts_with("a communicator") {
+            standing.add_name(space.identity, name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_told_apart_by_what_they_wait_for() {
+        let kind = |name: &str, has_communicator| {
+            kind_of(Function::named(name).expect("a function of MPI"), has_communicator)
+        };
+        assert_eq!(kind("MPI_Allreduce", true), CallKind::Collective);
+        assert_eq!(kind("MPI_Iallreduce", true), CallKind::Other);
+        assert_eq!(kind("MPI_Recv", true), CallKind::Receive);
+        assert_eq!(kind("MPI_Sendrecv", true), CallKind::Receive);
+        assert_eq!(kind("MPI_Ssend", true), CallKind::Send);
+        assert_eq!(kind("MPI_Waitall", false), CallKind::Wait);
+        assert_eq!(kind("MPI_Testsome", false), CallKind::Poll);
+        assert_eq!(kind("MPI_Iprobe", true), CallKind::Poll);
+        assert_eq!(kind("MPI_File_open", true), CallKind::Creation);
+        assert_eq!(kind("MPI_File_write_at_all", false), CallKind::File);
+        assert_eq!(kind("MPI_File_write_at", false), CallKind::Other);
+        assert_eq!(kind("MPI_Win_fence", false), CallKind::Window);
+        assert_eq!(kind("MPI_Comm_split", true), CallKind::Creation);
+        assert_eq!(kind("MPI_Cart_shift", true), CallKind::Other);
+        assert_eq!(kind("MPI_Finalize", false), CallKind::Other);
+    }
+}

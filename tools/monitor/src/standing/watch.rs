@@ -1,0 +1,185 @@
+//! Keeps the verdict that holds while the program runs.
+//!
+//! Ranks are asked where they stand as soon as a round shows one that has been in a call for as
+//! long as the deadline. What two answers in turn say alike is told. Once ranks go, the last
+//! verdict before that stands: what is seen while a program is ended is no reason for anything.
+
+use std::time::{Duration, Instant};
+
+use sapwood::{Network, Values, Wave};
+use sapwood_profile::{Condition, Round};
+use sapwood_trace::{Presence, Standing, Verdict};
+
+use super::StandingInquiry;
+
+/// How often names of communicators are looked up where no rank waits.
+const NAMES_INTERVAL: Duration = Duration::from_secs(5);
+/// A verdict that was not seen for this time holds no more.
+const UNSEEN_TIME: Duration = Duration::from_secs(1);
+/// What is seen within this time after a program was told to end is no reason.
+const ENDING_TIME: Duration = Duration::from_secs(10);
+/// Verdicts that are told one by one, at most.
+const TOLD_MAX: usize = 32;
+
+/// A verdict, when it was seen, and where ranks stood then.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) at: Duration,
+    pub(crate) verdict: Verdict,
+    pub(crate) standing: Standing,
+}
+
+/// What is known of waits that last.
+pub(crate) struct StandingWatch {
+    inquiry: StandingInquiry,
+    deadline_ns: u64,
+    named: Option<Instant>,
+    /// The latest verdict, once: it may be one of a moment.
+    before: Option<Verdict>,
+    told: Vec<Verdict>,
+    held: Option<Held>,
+    /// Whether ranks have gone while a verdict held.
+    is_frozen: bool,
+    /// Since when it has not been seen any more.
+    unseen: Option<Instant>,
+    /// When the program was last told to end.
+    ending: Option<Instant>,
+    /// Verdicts that held and hold no longer.
+    passed: u64,
+    latest: Option<Standing>,
+    looks: u64,
+}
+
+impl StandingWatch {
+    /// Opens the stream; a call is long after this time.
+    ///
+    /// # Errors
+    /// When the tree is gone.
+    pub(crate) fn open(network: &Network, deadline: Duration) -> Result<Self, sapwood::Error> {
+        Ok(Self {
+            inquiry: StandingInquiry::open(network)?,
+            deadline_ns: u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX),
+            named: None,
+            before: None,
+            told: Vec::new(),
+            held: None,
+            is_frozen: false,
+            unseen: None,
+            ending: None,
+            passed: 0,
+            latest: None,
+            looks: 0,
+        })
+    }
+
+    /// Asks after a round, if ranks wait in it or names are due; `question` makes the question for
+    /// a wave.
+    pub(crate) fn step(&mut self, round: &Round, question: impl FnOnce(Wave) -> Values) {
+        let waits = round.activities().ranks(|kind| {
+            kind.is_long && kind.function.is_some() && kind.condition != Condition::Lost
+        });
+        let are_names_due = self.named.is_none_or(|named| named.elapsed() >= NAMES_INTERVAL);
+        let is_due = !waits.is_empty() || self.held.is_some() || are_names_due;
+        if is_due && !round.covered().is_empty() {
+            self.named = Some(Instant::now());
+            self.inquiry.ask(question(self.inquiry.wave()));
+        }
+    }
+
+    /// Asks in any case, and takes calls that last this long for such in which ranks wait.
+    pub(crate) fn look(&mut self, deadline: Duration, question: impl FnOnce(Wave) -> Values) {
+        self.deadline_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
+        self.inquiry.ask(question(self.inquiry.wave()));
+    }
+
+    /// Takes an answer, if one has come; what is to be told of it.
+    pub(crate) fn take(&mut self, elapsed: Duration) -> Option<&Held> {
+        let standing = self.inquiry.take()?.clone();
+        if self.is_told(elapsed, standing) { self.held.as_ref() } else { None }
+    }
+
+    fn is_told(&mut self, elapsed: Duration, standing: Standing) -> bool {
+        let number = gone(&standing);
+        self.looks += 1;
+        self.latest = Some(standing.clone());
+        let had_gone = self.held.as_ref().map(|held| gone(&held.standing));
+        self.is_frozen |= had_gone.is_some_and(|before| number > before);
+        if self.is_frozen || self.ending.is_some_and(|ending| ending.elapsed() < ENDING_TIME) {
+            return false;
+        }
+        let verdict = Verdict::of(&standing, self.deadline_ns / 2);
+        let verdict = verdict.filter(|verdict| {
+            verdict.waiting.iter().any(|group| group.longest_ns >= self.deadline_ns)
+        });
+        let Some(verdict) = verdict else {
+            self.before = None;
+            // A rank that is ended may go on for a moment before.
+            let unseen = *self.unseen.get_or_insert_with(Instant::now);
+            if unseen.elapsed() >= UNSEEN_TIME {
+                self.passed += u64::from(self.held.take().is_some());
+            }
+            return false;
+        };
+        self.unseen = None;
+        let is_steady = self.before.as_ref().is_some_and(|before| before.is_like(&verdict));
+        self.before = Some(verdict.clone());
+        if !is_steady {
+            return false;
+        }
+        let is_new = !self.told.iter().any(|told| told.is_like(&verdict));
+        if is_new && self.told.len() < TOLD_MAX {
+            self.told.push(verdict.clone());
+        }
+        self.held = Some(Held { at: elapsed, verdict, standing });
+        is_new && self.told.len() < TOLD_MAX
+    }
+
+    /// How many answers have come.
+    pub(crate) fn looks(&self) -> u64 {
+        self.looks
+    }
+
+    /// The program is told to end: what is seen from now on is no reason.
+    pub(crate) fn note_ending(&mut self) {
+        self.ending = Some(Instant::now());
+    }
+
+    /// Whether it was told so.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.is_some_and(|ending| ending.elapsed() < ENDING_TIME)
+    }
+
+    /// The program has ended in order: it was not stuck then.
+    pub(crate) fn note_good_end(&mut self) {
+        self.passed += u64::from(self.held.take().is_some());
+    }
+
+    /// The verdict that holds.
+    pub(crate) fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
+    }
+
+    /// Where ranks stood last.
+    pub(crate) fn latest(&self) -> Option<&Standing> {
+        self.latest.as_ref()
+    }
+
+    /// Verdicts that held before.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// Asks once more, for the names of what the last part of the program has made.
+    pub(crate) fn finish(&mut self, question: impl FnOnce(Wave) -> Values, wait: Duration) {
+        self.inquiry.ask(question(self.inquiry.wave()));
+        if let Some(standing) = self.inquiry.wait(wait) {
+            self.latest = Some(standing.clone());
+        }
+    }
+}
+
+/// Ranks that have left MPI or died.
+fn gone(standing: &Standing) -> usize {
+    let is_gone = |presence| matches!(presence, Presence::Lost | Presence::Ended);
+    standing.postures.values().filter(|posture| is_gone(posture.presence)).count()
+}

@@ -1,0 +1,87 @@
+//! Asks where ranks stand while the program runs, and says what that means: as soon as some wait
+//! for long, at the end, and when another process asks.
+
+use std::time::Duration;
+
+use sapwood::{Values, Wave};
+use sapwood_report::why::{Parts, Why};
+
+use super::collection::Collection;
+use super::leaf;
+use super::standing::StandingWatch;
+
+impl Collection {
+    /// Asks where ranks stand, if some wait for long.
+    pub(crate) fn ask_standing(&mut self) {
+        let question = self.question_of_waves();
+        if let Some(standing) = &mut self.standing {
+            standing.step(&self.result.round, question);
+        }
+    }
+
+    /// Asks where ranks stand, whether or not they wait.
+    pub(crate) fn look_at_standing(&mut self, deadline: Duration) {
+        if self.standing.is_none() {
+            self.standing = StandingWatch::open(&self.network, deadline).ok();
+        }
+        let question = self.question_of_waves();
+        if let Some(standing) = &mut self.standing {
+            standing.look(deadline, question);
+        }
+    }
+
+    /// Takes what is known of where ranks stand; whether a verdict is to be told.
+    pub(crate) fn take_verdict(&mut self, elapsed: Duration) -> bool {
+        self.standing.as_mut().is_some_and(|standing| standing.take(elapsed).is_some())
+    }
+
+    /// The program is told to end.
+    pub(crate) fn note_ending(&mut self) {
+        if let Some(standing) = &mut self.standing {
+            standing.note_ending();
+        }
+    }
+
+    /// What was known last of where ranks stand, and names for all communicators.
+    pub(crate) fn last_standing(&mut self, code: Option<i32>, wait: Duration) {
+        let question = self.question_of_waves();
+        let Some(standing) = &mut self.standing else { return };
+        if code == Some(0) {
+            standing.note_good_end();
+        }
+        self.result.was_told_to_end = standing.is_ending();
+        self.result.held = standing.held().cloned();
+        self.result.passed = standing.passed();
+        standing.finish(question, wait);
+        self.result.standing = standing.latest().cloned();
+    }
+
+    /// Makes the question for a wave.
+    fn question_of_waves(&self) -> impl FnOnce(Wave) -> Values + use<> {
+        let (size, long) = (self.world_size, self.long);
+        move |wave| leaf::question(size, wave, long)
+    }
+
+    /// Looks where ranks stand, and says what was known before.
+    pub(crate) fn look(&mut self, deadline_s: f64, elapsed: Duration) -> Why {
+        let deadline = Duration::try_from_secs_f64(deadline_s).unwrap_or(Duration::from_secs(2));
+        self.look_at_standing(deadline);
+        let program = self.program.clone();
+        self.why(&program, elapsed)
+    }
+
+    /// What is known at this moment.
+    pub(crate) fn why(&self, program: &str, elapsed: Duration) -> Why {
+        let watch = self.standing.as_ref();
+        let held = watch.and_then(|watch| watch.held());
+        Why::of(&Parts {
+            program,
+            elapsed,
+            has_ended: false,
+            standing: watch.and_then(|watch| watch.latest()),
+            verdict: held.map(|held| (held.at, &held.verdict, &held.standing)),
+            passed: watch.map_or(0, |watch| watch.passed()),
+            findings: self.result.waits.as_ref(),
+        })
+    }
+}

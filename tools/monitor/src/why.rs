@@ -1,0 +1,140 @@
+//! The question why a job is slow or stuck, asked of a program while it runs: for `sapwood trace`.
+
+use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use sapwood_command_line::exit::Failure;
+use sapwood_report::record::Death;
+use sapwood_report::why::{Parts, Why};
+
+use super::collected::Collected;
+use super::control::{ControlChannel, ControlRequest};
+use super::job::Job;
+use super::outputs::Outputs;
+use super::page::RunPage;
+use super::screen::Screen;
+use super::watch::{Listener, Views};
+use super::{Arguments, control_command, observe, shim};
+
+/// How long a running program's ranks may take to say where they stand.
+const LOOK_TIME: Duration = Duration::from_secs(10);
+/// Between two questions whether they have.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Looks of which a verdict is made.
+const LOOKS: u64 = 2;
+
+/// What is to be watched, and how.
+#[derive(Clone, Debug)]
+pub struct WhyWishes {
+    /// Time between two rounds.
+    pub interval: Duration,
+    /// A call that lasts this long is one that waits.
+    pub deadline: Duration,
+    /// Ranks of the program, if the command does not say so.
+    pub ranks: Option<NonZeroU32>,
+    /// The command that starts the program.
+    pub command: Vec<OsString>,
+}
+
+#[derive(Parser)]
+struct Words {
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+/// Starts a program and watches it until it has ended: `tell` is given each verdict that is new.
+/// The code with which the program ended, and what is known then; nothing where the user had it
+/// all end at once.
+///
+/// # Errors
+/// As [`super::run`].
+pub fn why(
+    wishes: &WhyWishes,
+    tell: &mut dyn FnMut(&Why),
+) -> Result<(ExitCode, Option<Why>), Failure> {
+    let arguments = arguments(wishes)?;
+    shim::check_transport().map_err(Failure::usage)?;
+    let mut job = Job::read(&arguments)?;
+    let mut outputs = Outputs::prepare(&arguments)?;
+    let (control, requests) = ControlChannel::open()?;
+    let mut page = RunPage::open(&arguments.page, &arguments.command, Some(control.clone()))?;
+    let screen = Screen::choose(false, false, &arguments.command);
+    let mut told = |why: &Why| tell(why);
+    let listener: Option<Listener<'_>> = Some(&mut told);
+    let views = Views { screen, outputs: &mut outputs, page: &mut page, listener };
+    let (end, collected) = observe(&mut job, &arguments, views, requests)?;
+    let why = collected.map(|collected| at_end(&job.program, end.elapsed, &collected));
+    Ok((end.exit_code(), why))
+}
+
+/// The same options as `sapwood mpi` would have.
+fn arguments(wishes: &WhyWishes) -> Result<Arguments, Failure> {
+    let milliseconds = |time: Duration| format!("{}ms", time.as_millis());
+    let mut words: Vec<OsString> = ["why", "--quiet", "--waits"].map(OsString::from).into();
+    words.extend(["--interval".into(), milliseconds(wishes.interval).into()]);
+    if let Some(ranks) = wishes.ranks {
+        words.extend(["--ranks".into(), ranks.to_string().into()]);
+    }
+    words.push("--".into());
+    words.extend(wishes.command.iter().cloned());
+    let read = Words::try_parse_from(words);
+    let mut arguments = read.map_err(|error| Failure::usage(error.to_string()))?.arguments;
+    arguments.deadline = Some(wishes.deadline);
+    Ok(arguments)
+}
+
+/// What is known when the program has ended.
+fn at_end(program: &str, elapsed: Duration, collected: &Collected) -> Why {
+    let held = collected.held.as_ref();
+    let mut why = Why::of(&Parts {
+        program,
+        elapsed,
+        has_ended: collected.has_ended,
+        standing: collected.standing.as_ref(),
+        verdict: held.map(|held| (held.at, &held.verdict, &held.standing)),
+        passed: collected.passed,
+        findings: collected.waits.as_ref(),
+    });
+    if !collected.was_told_to_end {
+        why.deaths = Death::lines(&collected.deaths.section(), DEATHS_MAX);
+    }
+    if let Some(outdated) = &collected.outdated {
+        why.unknown.push(format!("the end: {}", outdated.reason));
+    }
+    for missing in &collected.missing {
+        why.unknown.push(format!("ranks {}: {}", missing.ranks, missing.reason));
+    }
+    why
+}
+
+/// Kinds of deaths that are told.
+const DEATHS_MAX: usize = 4;
+
+/// Asks a run of `sapwood mpi` of this user why its program is slow or stuck.
+///
+/// # Errors
+/// [`Failure`] when no run or more than one is there, or it does not answer.
+pub fn why_of_running(name: Option<&str>, deadline: Duration) -> Result<Why, Failure> {
+    let network = control_command::find(name)?;
+    let why_s = Some(deadline.as_secs_f64());
+    let request = ControlRequest { why_s, ..ControlRequest::default() };
+    let before = control_command::ask(&network, &request)?;
+    let limit = Instant::now() + LOOK_TIME;
+    loop {
+        std::thread::sleep(PAUSE);
+        let reply = control_command::ask(&network, &request)?;
+        if !reply.error.is_empty() {
+            return Err(Failure::usage(reply.error));
+        }
+        // A verdict is of two looks.
+        if let Some(why) = reply.why.filter(|_| reply.looks >= before.looks + LOOKS) {
+            return Ok(why);
+        }
+        if Instant::now() >= limit {
+            return Err(Failure::own(&"the ranks did not say in time where they stand"));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The answer on one screen.
+
+use super::{SlowGroup, SlowPlace, Stuck, Why};
+use crate::quantity;
+use crate::text::ranks_text;
+
+/// Columns and lines of a screen, without what stands before each line.
+const WIDTH: usize = 91;
+const LINES: usize = 24;
+/// Places told, at most, and where a standstill needs the room.
+const PLACES: usize = 5;
+const PLACES_BESIDE: usize = 2;
+/// Groups of a place.
+const GROUPS: usize = 3;
+/// Lines of those that wait.
+const WAITING: usize = 6;
+/// What is not parted from the number before it.
+const UNITS: [&str; 5] = ["s", "ms", "us", "ns", "%"];
+/// A place that takes less than this part of the ranks' time is not told.
+const SHARE_MIN: f64 = 0.01;
+
+impl Stuck {
+    /// Lines for people: what holds the ranks, and who waits.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = wrapped(&format!("stuck for {:.1} s: {}", self.for_s, self.statement), "");
+        for one in self.waiting.iter().take(WAITING) {
+            lines.extend(wrapped(&format!("waiting: {}", one.text), "  "));
+        }
+        if self.waiting.len() > WAITING {
+            lines.push(format!(
+                "  and {} more places where ranks wait",
+                self.waiting.len() - WAITING
+            ));
+        }
+        lines
+    }
+}
+
+impl Why {
+    /// The whole on one screen.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![self.head()];
+        for death in self.deaths.iter().take(2) {
+            lines.extend(wrapped(death, ""));
+        }
+        if let Some(stuck) = &self.stuck {
+            lines.extend(stuck.lines());
+        }
+        if self.passed > 0 {
+            let times = if self.passed == 1 { "once" } else { "several times" };
+            lines.push(format!(
+                "ranks were found waiting {times} before, and went on ({})",
+                self.passed
+            ));
+        }
+        let most = if self.stuck.is_some() { PLACES_BESIDE } else { PLACES };
+        let slow = self.slow.iter().take(most).filter(|one| one.lost_share >= SHARE_MIN);
+        for (at, place) in slow.enumerate() {
+            lines.extend(place.lines(at));
+        }
+        let is_even = self.slow.iter().all(|one| one.lost_share < SHARE_MIN);
+        if is_even && self.stuck.is_none() && self.deaths.is_empty() && self.ranks > 1 {
+            lines.push("no communicator has made its ranks wait for 1 % of their time".to_owned());
+        }
+        let late = self.messages.iter().take(2).filter(|one| one.send_wait_s >= one.receive_wait_s);
+        let rank_s = self.elapsed_s * f64::from(self.ranks);
+        for one in late.filter(|one| one.send_wait_s >= rank_s * SHARE_MIN) {
+            lines.push(format!(
+                "messages of rank {} came late {} times: others waited {} for them",
+                one.rank,
+                quantity::whole(one.late_sends.into()),
+                seconds(one.send_wait_s)
+            ));
+        }
+        for what in &self.unknown {
+            lines.extend(wrapped(&format!("not known: {what}"), ""));
+        }
+        lines.truncate(LINES);
+        lines
+    }
+
+    fn head(&self) -> String {
+        let ranks = if self.ranks == 1 { "rank" } else { "ranks" };
+        let lost = self.slow.iter().map(|one| one.lost_share).fold(0.0, |all, one| all + one);
+        let state = match (&self.stuck, self.has_ended) {
+            (Some(_), true) => "stuck when it ended",
+            (Some(_), false) => "stuck",
+            (None, true) => "ended",
+            (None, false) => "running",
+        };
+        format!(
+            "{}: {} {ranks}, {:.1} s, {state}; {} of the ranks' time lost in collectives",
+            self.program,
+            self.ranks,
+            self.elapsed_s,
+            quantity::percent(Some(lost))
+        )
+    }
+}
+
+impl SlowPlace {
+    fn lines(&self, at: usize) -> Vec<String> {
+        let mut lines = wrapped(
+            &format!(
+                "{}. {} on {}: {} lost in {} calls, {} of the ranks' time",
+                at + 1,
+                self.function,
+                self.communicator,
+                seconds(self.lost_s),
+                quantity::whole(self.collectives.into()),
+                quantity::percent(Some(self.lost_share)),
+            ),
+            "",
+        );
+        for group in self.groups.iter().take(GROUPS) {
+            lines.extend(wrapped(&group.line(self), "   "));
+        }
+        lines
+    }
+}
+
+impl SlowGroup {
+    fn line(&self, place: &SlowPlace) -> String {
+        let is_shared = self.ranks == self.waiting;
+        let who = ranks_text(&self.ranks);
+        let turns = if is_shared { " by turns" } else { "" };
+        let mostly = if self.times_late < self.times_last { "mostly in " } else { "in " };
+        let waiters = if is_shared { "the others".to_owned() } else { ranks_text(&self.waiting) };
+        format!(
+            "{who} came last{turns} {} times of {}, by {} {mostly}{}: {waiters} waited {} ({})",
+            quantity::whole(self.times_last.into()),
+            quantity::whole(place.collectives.into()),
+            seconds(self.late_s),
+            quantity::whole(self.times_late.into()),
+            seconds(self.lost_s),
+            quantity::percent(Some(self.lost_share)),
+        )
+    }
+}
+
+fn seconds(seconds: f64) -> String {
+    quantity::time(seconds * 1e9)
+}
+
+/// A text in lines of a screen, those after the first further in.
+fn wrapped(text: &str, begin: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = begin.to_owned();
+    let mut is_empty = true;
+    for word in words(text) {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(std::mem::replace(&mut line, format!("{begin}  ")));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(&word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines
+}
+
+/// The words of a text; a number and its unit are one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let unit = word.trim_end_matches([',', ';', ':', ')', '.']);
+        match words.last_mut() {
+            Some(last) if UNITS.contains(&unit) && last.ends_with(|c: char| c.is_ascii_digit()) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_continued_further_in() {
+        let lines = wrapped(&"word ".repeat(45), "  ");
+        assert!(lines.iter().all(|line| line.len() <= WIDTH));
+        assert!(lines[0].starts_with("  word") && lines[1].starts_with("    word"));
+    }
+
+    #[test]
+    fn an_answer_fits_one_screen() {
+        let group =
+            SlowGroup { ranks: "1".into(), waiting: "0,2-3".into(), ..SlowGroup::default() };
+        let place = SlowPlace { groups: vec![group; 8], lost_share: 0.2, ..SlowPlace::default() };
+        let why = Why { slow: vec![place; 16], unknown: vec!["x".into(); 9], ..Why::default() };
+        assert!(why.lines().len() <= LINES);
+    }
+}

@@ -1,0 +1,228 @@
+//! Why a job is slow or stuck, as `docs/schema/why-1.json` describes it.
+//!
+//! [`Why`] is made of what the tree has gathered: the waits of the run by communicator and function
+//! (`slow`), and the verdict of a moment in which ranks have waited for long (`stuck`). `lines` is
+//! the same on one screen.
+
+mod lines;
+mod slow;
+mod stuck;
+
+use std::time::Duration;
+
+use sapwood_profile::Function;
+use sapwood_trace::{Counter, ENDING, FILES, Findings, Standing, Verdict, WINDOWS};
+use serde::{Deserialize, Serialize};
+
+pub use slow::{SlowGroup, SlowMessages, SlowPlace};
+pub use stuck::{Stuck, StuckOdd, StuckWaiting};
+
+/// The form of the JSON object.
+pub const WHY_SCHEMA: &str = "sapwood.why/1";
+
+/// Why a job is slow or stuck.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Why {
+    /// The form of this object.
+    pub schema: String,
+    /// The program.
+    pub program: String,
+    /// Ranks of the program; 0 if none has come.
+    pub ranks: u32,
+    /// For how long it was watched.
+    pub elapsed_s: f64,
+    /// Whether the program had ended by then.
+    pub has_ended: bool,
+    /// The standstill that goes on, or in which the program ended.
+    pub stuck: Option<Stuck>,
+    /// Earlier standstills, after which the program went on.
+    pub passed: u64,
+    /// Communicators and functions in which ranks have waited, those with most lost time first.
+    pub slow: Vec<SlowPlace>,
+    /// Messages that came late, by sender, and sends that waited for their receiver.
+    pub messages: Vec<SlowMessages>,
+    /// How ranks ended that did not end in order, the first of them first.
+    pub deaths: Vec<String>,
+    /// What is not known.
+    pub unknown: Vec<String>,
+}
+
+/// What a document is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    /// The program's name.
+    pub program: &'a str,
+    /// For how long it was watched.
+    pub elapsed: Duration,
+    /// Whether it has ended.
+    pub has_ended: bool,
+    /// Where ranks stand; names are taken from it.
+    pub standing: Option<&'a Standing>,
+    /// The verdict that holds, with the moment of it and where ranks stood.
+    pub verdict: Option<(Duration, &'a Verdict, &'a Standing)>,
+    /// Verdicts that held before.
+    pub passed: u64,
+    /// Who waited for whom; none where that was not recorded.
+    pub findings: Option<&'a Findings>,
+}
+
+impl Why {
+    /// The document.
+    #[must_use]
+    pub fn of(parts: &Parts<'_>) -> Self {
+        let standing = parts.standing.cloned().unwrap_or_default();
+        let stuck = parts.verdict.map(|(at, verdict, there)| Stuck::of(at, verdict, there));
+        let mut why = Self {
+            schema: WHY_SCHEMA.to_owned(),
+            program: parts.program.to_owned(),
+            ranks: standing.world_size,
+            elapsed_s: parts.elapsed.as_secs_f64(),
+            has_ended: parts.has_ended,
+            stuck,
+            passed: parts.passed,
+            ..Self::default()
+        };
+        match parts.findings {
+            Some(findings) => {
+                why.slow = slow::places(findings, &standing, parts.elapsed);
+                why.messages = slow::messages(findings);
+                why.unknown = gaps(findings);
+            }
+            None => why.unknown.push("how long ranks have waited: calls were not recorded".into()),
+        }
+        if standing.left_out > 0 {
+            let left_out = standing.left_out;
+            why.unknown.push(format!("{left_out} communicators that found no room"));
+        }
+        if let Some((_, verdict, _)) = parts.verdict.filter(|(_, one, _)| one.unseen > 0) {
+            why.unknown.push(format!("{} ranks that were never seen", verdict.unseen));
+        }
+        why
+    }
+}
+
+/// Lines for what the waits do not tell.
+fn gaps(findings: &Findings) -> Vec<String> {
+    let known = [
+        (findings.counter(Counter::Dropped), "calls overwritten before they were read"),
+        (findings.undecided, "collectives of which the clocks do not tell who came last"),
+        (findings.mixed, "collectives in which processes called different functions"),
+        (findings.counter(Counter::Unordered), "collectives while ranks were not counted"),
+        (findings.counter(Counter::WithoutSpace), "calls on communicators that found no room"),
+        (findings.counter(Counter::WithoutRing), "calls of threads that have no ring"),
+    ];
+    let told = known.into_iter().filter(|(count, _)| *count > 0);
+    told.map(|(count, what)| format!("{} {what}", crate::quantity::whole(count.into()))).collect()
+}
+
+/// What a function is called.
+fn function_name(function: u32) -> String {
+    Function::of(function)
+        .map_or_else(|| format!("MPI function {function}"), |function| function.name.to_owned())
+}
+
+/// What a communicator is called.
+fn communicator_name(standing: &Standing, space: u64) -> String {
+    match space {
+        FILES => return "a file".to_owned(),
+        WINDOWS => return "a window".to_owned(),
+        0 | ENDING => return String::new(),
+        _ => {}
+    }
+    if let Some(name) = standing.names.get(&space) {
+        return crate::printable(name);
+    }
+    match standing.members(space).next() {
+        Some((_, seat)) => format!("a communicator of {} ranks", seat.size),
+        None => "a communicator".to_owned(),
+    }
+}
+
+/// The ranks of a communicator where its name does not tell them.
+fn is_whole_program(standing: &Standing, space: u64) -> bool {
+    standing.members(space).next().is_none_or(|(_, seat)| seat.size == standing.world_size)
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood_trace::{CallKind, Lateness, PlaceFigures, PlaceWaits, Posture, Seat, Standpoint};
+
+    use super::*;
+
+    const WORLD: u64 = 7;
+
+    /// Three ranks in a reduction and one in a barrier.
+    fn standing() -> Standing {
+        let mut standing = Standing { world_size: 4, ..Standing::default() };
+        for rank in 0..4 {
+            let name = if rank == 2 { "MPI_Barrier" } else { "MPI_Allreduce" };
+            let function = Function::named(name).expect("a function of MPI").id;
+            let kind = CallKind::Collective;
+            let call = Standpoint { function, kind, space: WORLD, ..Standpoint::default() };
+            let posture = Posture { call: Some(call), for_ns: 2_300_000_000, ..Posture::default() };
+            standing.postures.insert(rank, posture);
+            let seat = Seat { rank, size: 4, made: 40, ..Seat::default() };
+            standing.seats.insert((WORLD, rank), seat);
+        }
+        standing.add_name(WORLD, "MPI_COMM_WORLD".into());
+        standing
+    }
+
+    fn findings() -> Findings {
+        let mut place = PlaceFigures { size: 4, collectives: 100, ..PlaceFigures::default() };
+        let mut late = Lateness::default();
+        (0..100).for_each(|_| late.add(50_000_000));
+        place.late.insert(1, late);
+        for waiter in [0, 2, 3] {
+            place.waits.insert((1, waiter), PlaceWaits { calls: 100, wait_ns: 5_000_000_000 });
+        }
+        let mut findings = Findings::default();
+        let function = Function::named("MPI_Allreduce").expect("a function of MPI").id;
+        findings.places.insert((WORLD, function), place);
+        findings
+    }
+
+    fn why(findings: &Findings, is_stuck: bool) -> Why {
+        let standing = standing();
+        let verdict = Verdict::of(&standing, 1_000_000_000).expect("ranks wait");
+        let at = Duration::from_secs(4);
+        Why::of(&Parts {
+            program: "prog",
+            elapsed: Duration::from_secs(10),
+            has_ended: true,
+            standing: Some(&standing),
+            verdict: is_stuck.then_some((at, &verdict, &standing)),
+            passed: 1,
+            findings: Some(findings),
+        })
+    }
+
+    #[test]
+    fn an_answer_is_as_its_schema_says() {
+        for why in [why(&findings(), true), why(&Findings::default(), false), Why::default()] {
+            let why = Why { schema: WHY_SCHEMA.into(), ..why };
+            let value = serde_json::to_value(&why).expect("numbers and text");
+            sapwood_schema::assert_fits("why-1", &value);
+            assert_eq!(serde_json::from_value::<Why>(value).expect("as it was written"), why);
+        }
+    }
+
+    #[test]
+    fn what_is_stuck_is_told_before_what_is_slow() {
+        let lines = why(&findings(), true).lines();
+        assert_eq!(
+            lines,
+            [
+                "prog: 4 ranks, 10.0 s, stuck when it ended; 37.5 % of the ranks' time lost in collectives",
+                "stuck for 2.3 s: rank 2 is in MPI_Barrier where most are in MPI_Allreduce (number 41 on",
+                "  MPI_COMM_WORLD)",
+                "  waiting: ranks 0-1,3 in MPI_Allreduce number 41 on MPI_COMM_WORLD for rank 2, 2.3 s",
+                "  waiting: rank 2 in MPI_Barrier number 41 on MPI_COMM_WORLD for ranks 0-1,3, 2.3 s",
+                "ranks were found waiting once before, and went on (1)",
+                "1. MPI_Allreduce on MPI_COMM_WORLD: 15.0 s lost in 100 calls, 37.5 % of the ranks' time",
+                "   rank 1 came last 100 times of 100, by 50.0 ms in 100: ranks 0,2-3 waited 15.0 s",
+                "     (100.0 %)",
+            ]
+        );
+    }
+}

@@ -1,0 +1,243 @@
+//! Lost time by communicator and function: who came last, by how much, and who waited.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sapwood_packet::{Rank, RankSet};
+use sapwood_trace::{Findings, Lateness, OTHERS, PlaceFigures, Standing};
+use serde::{Deserialize, Serialize};
+
+use super::{communicator_name, function_name};
+
+/// Places that are told, at most.
+const PLACES_MAX: usize = 16;
+/// Groups of ranks of one place that are told, at most.
+const GROUPS_MAX: usize = 8;
+/// A rank for which less of a place's lost time was waited, in per cent, is told with the rest.
+const PART_PERCENT: u128 = 5;
+/// A rank that waited less than this part of the one that waited longest is no member of a group,
+/// in per cent.
+const WAITER_PERCENT: u128 = 50;
+
+/// A communicator and a function in which ranks have waited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SlowPlace {
+    /// What the communicator is called.
+    pub communicator: String,
+    /// Processes of it.
+    pub size: u32,
+    /// The function.
+    pub function: String,
+    /// Collectives of which all processes are known.
+    pub collectives: u64,
+    /// Time that ranks have waited here for others, all together.
+    pub lost_s: f64,
+    /// The part of all ranks' time that this is.
+    pub lost_share: f64,
+    /// Who made them wait, the longest first.
+    pub groups: Vec<SlowGroup>,
+}
+
+/// Ranks for which the same others have waited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SlowGroup {
+    /// These ranks.
+    pub ranks: String,
+    /// How often one of them came last.
+    pub times_last: u64,
+    /// How often they were late by about as much as is told in `late_s`.
+    pub times_late: u64,
+    /// By how much they then came after the others, on the mean.
+    pub late_s: f64,
+    /// Those that waited for them.
+    pub waiting: String,
+    /// How long all others together waited for them.
+    pub lost_s: f64,
+    /// The part of the place's lost time that this is.
+    pub lost_share: f64,
+}
+
+/// A rank for whose messages others have waited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SlowMessages {
+    /// The rank.
+    pub rank: u32,
+    /// Calls that waited for a message that it had not begun to send.
+    pub late_sends: u64,
+    /// How long.
+    pub send_wait_s: f64,
+    /// Sends that waited for it to begin to receive.
+    pub late_receives: u64,
+    /// How long.
+    pub receive_wait_s: f64,
+}
+
+fn seconds(ns: u64) -> f64 {
+    Duration::from_nanos(ns).as_secs_f64()
+}
+
+/// The places of a run, those with most lost time first.
+#[allow(clippy::cast_precision_loss, reason = "shares are shown with two figures")]
+pub(super) fn places(
+    findings: &Findings,
+    standing: &Standing,
+    elapsed: Duration,
+) -> Vec<SlowPlace> {
+    let whole_ns = elapsed.as_nanos() as f64 * f64::from(standing.world_size.max(1));
+    let mut sorted: Vec<_> = findings.places.iter().collect();
+    sorted.sort_by_key(|(key, one)| (Reverse(one.lost_ns()), **key));
+    let told = sorted.into_iter().filter(|(_, one)| one.lost_ns() > 0).take(PLACES_MAX);
+    told.map(|(&(space, function), one)| SlowPlace {
+        communicator: match standing.members(space).next() {
+            Some(_) => communicator_name(standing, space),
+            None => format!("a communicator of {} ranks", one.size),
+        },
+        size: one.size,
+        function: function_name(function),
+        collectives: one.collectives,
+        lost_s: seconds(one.lost_ns()),
+        lost_share: one.lost_ns() as f64 / whole_ns.max(1.0),
+        groups: groups(one),
+    })
+    .collect()
+}
+
+/// Ranks of a place for which the same others have waited.
+#[allow(clippy::cast_precision_loss, reason = "shares are shown with two figures")]
+fn groups(place: &PlaceFigures) -> Vec<SlowGroup> {
+    let lost_ns = place.lost_ns();
+    let mut by_waiters: BTreeMap<String, (RankSet, RankSet)> = BTreeMap::new();
+    for &rank in place.late.keys() {
+        let mine = u128::from(place.lost_for(rank));
+        if mine * 100 >= u128::from(lost_ns) * PART_PERCENT && mine > 0 {
+            let waiters = waiters(place, rank, None);
+            let group = by_waiters.entry(waiters.to_string()).or_default();
+            group.0.insert(rank);
+            group.1 = waiters;
+        }
+    }
+    merge_turns(place, &mut by_waiters);
+    let mut groups: Vec<SlowGroup> = by_waiters
+        .into_values()
+        .map(|(ranks, waiters)| {
+            let mut late = Lateness::default();
+            ranks.iter().filter_map(|rank| place.late.get(&rank)).for_each(|one| late.merge(one));
+            let (times_late, mean_ns) = late.usual();
+            let group_ns = ranks.iter().map(|rank| place.lost_for(rank)).sum::<u64>();
+            SlowGroup {
+                ranks: ranks.to_string(),
+                times_last: late.last,
+                times_late,
+                late_s: seconds(mean_ns),
+                waiting: waiters.to_string(),
+                lost_s: seconds(group_ns),
+                lost_share: group_ns as f64 / lost_ns.max(1) as f64,
+            }
+        })
+        .collect();
+    groups.sort_by(|one, other| other.lost_s.total_cmp(&one.lost_s));
+    groups.truncate(GROUPS_MAX);
+    groups
+}
+
+/// Those that waited for a rank, without those that did so only seldom or for short.
+fn waiters(place: &PlaceFigures, rank: Rank, without: Option<&RankSet>) -> RankSet {
+    let range = (rank, 0)..(rank, OTHERS);
+    let most = place.waits.range(range.clone()).map(|(_, one)| one.wait_ns).max().unwrap_or(0);
+    let is_one = |wait_ns: u64| u128::from(wait_ns) * 100 >= u128::from(most) * WAITER_PERCENT;
+    let all = place.waits.range(range).filter(|(_, one)| is_one(one.wait_ns));
+    let all = all.map(|(&(_, waiter), _)| waiter);
+    all.filter(|waiter| without.is_none_or(|ranks| !ranks.contains(*waiter))).collect()
+}
+
+/// Ranks that wait for all others, each in its turn, are one group: all of them wait.
+fn merge_turns(place: &PlaceFigures, groups: &mut BTreeMap<String, (RankSet, RankSet)>) {
+    let all: Vec<(RankSet, RankSet)> = groups.values().cloned().collect();
+    let is_alone = |(ranks, waiters): &(RankSet, RankSet)| {
+        ranks.len() == 1 && waiters.len() + 1 >= u64::from(place.size)
+    };
+    if all.len() < 2 || !all.iter().all(is_alone) {
+        return;
+    }
+    let mut joined = (RankSet::new(), RankSet::new());
+    for (ranks, waiters) in &all {
+        joined.0.union_with(ranks.as_ref());
+        joined.1.union_with(waiters.as_ref());
+    }
+    // Where one of them stands out it stays by itself.
+    let lost: Vec<u64> = joined.0.iter().map(|rank| place.lost_for(rank)).collect();
+    let (least, most) = (lost.iter().min().copied(), lost.iter().max().copied());
+    if most.unwrap_or(0) <= least.unwrap_or(0).saturating_mul(2) {
+        groups.clear();
+        groups.insert(joined.1.to_string(), joined);
+    }
+}
+
+/// Ranks for whose messages others have waited, the longest first.
+pub(super) fn messages(findings: &Findings) -> Vec<SlowMessages> {
+    let late = findings
+        .made
+        .iter()
+        .filter(|(rank, one)| **rank != OTHERS && one.send_ns.saturating_add(one.receive_ns) > 0);
+    let mut all: Vec<SlowMessages> = late
+        .map(|(&rank, one)| SlowMessages {
+            rank,
+            late_sends: one.sends,
+            send_wait_s: seconds(one.send_ns),
+            late_receives: one.receives,
+            receive_wait_s: seconds(one.receive_ns),
+        })
+        .collect();
+    let total = |one: &SlowMessages| one.send_wait_s + one.receive_wait_s;
+    all.sort_by(|one, other| total(other).total_cmp(&total(one)));
+    all.truncate(PLACES_MAX);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood_trace::PlaceWaits;
+
+    use super::*;
+
+    fn place(late: &[(Rank, &[Rank])]) -> PlaceFigures {
+        let mut place = PlaceFigures { size: 4, collectives: 100, ..PlaceFigures::default() };
+        for (rank, waiters) in late {
+            let mut lateness = Lateness::default();
+            (0..50).for_each(|_| lateness.add(60_000_000));
+            place.late.insert(*rank, lateness);
+            for waiter in *waiters {
+                let one = PlaceWaits { calls: 50, wait_ns: 3_000_000_000 };
+                place.waits.insert((*rank, *waiter), one);
+            }
+        }
+        place
+    }
+
+    fn told(late: &[(Rank, &[Rank])]) -> Vec<(String, String, u64)> {
+        let groups = groups(&place(late));
+        groups.into_iter().map(|one| (one.ranks, one.waiting, one.times_late)).collect()
+    }
+
+    #[test]
+    fn ranks_that_the_same_others_wait_for_are_one_group() {
+        let late: [(Rank, &[Rank]); 4] = [(0, &[2, 3]), (1, &[2, 3]), (2, &[0, 1]), (3, &[0, 1])];
+        let expected = [("2-3".into(), "0-1".into(), 100), ("0-1".into(), "2-3".into(), 100)];
+        let mut all = told(&late);
+        all.sort_by(|one, other| other.0.cmp(&one.0));
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn one_slow_rank_stands_alone() {
+        assert_eq!(told(&[(1, &[0, 2, 3])]), [("1".into(), "0,2-3".into(), 50)]);
+    }
+
+    #[test]
+    fn ranks_that_come_last_by_turns_are_told_together() {
+        let late: [(Rank, &[Rank]); 4] =
+            [(0, &[1, 2, 3]), (1, &[0, 2, 3]), (2, &[0, 1, 3]), (3, &[0, 1, 2])];
+        assert_eq!(told(&late), [("0-3".into(), "0-3".into(), 200)]);
+    }
+}

@@ -1,0 +1,347 @@
+//! A standstill in words: who is named and in what they differ, and who waits for whom.
+
+use std::time::Duration;
+
+use sapwood_trace::{
+    CallKind, Difference, Doing, ENDING, Finding, Odd, Operation, Place, Side, Standing, Verdict,
+    Waiting,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{communicator_name, function_name, is_whole_program};
+use crate::text::ranks_text;
+
+/// Why ranks wait.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stuck {
+    /// When this was seen, from the start of the program.
+    pub seen_s: f64,
+    /// For how long no rank that waits has gone on.
+    pub for_s: f64,
+    /// `absent`, `deviation`, `ring`, `split`, `none-missing` or `unknown`.
+    pub finding: String,
+    /// The ranks that are named; empty for none.
+    pub culprits: String,
+    /// The finding in one sentence.
+    pub statement: String,
+    /// The ranks that are named, one by one.
+    pub odd: Vec<StuckOdd>,
+    /// Of a ring, ranks of which each waits for the next, and the last one for the first.
+    pub ring: Vec<u32>,
+    /// Who waits.
+    pub waiting: Vec<StuckWaiting>,
+}
+
+/// Ranks that others wait for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StuckOdd {
+    /// These.
+    pub ranks: String,
+    /// What they do, such as `stopped`, `computing` or `waiting`.
+    pub doing: String,
+    /// For how long.
+    pub for_s: f64,
+    /// The call in which others wait for them, and its communicator.
+    pub function: String,
+    /// Empty for none.
+    pub communicator: String,
+    /// The number of the collective there; 0 for none.
+    pub number: u32,
+    /// Collectives that these ranks have made there, if they have not entered this one.
+    pub made: Option<u32>,
+    /// The function that they call in its place.
+    pub own_function: Option<String>,
+    /// The root that they give.
+    pub own_root: Option<u32>,
+    /// The root that most give.
+    pub common_root: Option<u32>,
+    /// All ranks that wait for them, also through others.
+    pub held: String,
+    /// The same in words.
+    pub text: String,
+}
+
+/// Ranks that wait alike.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StuckWaiting {
+    /// These.
+    pub ranks: String,
+    /// The function that has not returned.
+    pub function: String,
+    /// The function that has started what it waits for, if that is another one.
+    pub started_by: Option<String>,
+    /// Its communicator; empty for none, or one that is not known.
+    pub communicator: String,
+    /// The number of the collective there; 0 for none.
+    pub number: u32,
+    /// Root, source or destination, in the communicator's numbering.
+    pub with: Option<u32>,
+    /// The tag of a message.
+    pub tag: Option<i32>,
+    /// Those for which they wait; empty where that is not known or none is missing.
+    pub waits_for: String,
+    /// Whether one of these is enough.
+    pub any: bool,
+    /// How long the one has waited that came first.
+    pub longest_s: f64,
+    /// How long the one has waited that came last.
+    pub shortest_s: f64,
+    /// The same in words.
+    pub text: String,
+}
+
+fn seconds(ns: u64) -> f64 {
+    Duration::from_nanos(ns).as_secs_f64()
+}
+
+fn time(ns: u64) -> String {
+    format!("{:.1} s", seconds(ns))
+}
+
+impl Stuck {
+    pub(super) fn of(at: Duration, verdict: &Verdict, standing: &Standing) -> Self {
+        let odd: Vec<StuckOdd> =
+            verdict.odd.iter().map(|one| odd(one, standing, verdict)).collect();
+        let waiting = verdict.waiting.iter().map(|one| waiting(one, standing)).collect();
+        let finding = match verdict.finding {
+            Finding::Absent => "absent",
+            Finding::Deviation => "deviation",
+            Finding::Ring => "ring",
+            Finding::Split => "split",
+            Finding::NoneMissing => "none-missing",
+            Finding::Unknown => "unknown",
+        };
+        Self {
+            seen_s: at.as_secs_f64(),
+            for_s: seconds(verdict.lasts_ns),
+            finding: finding.to_owned(),
+            culprits: verdict.culprits().to_string(),
+            statement: statement(verdict, standing, &odd),
+            odd,
+            ring: verdict.ring.clone(),
+            waiting,
+        }
+    }
+}
+
+fn statement(verdict: &Verdict, standing: &Standing, odd: &[StuckOdd]) -> String {
+    let all: Vec<&str> = odd.iter().take(3).map(|one| one.text.as_str()).collect();
+    match verdict.finding {
+        Finding::Absent | Finding::Deviation => all.join("; "),
+        Finding::Ring => ring(verdict, standing),
+        Finding::Split => format!("no majority: {}", all.join("; ")),
+        Finding::NoneMissing => {
+            "no rank is missing: all have entered the call in which they wait".to_owned()
+        }
+        Finding::Unknown => "it is not known for whom these calls wait".to_owned(),
+    }
+}
+
+fn ring(verdict: &Verdict, standing: &Standing) -> String {
+    let whom = |rank: u32| {
+        let group = verdict.waiting.iter().find(|one| one.ranks.contains(rank));
+        group.map_or_else(String::new, |one| {
+            let place = &one.place;
+            let on = communicator_name(standing, place.space);
+            let on = if on.is_empty() { on } else { format!(" on {on}") };
+            format!(" ({}{on})", function_name(place.function))
+        })
+    };
+    let length = verdict.ring.len();
+    let step = |(at, &rank): (usize, &u32)| {
+        let next = verdict.ring[(at + 1) % length];
+        format!("{rank} waits for {next}{}", whom(rank))
+    };
+    let steps: Vec<String> = verdict.ring.iter().enumerate().map(step).collect();
+    let told = if length > 6 {
+        format!("{}, ... {}", steps[..3].join(", "), steps[length - 1])
+    } else {
+        steps.join(", ")
+    };
+    format!("deadlock in a ring of {length} ranks: {told}")
+}
+
+fn operation_name(operation: Operation) -> String {
+    let root = operation.root.map_or_else(String::new, |root| format!(" with root {root}"));
+    format!("{}{root}", function_name(operation.function))
+}
+
+/// A place in words, as `MPI_Allreduce number 41 on grid`.
+fn place_name(place: &Place, standing: &Standing) -> String {
+    let mut text = function_name(place.function);
+    if place.behind > 0 {
+        text.push_str(&format!(" for {}", function_name(place.behind)));
+    }
+    if place.number > 0 && place.space != ENDING {
+        text.push_str(&format!(" number {}", place.number));
+    }
+    if let (Side::Rank(root), true) = (place.side, place.number > 0) {
+        text.push_str(&format!(" with root {root}"));
+    }
+    let on = communicator_name(standing, place.space);
+    if !on.is_empty() {
+        text.push_str(&format!(" on {on}"));
+    }
+    text
+}
+
+fn odd(one: &Odd, standing: &Standing, verdict: &Verdict) -> StuckOdd {
+    let (own, common) = match one.difference {
+        Difference::Operation(own, common) => (Some(own), Some(common)),
+        _ => (None, None),
+    };
+    let made = match one.difference {
+        Difference::Missed(made) if one.place.space != ENDING => Some(made),
+        _ => None,
+    };
+    StuckOdd {
+        ranks: one.ranks.to_string(),
+        doing: doing_word(one.doing).to_owned(),
+        for_s: seconds(one.for_ns),
+        function: function_name(one.place.function),
+        communicator: communicator_name(standing, one.place.space),
+        number: one.place.number,
+        made,
+        own_function: own.map(|own| function_name(own.function)),
+        own_root: own.and_then(|own| own.root),
+        common_root: common.and_then(|common| common.root),
+        held: one.held.to_string(),
+        text: odd_text(one, standing, verdict),
+    }
+}
+
+const fn doing_word(doing: Doing) -> &'static str {
+    match doing {
+        Doing::Stopped => "stopped",
+        Doing::Lost => "lost",
+        Doing::Finalizing => "finalizing",
+        Doing::Ended => "ended",
+        Doing::Polling(_) => "polling",
+        Doing::Computing => "computing",
+        Doing::Sleeping => "sleeping",
+        Doing::Running => "running",
+        Doing::Unseen => "unseen",
+        Doing::Waiting => "waiting",
+    }
+}
+
+/// What ranks do, and in what they differ.
+fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
+    let ranks = ranks_text(&one.ranks.to_string());
+    let (is, has, does) = match one.ranks.len() {
+        1 => ("is", "has", "does"),
+        _ => ("are", "have", "do"),
+    };
+    let place = place_name(&one.place, standing);
+    let missed = match one.difference {
+        Difference::Missed(_) if one.place.space == ENDING => format!("{has} not come to {place}"),
+        Difference::Missed(made) if made + 1 == one.place.number => {
+            format!("{has} not entered {place}")
+        }
+        Difference::Missed(made) => format!("{has} not entered {place}: {has} made {made} there"),
+        Difference::Operation(own, common) => {
+            let on = communicator_name(standing, one.place.space);
+            let on = if on.is_empty() { on } else { format!(" on {on}") };
+            let number = one.place.number;
+            let (own, common) = (operation_name(own), operation_name(common));
+            return format!(
+                "{ranks} {is} in {own} where most are in {common} (number {number}{on})"
+            );
+        }
+        Difference::Message if one.place.kind == CallKind::Send => {
+            format!("{does} not receive from those that wait in {place}")
+        }
+        Difference::Message => format!("{has} not sent to those that wait in {place}"),
+        Difference::Unknown => format!("{is} waited for in {place}"),
+    };
+    let for_so_long = time(one.for_ns);
+    let doing = match one.doing {
+        Doing::Stopped => format!("{is} stopped by a signal, {}", inside(one, standing)),
+        Doing::Lost => format!("{has} died, {}", inside(one, standing)),
+        Doing::Finalizing => format!("ended early ({is} in MPI_Finalize for {for_so_long})"),
+        Doing::Ended => format!("{has} ended"),
+        Doing::Polling(function) => {
+            format!("calls {} over and over, and nothing else", function_name(function))
+        }
+        Doing::Computing => format!("{is} computing outside MPI for {for_so_long}"),
+        Doing::Sleeping => format!("{is} sleeping outside MPI for {for_so_long}"),
+        Doing::Running => format!("{is} not there yet, and makes other calls"),
+        Doing::Unseen => format!("{has} never called MPI_Init"),
+        Doing::Waiting => return format!("{ranks} {missed}{}", instead(one, standing, verdict)),
+    };
+    format!("{ranks} {doing}, and {missed}")
+}
+
+/// Where ranks wait that others wait for.
+fn instead(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
+    let own = verdict
+        .waiting
+        .iter()
+        .find(|group| one.ranks.as_ref().first().is_some_and(|rank| group.ranks.contains(rank)));
+    let (is, place) = match own {
+        Some(group) => (one.ranks.len(), place_name(&group.place, standing)),
+        None => return String::new(),
+    };
+    format!(", and {} in {place}", if is == 1 { "is" } else { "are" })
+}
+
+/// The call in which ranks are.
+fn inside(one: &Odd, standing: &Standing) -> String {
+    let first = one.ranks.as_ref().first();
+    let posture = first.and_then(|rank| standing.postures.get(&rank));
+    let call = posture.and_then(|posture| posture.call);
+    call.map_or_else(|| "outside MPI".into(), |call| format!("in {}", function_name(call.function)))
+}
+
+fn waiting(one: &Waiting, standing: &Standing) -> StuckWaiting {
+    let place = &one.place;
+    let with = match place.side {
+        Side::Rank(rank) => Some(rank),
+        Side::None | Side::Any => None,
+    };
+    StuckWaiting {
+        ranks: one.ranks.to_string(),
+        function: function_name(place.function),
+        started_by: (place.behind > 0).then(|| function_name(place.behind)),
+        communicator: communicator_name(standing, place.space),
+        number: if place.space == ENDING { 0 } else { place.number },
+        with,
+        tag: place.tag,
+        waits_for: one.targets.to_string(),
+        any: one.is_any,
+        longest_s: seconds(one.longest_ns),
+        shortest_s: seconds(one.shortest_ns),
+        text: waiting_text(one, standing),
+    }
+}
+
+fn waiting_text(one: &Waiting, standing: &Standing) -> String {
+    let mut text =
+        format!("{} in {}", ranks_text(&one.ranks.to_string()), place_name(&one.place, standing));
+    let is_message =
+        matches!(one.place.kind, CallKind::Receive | CallKind::Send) || one.place.number == 0;
+    if let (true, Some(tag)) = (is_message && one.place.side != Side::None, one.place.tag) {
+        text.push_str(&format!(" tag {tag}"));
+    }
+    if is_message
+        && !is_whole_program(standing, one.place.space)
+        && let Side::Rank(rank) = one.place.side
+    {
+        text.push_str(&format!(" with its rank {rank}"));
+    }
+    if !one.targets.is_empty() {
+        let any = if one.is_any { "any of " } else { "" };
+        text.push_str(&format!(" for {any}{}", ranks_text(&one.targets.to_string())));
+    } else if one.is_known {
+        text.push_str(", none missing");
+    } else {
+        text.push_str(", for whom is not known");
+    }
+    let (least, most) = (time(one.shortest_ns), time(one.longest_ns));
+    text.push_str(&if least == most {
+        format!(", {most}")
+    } else {
+        format!(", {least} to {most}")
+    });
+    text
+}

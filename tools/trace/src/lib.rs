@@ -1,0 +1,34 @@
+//! `sapwood trace`: says why an MPI program is slow or stuck, and which ranks are the reason.
+//!
+//! `why` starts a program and watches it through the monitor's tree, or asks a `sapwood mpi` that
+//! watches one already. What is asked of the ranks, and how an answer comes about, is
+//! `sapwood-monitor`'s and `sapwood-trace`'s; what it looks like is `sapwood-report`'s.
+
+mod why;
+
+use std::process::ExitCode;
+
+use sapwood_command_line::exit::Failure;
+
+/// The arguments of `sapwood trace`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(clap::Subcommand)]
+enum Question {
+    /// Say why a program is slow or stuck.
+    Why(why::Arguments),
+}
+
+/// Answers the question.
+///
+/// # Errors
+/// [`Failure`] of bad input, of the tree, or where no such job runs.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    match &arguments.question {
+        Question::Why(arguments) => why::run(arguments),
+    }
+}

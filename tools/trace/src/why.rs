@@ -1,0 +1,153 @@
+//! `sapwood trace why`: of a program that it starts, or of one that `sapwood mpi` watches.
+//!
+//! Standard output is the program's. A verdict is printed on standard error as soon as ranks have
+//! waited for the deadline, once per different verdict, and the whole answer at the end.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::times::time;
+use sapwood_monitor::WhyWishes;
+use sapwood_report::why::Why;
+
+/// The shortest and the longest deadline.
+const DEADLINE_MIN: Duration = Duration::from_millis(500);
+const DEADLINE_MAX: Duration = Duration::from_secs(3600);
+/// The same of intervals.
+const INTERVAL_MIN: Duration = Duration::from_millis(50);
+
+/// Say why an MPI program is slow or stuck.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// A call that lasts as long as this is one in which ranks wait, such as 2s.
+    #[arg(long, alias = "after", value_name = "TIME", default_value = "2s", value_parser = deadline)]
+    deadline: Duration,
+    /// Time between two looks at the ranks.
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = interval)]
+    interval: Duration,
+    /// Number of MPI ranks, if the command does not say so.
+    #[arg(long, short = 'n', alias = "np", value_name = "N")]
+    ranks: Option<NonZeroU32>,
+    /// Write the answer as a JSON object to this file, or to standard output for '-'.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The run of 'sapwood mpi' to ask, such as mpi-4711, when several run.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "ranks"])]
+    job: Option<String>,
+    /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt. Without one, a
+    /// 'sapwood mpi' of this host that runs is asked.
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Answers, and ends as the program does.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if arguments.command.is_empty() {
+        let why = sapwood_monitor::why_of_running(arguments.job.as_deref(), arguments.deadline)?;
+        return tell_running(arguments, &why);
+    }
+    let wishes = WhyWishes {
+        interval: arguments.interval,
+        deadline: arguments.deadline,
+        ranks: arguments.ranks,
+        command: arguments.command.clone(),
+    };
+    let mut last = None;
+    let (code, why) = sapwood_monitor::why(&wishes, &mut |why| {
+        if let Some(stuck) = &why.stuck {
+            say(&stuck.lines());
+        }
+        last = Some(why.clone());
+    })?;
+    // Where all was ended at once nothing could be gathered any more.
+    let Some(why) = why.or(last) else { return Ok(code) };
+    say(&why.lines());
+    if let Some(file) = &arguments.json
+        && let Err(error) = write(file, &json(&why))
+    {
+        say(&[format!("cannot write '{}': {error}", file.display())]);
+    }
+    Ok(code)
+}
+
+fn tell_running(arguments: &Arguments, why: &Why) -> Result<ExitCode, Failure> {
+    match arguments.json.as_deref() {
+        Some(file) if file == Path::new("-") => print(&json(why))?,
+        Some(file) => {
+            write(file, &json(why)).map_err(|error| {
+                Failure::own(&format!("cannot write '{}': {error}", file.display()))
+            })?;
+        }
+        None => print(&(why.lines().join("\n") + "\n"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn json(why: &Why) -> String {
+    let text = serde_json::to_string_pretty(why);
+    text.expect("numbers, text and lists of them are always JSON") + "\n"
+}
+
+/// Lines on standard error, in one piece among what the program writes there.
+fn say(lines: &[String]) {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str("sapwood: ");
+        text.push_str(line);
+        text.push('\n');
+    }
+    // A closed standard error leaves no place to say so.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// What a descriptor of this process leads to is not emptied: it may be the program's own output.
+fn write(file: &Path, text: &str) -> std::io::Result<()> {
+    if file == Path::new("-") {
+        return std::io::stdout().lock().write_all(text.as_bytes());
+    }
+    if !file.starts_with("/dev/fd") && !file.starts_with("/proc/self/fd") {
+        return std::fs::write(file, text);
+    }
+    OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes())
+}
+
+fn deadline(text: &str) -> Result<Duration, String> {
+    let deadline = time(text).ok();
+    deadline.filter(|time| (DEADLINE_MIN..=DEADLINE_MAX).contains(time)).ok_or_else(|| {
+        format!(
+            "a time from {} ms to {} s is needed, such as 2s",
+            DEADLINE_MIN.as_millis(),
+            DEADLINE_MAX.as_secs()
+        )
+    })
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = time(text).ok();
+    interval.filter(|time| (INTERVAL_MIN..=DEADLINE_MAX).contains(time)).ok_or_else(|| {
+        format!(
+            "a time from {} ms to {} s is needed, such as 250ms",
+            INTERVAL_MIN.as_millis(),
+            DEADLINE_MAX.as_secs()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_limits() {
+        assert_eq!(deadline("2s"), Ok(Duration::from_secs(2)));
+        assert!(deadline("100ms").unwrap_err().contains("from 500 ms"));
+        assert_eq!(interval("250ms"), Ok(Duration::from_millis(250)));
+        assert!(interval("1ms").unwrap_err().contains("from 50 ms"));
+    }
+}
