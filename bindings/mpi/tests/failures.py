@@ -19,6 +19,7 @@ import time
 import unittest
 
 import watched
+from marks import kill
 from watched import LAUNCHERS, SAY_HERE, SYSTEM_PYTHON, Watched, has_mpi, library_folder, sapwood, test_program
 
 ABI = "openmpi"
@@ -331,11 +332,6 @@ class BadInput(unittest.TestCase):
                                   check=False, env={**os.environ, "SAPWOOD_LIB_DIR": folder}, timeout=watched.RUN_SECONDS_MAX)
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
         self.assertRegex(done.stderr, r"the shim for Open MPI, libsapwood-mpi-openmpi.so, is in none of ")
-
-
-def kill(pids):
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
 
 
 def is_deaf(pid):

@@ -35,12 +35,17 @@ def marked(mark):
                 yield int(pid), command
 
 
+def kill(pids):
+    """Kills processes, of which one may end by the end of another."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def end_what_is_left(mark, seconds_max=GONE_SECONDS_MAX):
     """Waits for the processes of a run to be gone; ends and gives those that are not."""
     deadline = time.monotonic() + seconds_max
     while (left := list(marked(mark))) and time.monotonic() < deadline:
         time.sleep(0.05)
-    for pid, _ in left:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    kill(pid for pid, _ in left)
     return left

@@ -109,6 +109,9 @@ class Watched:
             if found := condition():
                 return found
             time.sleep(0.02)
+        if self.process.poll() is not None:
+            _, errors = self.process.communicate(timeout=GONE_SECONDS_MAX)
+            raise Hang(f"ended with {self.process.returncode} before {what}: {errors}")
         raise Hang(f"waited for {what}")
 
     def processes(self, *words):

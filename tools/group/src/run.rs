@@ -47,6 +47,12 @@ pub(crate) struct Arguments {
     /// How long a round may take; then the answer says who is missing.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = patience)]
     deadline: Duration,
+    /// Members begin each round up to this much later than at once, by chance.
+    #[arg(long, value_name = "TIME", value_parser = patience)]
+    skew: Option<Duration>,
+    /// Of reduce and gather: members other than the root leave before those below them have come.
+    #[arg(long)]
+    bypass: bool,
     /// Over Unix sockets instead of TCP.
     #[arg(long)]
     unix: bool,
@@ -79,6 +85,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut request = Request::new(arguments.operation);
     (request.root, request.tree, request.bytes) = (root, arguments.tree, arguments.bytes);
     (request.rounds, request.deadline) = (arguments.rounds, arguments.deadline);
+    request.skew = arguments.skew.unwrap_or_default();
+    request.has_bypass = arguments.bypass;
+    if arguments.bypass && !matches!(arguments.operation, Act::Reduce | Act::Gather) {
+        return Err(Failure::usage("--bypass is for reduce and gather, which have one root"));
+    }
     let mut fleet = start(arguments)?;
     let rounds = u32::try_from(arguments.rounds).unwrap_or(u32::MAX);
     let limit = arguments.deadline.saturating_mul(rounds).saturating_add(SLACK);
@@ -137,6 +148,9 @@ fn summary(arguments: &Arguments, answers: &[Value]) -> String {
     let slowest = slowest(answers);
     let asked = answers.get(*root as usize).unwrap_or(&Value::Null);
     text += &format!("time    {:.3} ms a round at the slowest member\n", slowest * 1e3);
+    if arguments.skew.is_some() || arguments.bypass {
+        text += &blocked(answers, *root as usize);
+    }
     if let Some(value) = asked["value"].as_str() {
         text += &format!("value   {value} at virtual node {root}\n");
     }
@@ -155,6 +169,20 @@ fn summary(arguments: &Arguments, answers: &[Value]) -> String {
         text += "right   at every member\n";
     }
     text
+}
+
+/// How long a call keeps its caller, as each member's median: inner members of the tree wait for
+/// those below them, its leaves for nothing.
+fn blocked(answers: &[Value], root: usize) -> String {
+    let median = |answer: &Value| answer["seconds"]["median"].as_f64().unwrap_or(0.0) * 1e3;
+    let others = answers.iter().enumerate().filter(|(name, _)| *name != root);
+    let mut times: Vec<f64> = others.map(|(_, answer)| median(answer)).collect();
+    times.sort_by(f64::total_cmp);
+    let (least, most) = (times.first().unwrap_or(&0.0), times.last().unwrap_or(&0.0));
+    let at_root = answers.get(root).map_or(0.0, median);
+    format!(
+        "blocked {least:.3} to {most:.3} ms a call at the other members, {at_root:.3} ms at the root\n"
+    )
 }
 
 fn act(text: &str) -> Result<Act, String> {

@@ -52,6 +52,7 @@ mod tallies;
 mod usage;
 mod waits;
 mod watch;
+mod wrappers;
 
 use std::ffi::OsString;
 use std::io::Write as _;

@@ -2,7 +2,7 @@
 
 mod cli;
 
-use cli::{assert_refused, program, run, run_with_input, text};
+use cli::{assert_refused, run, run_with_input, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ fn groups_are_listed_and_put_in_the_place_of_their_members() {
     let path = folder.path().join("site.yaml");
     std::fs::write(&path, "racks:\n  r1: n[1-4]\n  r2: n[5-8]\n  all: '@r1,@r2,n9'\n").unwrap();
     let asked = |arguments: &[&str]| {
-        let output = std::process::Command::new(program())
+        let output = cli::command()
             .arg("nodeset")
             .args(arguments)
             .env("SAPWOOD_GROUPS", &path)

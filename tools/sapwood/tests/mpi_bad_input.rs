@@ -1,12 +1,15 @@
 //! Wrong input of `sapwood mpi`: one line that names it, exit code 2, and nothing left behind.
 //! What needs an installed MPI is tried in `bindings/mpi/tests/failures.py`.
 
-use std::process::Command;
+#[path = "../../../crates/launch/tests/surroundings/mod.rs"]
+mod surroundings;
+
+use surroundings::clean_command;
 
 /// The one line that a command line gets.
 fn refused(words: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let output = Command::new(env!("CARGO_BIN_EXE_sapwood"))
+    let output = clean_command(env!("CARGO_BIN_EXE_sapwood"))
         .arg("mpi")
         .args(words)
         .current_dir(folder.path())
@@ -71,7 +74,7 @@ fn the_help_that_is_named_is_that_of_the_command() {
 #[test]
 fn the_help_lists_attach_and_control_whose_usage_is_theirs() {
     let help = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sapwood"));
+        let mut command = clean_command(env!("CARGO_BIN_EXE_sapwood"));
         let output = command.arg("mpi").args(words).arg("--help").output();
         String::from_utf8(output.expect("the command was built").stdout).expect("text")
     };
