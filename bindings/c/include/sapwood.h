@@ -23,8 +23,9 @@
  * Threads. Networks, streams and back-ends belong to the thread that made them: any other gets
  * SAPWOOD_ERROR_THREAD, and the call has no effect. Several threads may each have their own.
  * Answers, packets, sketches and communicators are plain memory: any threads may read them, but one
- * must free them when no other reads them any more. The library starts no thread and installs no
- * signal handler.
+ * must free them when no other reads them any more. The library starts threads only for filters
+ * and synchronisation rules: those that are loaded from files, and those that it measures to be
+ * slow. It installs no signal handler.
  *
  * Processes. A child that was forked from a process with handles gets SAPWOOD_ERROR_FORKED for
  * networks, streams and back-ends, close included: their connections are the parent's. Answers,

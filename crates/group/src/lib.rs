@@ -9,7 +9,8 @@
 //! Members carry *virtual nodes*, and messages are addressed to those. Each message that goes down
 //! a tree names the virtual nodes that are to be reached through its receiver, who answers for
 //! exactly these: members need not agree on who is in the group or on any tree for a transfer to
-//! reach each virtual node once. `docs/groups.md` has the rules and what they were measured to do.
+//! reach each virtual node once. `docs/groups-design.md` has the rules and what they were measured
+//! to do.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

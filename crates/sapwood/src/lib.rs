@@ -20,8 +20,9 @@
 //! }
 //! ```
 //!
-//! The library installs no signal handler, and starts no thread but those on which filters of users
-//! run. A network and what comes from it stay on the thread that made them.
+//! The library installs no signal handler. It starts threads only for filters and rules that are
+//! loaded from files or are slow, and one for each [`Group`]. A network and what comes from it stay
+//! on the thread that made them.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]

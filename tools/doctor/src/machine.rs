@@ -13,8 +13,9 @@ use sapwood_transport::{Address, Listener};
 use super::Check;
 use sapwood_command_line::exit::one_line;
 
-/// Descriptors that a process of a tree holds per child: the link, the process, its standard error.
-const DESCRIPTORS_PER_CHILD: u64 = 3;
+/// Descriptors that a process of a tree holds per child: the link's socket, the two event counters
+/// of a link in shared memory, the process, its standard error.
+const DESCRIPTORS_PER_CHILD: u64 = 5;
 
 /// Descriptors that it holds beside these: standard streams, poller, listener, parent, and as many
 /// connections as may be proving the key at one time.

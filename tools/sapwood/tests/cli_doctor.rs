@@ -53,9 +53,9 @@ fn a_tree_beyond_the_limits_is_a_warning_with_the_cure() {
     let checks = report["checks"].as_array().unwrap();
     let files = checks.iter().find(|check| check["check"] == "open files").unwrap();
     let found = files["found"].as_str().unwrap();
-    assert!(found.contains("60000 needs 180080"), "{found}");
+    assert!(found.contains("60000 needs 300080"), "{found}");
     if files["verdict"] == "warning" {
-        assert!(files["advice"].as_str().unwrap().contains("ulimit -n 180080"));
+        assert!(files["advice"].as_str().unwrap().contains("ulimit -n 300080"));
     }
 }
 

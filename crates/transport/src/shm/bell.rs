@@ -2,7 +2,7 @@
 //!
 //! It is watched edge-triggered and never read, so that a wake-up is one system call of the peer
 //! and one wait of this process. A byte on the socket in its place would cost both sides what a
-//! short message over that socket costs, and nothing would be gained (`docs/bench.md`).
+//! short message over that socket costs, and nothing would be gained (`docs/bench-history.md`).
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
