@@ -19,7 +19,12 @@ DEMO_RANKS ?= 8
 DEMO_STEPS ?= 1200
 MPIRUN     ?= mpirun
 
-# How long the storm and the soak last, and what chance begins with.
+# Of `make test-mpi` and `make python-test`: only the tests whose names have this in them.
+TESTS ?=
+
+# How long the search for faults, the storm and the soak last, and what chance begins with.
+MINUTES         ?= 30
+HUNT_ARGUMENTS  ?=
 STORM_SECONDS   ?= 600
 STORM_SEED      ?= 1
 STORM_ARGUMENTS ?=
@@ -56,6 +61,10 @@ test: requirements-test ## everything that is tested, as the continuous integrat
 check: ## the quick loop: format, layers, house style, lints, unit tests
 	$(INTERRUPTIBLE) cargo xtask check
 
+.PHONY: hunt
+hunt: requirements-test ## search for faults that no test knows: MINUTES, HUNT_ARGUMENTS
+	$(INTERRUPTIBLE) cargo xtask hunt --minutes $(MINUTES) $(HUNT_ARGUMENTS)
+
 .PHONY: build
 build: ## the release build: the programs and the C library
 	cargo build --release -p sapwood-c -p sapwood-stacks
@@ -79,10 +88,9 @@ shim: build ## the MPI shims, one per MPI that is installed
 .PHONY: test-mpi
 test-mpi: shim ## only the tests that run MPI programs
 	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-monitor --example rank_rows
-	$(MPI_ENVIRONMENT) $(MAKE) -C bindings/mpi check
 	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) \
 	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
-	    $(MAKE) -C bindings/mpi truth OUT=$(SHIMS)
+	    $(MAKE) --keep-going -C bindings/mpi check truth OUT=$(SHIMS)
 
 .PHONY: c-test
 c-test: ## only the C and C++ interfaces: sanitizers, valgrind, installed packages
@@ -99,7 +107,7 @@ compat-test: build ## only MRNet's interface: its programs over all topologies
 
 .PHONY: python-test
 python-test: ## only the Python package: its wheel, installed below target/, and all its tests
-	bindings/python/run-tests
+	bindings/python/run-tests $(TESTS:%=-k %)
 
 .PHONY: examples-test
 examples-test: build python-environment ## only the tools of examples/, in four languages

@@ -1,14 +1,14 @@
 //! Runs other programs: with a deadline, without standard input, and with nothing left behind.
 //!
-//! The principal function is [`run`], which shows a program's output as it comes and adds up the
-//! test counts in it. A program that outlives its deadline is ended together with all that it
-//! started; one that ends but leaves a process holding its output counts as failed.
+//! The principal function is [`run`], which hands on a program's output as it comes. A program that
+//! outlives its deadline is ended together with all that it started; one that ends but leaves a
+//! process holding its output counts as failed.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,67 +18,68 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long the output of an ended program may stay open: the last lines need a moment.
 const OUTPUT_CLOSES_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a finished program said about tests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub passed: u64,
-    pub failed: u64,
-}
-
-impl Counts {
-    pub fn add(&mut self, other: Counts) {
-        self.passed += other.passed;
-        self.failed += other.failed;
-    }
-
-    /// Reads `12 passed; 1 failed` or `12 passed, 1 failed` anywhere in a line.
-    fn of_line(line: &str) -> Option<Counts> {
-        let before = |word: &str| -> Option<u64> {
-            line.split(word)
-                .next()
-                .filter(|start| start.len() < line.len())?
-                .split(' ')
-                .next_back()?
-                .parse()
-                .ok()
-        };
-        Some(Counts { passed: before(" passed")?, failed: before(" failed")? })
-    }
-}
-
-/// Runs `program` to its end, showing its output.
+/// Runs a program to its end; `take` gets each line of its output and of its standard error, in
+/// the order in which they were written.
 ///
 /// # Errors
-/// One line that says why it counts as failed, with the counts seen so far.
-pub fn run(mut command: Command, deadline: Duration) -> Result<Counts, (String, Counts)> {
+/// One line that says why it counts as failed.
+pub fn run(
+    mut command: Command,
+    deadline: Duration,
+    take: &mut dyn FnMut(&str),
+) -> Result<(), String> {
     let shown = shown(&command);
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
     let started = Instant::now();
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) => return Err((format!("{shown}: {error}"), Counts::default())),
-    };
-    let output = child.stdout.take().expect("the output was just asked to be piped");
+    let (mut child, output) = start(&mut command).map_err(|error| format!("{shown}: {error}"))?;
+    // Its copies of the pipe's write end would keep the output open.
+    drop(command);
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || show(output, &sender));
-    let ended = wait(&mut child, started + deadline);
-    let mut counts = Counts::default();
+    thread::spawn(move || read(output, &sender));
+    let mut ended = None;
+    let mut closes_by = started + deadline + OUTPUT_CLOSES_WITHIN;
     let closed = loop {
-        match receiver.recv_timeout(OUTPUT_CLOSES_WITHIN) {
-            Ok(more) => counts.add(more),
+        match receiver.recv_timeout(LOOK_EVERY) {
+            Ok(line) => take(&line),
             Err(mpsc::RecvTimeoutError::Disconnected) => break true,
-            Err(mpsc::RecvTimeoutError::Timeout) => break false,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+        }
+        if ended.is_none() {
+            ended = look(&mut child, started + deadline);
+            closes_by = Instant::now() + OUTPUT_CLOSES_WITHIN;
+        } else if Instant::now() >= closes_by {
+            break false;
+        }
+    };
+    // A program may close its output before it ends.
+    let ended = loop {
+        match ended.take().or_else(|| look(&mut child, started + deadline)) {
+            Some(ended) => break ended,
+            None => thread::sleep(LOOK_EVERY),
         }
     };
     match ended {
-        Err(error) => Err((format!("{shown}: {error}"), counts)),
-        Ok(None) => Err((format!("{shown}: still running after {} s", deadline.as_secs()), counts)),
-        Ok(Some(_)) if !closed => {
-            Err((format!("{shown}: ended, but left a process that holds its output"), counts))
+        Ended::Unknown(error) => Err(format!("{shown}: {error}")),
+        Ended::AtDeadline => Err(format!("{shown}: still running after {} s", deadline.as_secs())),
+        Ended::WithStatus(_) if !closed => {
+            Err(format!("{shown}: ended, but left a process that holds its output"))
         }
-        Ok(Some(status)) if !status.success() => Err((format!("{shown}: {status}"), counts)),
-        Ok(Some(_)) => Ok(counts),
+        Ended::WithStatus(status) if !status.success() => Err(format!("{shown}: {status}")),
+        Ended::WithStatus(_) => Ok(()),
     }
+}
+
+/// How a program came to its end.
+enum Ended {
+    WithStatus(ExitStatus),
+    AtDeadline,
+    Unknown(io::Error),
+}
+
+/// Starts it, with one pipe for its output and its standard error.
+fn start(command: &mut Command) -> io::Result<(Child, io::PipeReader)> {
+    let (reader, writer) = io::pipe()?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    Ok((command.spawn()?, reader))
 }
 
 /// Runs `program` and hands back its standard output.
@@ -102,28 +103,23 @@ fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-fn show(output: impl Read, counts: &mpsc::Sender<Counts>) {
+fn read(output: impl Read, lines: &mpsc::Sender<String>) {
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line);
-        println!("{line}");
-        if let Some(found) = Counts::of_line(&line) {
-            // The receiver leaves early only when this program has failed already.
-            let _ = counts.send(found);
-        }
+        // The receiver leaves early only when this program has failed already.
+        let _ = lines.send(String::from_utf8_lossy(&line).into_owned());
     }
 }
 
-/// Waits until the child ends or the deadline passes, which ends the child and its descendants.
-fn wait(child: &mut Child, deadline: Instant) -> Result<Option<std::process::ExitStatus>, String> {
-    loop {
-        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
-            return Ok(Some(status));
-        }
-        if Instant::now() >= deadline {
+/// How the child has ended, if it has. At the deadline it is ended together with its descendants.
+fn look(child: &mut Child, deadline: Instant) -> Option<Ended> {
+    match child.try_wait() {
+        Ok(Some(status)) => Some(Ended::WithStatus(status)),
+        Ok(None) if Instant::now() >= deadline => {
             end_with_descendants(child);
-            return Ok(None);
+            Some(Ended::AtDeadline)
         }
-        thread::sleep(LOOK_EVERY);
+        Ok(None) => None,
+        Err(error) => Some(Ended::Unknown(error)),
     }
 }
 
@@ -164,46 +160,48 @@ fn descendants(root: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, deadline: Duration) -> Result<Counts, (String, Counts)> {
+    fn shell(script: &str, deadline: Duration) -> (Result<(), String>, Vec<String>) {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        run(command, deadline)
+        let mut lines = Vec::new();
+        let result = run(command, deadline, &mut |line| lines.push(line.to_owned()));
+        (result, lines)
     }
 
     #[test]
-    fn counts_are_read_in_both_spellings() {
-        let cargo = "test result: ok. 12 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out";
-        assert_eq!(Counts::of_line(cargo), Some(Counts { passed: 12, failed: 1 }));
-        assert_eq!(Counts::of_line("3 passed, 0 failed"), Some(Counts { passed: 3, failed: 0 }));
-        assert_eq!(Counts::of_line("all passed, none failed"), None);
-        assert_eq!(Counts::of_line("3 passed"), None);
+    fn output_and_errors_come_in_the_order_of_writing() {
+        let (result, lines) = shell("echo a; echo b >&2; echo c", Duration::from_secs(60));
+        assert_eq!((result, lines), (Ok(()), ["a", "b", "c"].map(String::from).to_vec()));
     }
 
     #[test]
-    fn counts_add_up_over_a_program() {
-        let counts =
-            shell("echo 2 passed, 0 failed; echo 3 passed, 0 failed", Duration::from_secs(60));
-        assert_eq!(counts, Ok(Counts { passed: 5, failed: 0 }));
-    }
-
-    #[test]
-    fn a_failing_program_fails_and_keeps_its_counts() {
-        let (why, counts) = shell("echo 2 passed, 1 failed; exit 3", Duration::from_secs(60))
-            .expect_err("the program exits with 3");
+    fn a_failing_program_fails_and_its_output_is_kept() {
+        let (result, lines) = shell("echo said; exit 3", Duration::from_secs(60));
+        let why = result.expect_err("the program exits with 3");
         assert!(why.contains("exit status: 3"), "{why}");
-        assert_eq!(counts, Counts { passed: 2, failed: 1 });
+        assert_eq!(lines, ["said"]);
     }
 
     #[test]
     fn a_program_past_its_deadline_is_ended_with_its_children() {
-        let (why, _) = shell("sleep 61.25 & sleep 61.25; true", Duration::from_millis(200))
-            .expect_err("the program sleeps longer than its deadline");
+        let (result, _) = shell("sleep 61.25 & sleep 61.25; true", Duration::from_millis(200));
+        let why = result.expect_err("the program sleeps longer than its deadline");
         assert!(why.contains("still running"), "{why}");
     }
 
     #[test]
+    fn a_program_that_closes_its_output_is_waited_for() {
+        let (result, _) = shell(
+            "exec >&- 2>&-; while [ -d /proc/$$/fd ] && sleep 0.2; do exit 4; done",
+            Duration::from_secs(60),
+        );
+        let why = result.expect_err("the program exits with 4");
+        assert!(why.contains("exit status: 4"), "{why}");
+    }
+
+    #[test]
     fn a_missing_program_is_named() {
-        let (why, _) = run(Command::new("no-such-program"), Duration::from_secs(1))
+        let why = run(Command::new("no-such-program"), Duration::from_secs(1), &mut |_| {})
             .expect_err("there is no such program");
         assert!(why.contains("no-such-program"), "{why}");
     }

@@ -1,4 +1,4 @@
-//! Runs the fuzz targets of `fuzz/` for a short, repeatable while.
+//! Runs the fuzz targets of `fuzz/`: on the kept inputs, or in search of new ones.
 //!
 //! The targets are libFuzzer programs. They are built with the compiler's coverage
 //! instrumentation, which stable Rust offers through its code generation options, so no nightly
@@ -17,12 +17,8 @@ use crate::finding::Finding;
 use crate::steps::Look;
 
 const MANIFEST: &str = "fuzz/Cargo.toml";
-/// Inputs that each target is given in a smoke run.
-const SMOKE_RUNS: u64 = 200_000;
-/// All smoke runs together take this long, however few inputs that made; each has its share.
-const SMOKE_SECONDS: u64 = 48;
 /// A target that does not come to its end by itself is hung.
-const TARGET_DEADLINE: Duration = Duration::from_secs(300);
+const TARGET_DEADLINE: Duration = Duration::from_secs(900);
 const BUILD_DEADLINE: Duration = Duration::from_secs(900);
 
 const INSTRUMENTATION: &str = "--cfg fuzzing -Cpasses=sancov-module \
@@ -32,26 +28,43 @@ const INSTRUMENTATION: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Cdebug-assertions -Coverflow-checks";
 
-/// Builds every target and runs each once.
-pub fn smoke(root: &Path) -> Look {
-    if !root.join(MANIFEST).exists() {
-        return Err(vec![Finding::new(MANIFEST, 0, "is missing: there is nothing to fuzz")]);
-    }
-    let build = root.join("target/fuzz");
-    let targets = targets(root).and_then(|targets| build_all(root, &build).map(|()| targets));
-    let targets = match targets {
-        Ok(targets) if !targets.is_empty() => targets,
-        Ok(_) => return Err(vec![Finding::new(MANIFEST, 0, "names no target")]),
-        Err(why) => return Err(vec![Finding::new(MANIFEST, 0, why)]),
+/// Builds every target and runs each on the inputs of its corpus.
+pub fn kept_inputs(root: &Path) -> Look {
+    let targets = built(root)?;
+    let kept = |target: &String| run_target(root, target, &["-runs=0".into()], None);
+    let findings: Vec<Finding> = targets.iter().filter_map(kept).collect();
+    let line = format!("{} fuzz targets took their kept inputs", targets.len());
+    if findings.is_empty() { Ok(line) } else { Err(findings) }
+}
+
+/// Builds every target and has all together search for new inputs for some seconds.
+pub fn search(root: &Path, seconds: u64, seed: u32) -> Look {
+    let targets = built(root)?;
+    let share = (seconds / targets.len() as u64).max(1);
+    // Zero has the fuzzer choose one.
+    let options = [format!("-seed={}", seed.max(1)), format!("-max_total_time={share}")];
+    let searched = |target: &String| {
+        let found = build_folder(root).join("found").join(target);
+        run_target(root, target, &options, Some(found))
     };
-    let seconds = (SMOKE_SECONDS / targets.len() as u64).max(1);
-    let findings: Vec<Finding> =
-        targets.iter().filter_map(|target| run_target(root, &build, target, seconds)).collect();
-    if findings.is_empty() {
-        Ok(format!("{} fuzz targets ran, none crashed", targets.len()))
-    } else {
-        Err(findings)
+    let findings: Vec<Finding> = targets.iter().filter_map(searched).collect();
+    let line = format!("{} fuzz targets searched for {share} s each, none failed", targets.len());
+    if findings.is_empty() { Ok(line) } else { Err(findings) }
+}
+
+/// The targets, built.
+fn built(root: &Path) -> Result<Vec<String>, Vec<Finding>> {
+    let wrong = |why: &str| vec![Finding::new(MANIFEST, 0, why)];
+    if !root.join(MANIFEST).exists() {
+        return Err(wrong("is missing: there is nothing to fuzz"));
     }
+    let targets = targets(root).map_err(|why| wrong(&why))?;
+    build_all(root, &build_folder(root)).map_err(|why| wrong(&why))?;
+    if targets.is_empty() { Err(wrong("names no target")) } else { Ok(targets) }
+}
+
+fn build_folder(root: &Path) -> PathBuf {
+    root.join(crate::target()).join("fuzz")
 }
 
 /// The binaries of the fuzz package.
@@ -82,31 +95,36 @@ fn build_all(root: &Path, build: &Path) -> Result<(), String> {
         .arg(build)
         .env("RUSTFLAGS", INSTRUMENTATION)
         .current_dir(root);
-    run(cargo, BUILD_DEADLINE).map(|_| ()).map_err(|(why, _)| why)?;
+    run(cargo, BUILD_DEADLINE, &mut |line| println!("{line}"))?;
     let host_folder = build.join(host.trim());
     let link = build.join("programs");
     let _ = fs::remove_file(&link);
     std::os::unix::fs::symlink(host_folder.join("release"), link).map_err(|error| error.to_string())
 }
 
-fn run_target(root: &Path, build: &Path, target: &str, seconds: u64) -> Option<Finding> {
-    let found = build.join("found").join(target);
+/// Runs one target; what it finds new goes into `found`.
+fn run_target(
+    root: &Path,
+    target: &str,
+    options: &[String],
+    found: Option<PathBuf>,
+) -> Option<Finding> {
+    let build = build_folder(root);
     let crashes = build.join("crashes").join(target);
-    for folder in [&found, &crashes] {
+    for folder in found.iter().chain([&crashes]) {
         if let Err(error) = fs::create_dir_all(folder) {
             return Some(Finding::new(target, 0, format!("{}: {error}", folder.display())));
         }
     }
     let mut fuzzer = Command::new(build.join("programs").join(target));
     fuzzer
-        .arg(&found)
+        .args(found)
         .args(kept_corpus(root, target))
-        .args(["-seed=1", "-verbosity=0", "-rss_limit_mb=1024", "-timeout=10"])
-        .arg(format!("-runs={SMOKE_RUNS}"))
-        .arg(format!("-max_total_time={seconds}"))
+        .args(["-verbosity=0", "-rss_limit_mb=1024", "-timeout=10"])
+        .args(options)
         .arg(format!("-artifact_prefix={}/", crashes.display()))
         .current_dir(root);
-    let why = run(fuzzer, TARGET_DEADLINE).err()?.0;
+    let why = run(fuzzer, TARGET_DEADLINE, &mut |line| println!("{line}")).err()?;
     Some(Finding::new(target, 0, format!("{why}; the input is in {}", crashes.display())))
 }
 
@@ -123,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_repository_without_targets_fails() {
-        let findings = smoke(Path::new("no-such-folder")).expect_err("there is no fuzz package");
+        let findings =
+            kept_inputs(Path::new("no-such-folder")).expect_err("there is no fuzz package");
         assert!(findings[0].text.contains("nothing to fuzz"));
     }
 

@@ -1,110 +1,342 @@
-//! Runs named steps one after another and stops at the first that fails.
+//! Runs named steps, all of them, in two lanes beside each other, and lists at the end what failed.
 //!
 //! A step either looks at the repository itself ([`Act::Look`]) or runs a program
-//! ([`Act::Program`]). The last lines say which steps passed, how long each took, and how many
-//! tests they counted.
+//! ([`Act::Program`]), whose output goes into a file of its own ([`LOGS`]). Of a step that passes
+//! one line is printed; of one that fails the last lines, its failed tests, and the command that
+//! repeats each. A step whose product a failed step was to make is skipped.
 
-use std::path::Path;
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::command::{self, Counts};
+use crate::failures::{Counts, FailedTest, Reading};
 use crate::finding::Finding;
+use crate::{command, environment};
 
 /// A look's answer: a line for the reader, or what is wrong.
 pub type Look = Result<String, Vec<Finding>>;
+
+/// The folder of the logs, below the build's.
+pub const LOGS: &str = "checks";
+/// Lines of a failed step's output that are printed.
+const LAST_LINES: usize = 40;
 
 /// One named step.
 pub struct Step {
     pub name: &'static str,
     pub act: Act,
+    /// The steps without which this one cannot run.
+    pub needs: &'static [&'static str],
+    pub lane: Lane,
+}
+
+/// The steps of a lane run one after another, beside those of the other lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    First,
+    /// For builds that leave a processor idle while they link.
+    Second,
 }
 
 /// What a step does.
 pub enum Act {
     Look(fn(&Path) -> Look),
-    Program { line: String, deadline: Duration },
+    Program { line: String, deadline: Duration, selection: Selection },
 }
 
-/// A step that looks at the repository.
-pub fn look(name: &'static str, look: fn(&Path) -> Look) -> Step {
-    Step { name, act: Act::Look(look) }
+/// How one test of a step's program is chosen.
+#[derive(Clone, Copy)]
+pub enum Selection {
+    /// It has no tests to choose from.
+    None,
+    /// `TESTS=name` follows a line that calls make.
+    Variable,
+    /// The name takes the place of the line's words from this one on.
+    Instead(&'static str),
 }
 
-/// A step that runs a program, given as words with a blank between them.
-pub fn program(name: &'static str, line: impl Into<String>, minutes: u64) -> Step {
-    let deadline = Duration::from_secs(60 * minutes);
-    Step { name, act: Act::Program { line: line.into(), deadline } }
-}
+impl Step {
+    /// A step that looks at the repository.
+    pub fn look(name: &'static str, look: fn(&Path) -> Look) -> Step {
+        Step { name, act: Act::Look(look), needs: &[], lane: Lane::First }
+    }
 
-/// Runs the steps in order; true if all passed.
-pub fn run_all(title: &str, root: &Path, steps: &[Step]) -> bool {
-    let began = Instant::now();
-    let mut counts = Counts::default();
-    let mut told = Vec::new();
-    for (index, step) in steps.iter().enumerate() {
-        println!("== {title} {}/{}: {}", index + 1, steps.len(), step.name);
-        let started = Instant::now();
-        let passed = perform(root, step, &mut counts);
-        told.push((step.name, passed, started.elapsed()));
-        if !passed {
-            break;
+    /// A step that runs a program, given as words with a blank between them.
+    pub fn program(name: &'static str, line: impl Into<String>, minutes: u64) -> Step {
+        let deadline = Duration::from_secs(60 * minutes);
+        let act = Act::Program { line: line.into(), deadline, selection: Selection::None };
+        Step { name, act, needs: &[], lane: Lane::First }
+    }
+
+    /// The same after other steps.
+    pub fn after(mut self, needs: &'static [&'static str]) -> Step {
+        self.needs = needs;
+        self
+    }
+
+    /// The same, in the second lane.
+    pub fn beside(mut self) -> Step {
+        self.lane = Lane::Second;
+        self
+    }
+
+    /// The same, with tests that can be run one by one.
+    pub fn with_tests(mut self, how: Selection) -> Step {
+        if let Act::Program { selection, .. } = &mut self.act {
+            *selection = how;
+        }
+        self
+    }
+
+    /// What runs one test of this step, if that can be chosen.
+    pub fn line_of_test(&self, test: &str) -> Option<String> {
+        let Act::Program { line, selection, .. } = &self.act else { return None };
+        match selection {
+            Selection::None => None,
+            Selection::Variable => Some(format!("{line} TESTS={test}")),
+            Selection::Instead(word) => {
+                let kept = line.split_once(word).map_or(line.as_str(), |(kept, _)| kept);
+                Some(format!("{kept}{test}"))
+            }
         }
     }
+}
+
+/// What came of one run of a step.
+pub struct Outcome {
+    pub passed: bool,
+    pub took: Duration,
+    pub counts: Counts,
+    pub failed: Vec<FailedTest>,
+    /// What a reader needs of a failure: its remarkable lines or the last ones, or all findings.
+    pub last: Vec<String>,
+    /// Where the whole output is, if there is any.
+    pub log: Option<PathBuf>,
+}
+
+/// Runs the steps of each lane in order; true if all passed.
+pub fn run_all(title: &str, root: &Path, steps: &[Step]) -> bool {
+    let began = Instant::now();
+    let board = Board::new(steps);
+    thread::scope(|scope| {
+        scope.spawn(|| run_lane(title, root, &board, Lane::Second));
+        run_lane(title, root, &board, Lane::First);
+    });
+    summarise(title, steps, &board.outcomes(), began.elapsed())
+}
+
+fn run_lane(title: &str, root: &Path, board: &Board, lane: Lane) {
+    let steps = board.steps;
+    for (index, step) in steps.iter().enumerate().filter(|(_, step)| step.lane == lane) {
+        let place = format!("{title} {}/{}: {}", index + 1, steps.len(), step.name);
+        if let Some(need) = board.wait_for_needs(index) {
+            println!("{place} is skipped: it needs '{need}'");
+            board.settle(index, None);
+            continue;
+        }
+        println!("{place} ...");
+        let outcome = perform(root, step, title);
+        tell(step, &outcome);
+        board.settle(index, Some(outcome));
+    }
+}
+
+/// What has come of each step so far, for both lanes.
+struct Board<'a> {
+    steps: &'a [Step],
+    slots: Mutex<Vec<Slot>>,
+    has_changed: Condvar,
+}
+
+enum Slot {
+    Open,
+    Skipped,
+    Done(Outcome),
+}
+
+impl<'a> Board<'a> {
+    fn new(steps: &'a [Step]) -> Board<'a> {
+        let slots = Mutex::new(steps.iter().map(|_| Slot::Open).collect());
+        Board { steps, slots, has_changed: Condvar::new() }
+    }
+
+    /// Waits until all that a step needs is settled; gives what of it has not passed. What is not
+    /// among the steps before it is taken as there: the step is run by itself.
+    fn wait_for_needs(&self, index: usize) -> Option<&'static str> {
+        let before = &self.steps[..index];
+        let at = |need: &str| before.iter().position(|step| step.name == need);
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        for need in self.steps[index].needs {
+            let Some(at) = at(need) else { continue };
+            while matches!(slots[at], Slot::Open) {
+                slots = self.has_changed.wait(slots).unwrap_or_else(PoisonError::into_inner);
+            }
+            if !matches!(&slots[at], Slot::Done(outcome) if outcome.passed) {
+                return Some(need);
+            }
+        }
+        None
+    }
+
+    fn settle(&self, index: usize, outcome: Option<Outcome>) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots[index] = outcome.map_or(Slot::Skipped, Slot::Done);
+        self.has_changed.notify_all();
+    }
+
+    /// The outcome of each step; none of one that was skipped.
+    fn outcomes(self) -> Vec<Option<Outcome>> {
+        let slots = self.slots.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let outcome = |slot| match slot {
+            Slot::Done(outcome) => Some(outcome),
+            Slot::Open | Slot::Skipped => None,
+        };
+        slots.into_iter().map(outcome).collect()
+    }
+}
+
+/// Says how a step has ended.
+fn tell(step: &Step, outcome: &Outcome) {
+    let seconds = outcome.took.as_secs_f64();
+    if outcome.passed {
+        let what = match outcome.counts.passed {
+            0 => outcome.last.last().cloned().unwrap_or_default(),
+            passed => format!("{passed} tests"),
+        };
+        println!("    ok in {seconds:.1} s: {}: {what}", step.name);
+        return;
+    }
+    for line in &outcome.last {
+        println!("    | {line}");
+    }
+    println!("    FAILED after {seconds:.1} s: {}", step.name);
+}
+
+/// Prints the table, then each failed test with the command that repeats it.
+fn summarise(title: &str, steps: &[Step], outcomes: &[Option<Outcome>], took: Duration) -> bool {
+    let mut counts = Counts::default();
     println!("\n{title}:");
-    for (name, passed, took) in &told {
-        let word = if *passed { "ok    " } else { "FAILED" };
-        println!("  {word} {:7.1} s  {name}", took.as_secs_f64());
+    for (step, outcome) in steps.iter().zip(outcomes) {
+        let Some(outcome) = outcome else {
+            println!("  skipped            {}", step.name);
+            continue;
+        };
+        counts.add(outcome.counts);
+        let word = if outcome.passed { "ok    " } else { "FAILED" };
+        let log = outcome.log.as_ref().filter(|_| !outcome.passed);
+        let log = log.map_or(String::new(), |log| format!("  {}", log.display()));
+        println!("  {word} {:7.1} s  {}{log}", outcome.took.as_secs_f64(), step.name);
     }
-    for step in &steps[told.len()..] {
-        println!("  not run          {}", step.name);
+    let all = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(|outcome| outcome.passed));
+    if !all {
+        println!("failed, and what repeats it:");
+        for (step, outcome) in steps.iter().zip(outcomes) {
+            outcome
+                .iter()
+                .filter(|outcome| !outcome.passed)
+                .for_each(|outcome| repeats(step, outcome));
+        }
     }
-    let all = told.len() == steps.len() && told.iter().all(|(_, passed, _)| *passed);
     let word = if all { "passed" } else { "FAILED" };
-    println!("{title} {word} in {:.1} s", began.elapsed().as_secs_f64());
+    println!("{title} {word} in {:.1} s", took.as_secs_f64());
     if counts != Counts::default() {
         println!("{} passed, {} failed", counts.passed, counts.failed);
     }
     all
 }
 
-fn perform(root: &Path, step: &Step, counts: &mut Counts) -> bool {
-    match &step.act {
-        Act::Look(look) => match look(root) {
-            Ok(line) => {
-                println!("{line}");
-                true
-            }
-            Err(findings) => {
-                for finding in &findings {
-                    println!("{finding}");
-                }
-                println!("findings: {}", findings.len());
-                false
-            }
-        },
-        Act::Program { line, deadline } => match command::run(prepare(root, line), *deadline) {
-            Ok(more) => {
-                counts.add(more);
-                more.failed == 0
-            }
-            Err((why, more)) => {
-                counts.add(more);
-                println!("{why}");
-                false
-            }
-        },
+fn repeats(step: &Step, outcome: &Outcome) {
+    if outcome.failed.is_empty() {
+        println!("  {}\n      cargo xtask repeat --times 1 '{}'", step.name, step.name);
+    }
+    for test in &outcome.failed {
+        println!("  {}: {}", step.name, test.name);
+        if !test.package.is_empty() {
+            println!("      cargo test {} {}", test.package, test.name);
+        } else if step.line_of_test(&test.name).is_some() {
+            println!("      cargo xtask repeat --times 1 '{}' '{}'", step.name, test.name);
+        } else {
+            println!("      cargo xtask repeat --times 1 '{}'", step.name);
+        }
     }
 }
 
-/// A program that inherits neither the outer make's flags nor its jobs.
-fn prepare(root: &Path, line: &str) -> Command {
+/// Runs one step; `title` names the folder of its log.
+pub fn perform(root: &Path, step: &Step, title: &str) -> Outcome {
+    let started = Instant::now();
+    let mut outcome = match &step.act {
+        Act::Look(look) => look_at(root, *look),
+        Act::Program { line, deadline, .. } => {
+            execute(root, title, step.name, prepare(root, line), *deadline)
+        }
+    };
+    outcome.took = started.elapsed();
+    outcome
+}
+
+fn look_at(root: &Path, look: fn(&Path) -> Look) -> Outcome {
+    let answer = look(root);
+    let passed = answer.is_ok();
+    let last = match answer {
+        Ok(line) => vec![line],
+        Err(findings) => findings.iter().map(Finding::to_string).collect(),
+    };
+    let counts = Counts::default();
+    Outcome { passed, took: Duration::ZERO, counts, failed: Vec::new(), last, log: None }
+}
+
+fn execute(root: &Path, title: &str, name: &str, command: Command, deadline: Duration) -> Outcome {
+    let (log, file) = match log(root, title, name) {
+        Ok((path, file)) => (Some(path), Some(file)),
+        Err(error) => {
+            println!("    no log: {error}");
+            (None, None)
+        }
+    };
+    let mut file = file.map(BufWriter::new);
+    let mut reading = Reading::default();
+    let mut last: VecDeque<String> = VecDeque::new();
+    let result = command::run(command, deadline, &mut |line| {
+        reading.line(line);
+        // A full disk spoils the log, not the step.
+        let _ = file.as_mut().map(|file| writeln!(file, "{line}"));
+        last.push_back(line.to_owned());
+        if last.len() > LAST_LINES {
+            last.pop_front();
+        }
+    });
+    reading.finish();
+    let counts = reading.counts;
+    let passed = result.is_ok() && counts.failed == 0;
+    if !passed && !reading.remarkable.is_empty() {
+        last = reading.remarkable.into();
+    }
+    last.extend(result.err());
+    Outcome { passed, took: Duration::ZERO, counts, failed: reading.failed, last: last.into(), log }
+}
+
+/// The file for a step's output, made anew.
+fn log(root: &Path, title: &str, name: &str) -> io::Result<(PathBuf, File)> {
+    let folder = root.join(crate::target()).join(LOGS).join(title);
+    fs::create_dir_all(&folder)?;
+    let name: String =
+        name.chars().map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '-' }).collect();
+    let path = folder.join(format!("{}.log", name.to_lowercase()));
+    let file = File::create(&path)?;
+    Ok((path, file))
+}
+
+/// A program in the step's environment.
+pub fn prepare(root: &Path, line: &str) -> Command {
     let mut words = line.split(' ');
     let mut command = Command::new(words.next().unwrap_or_default());
+    environment::clean(&mut command);
     command.args(words).current_dir(root);
-    for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"] {
-        command.env_remove(name);
-    }
     command
 }
 
@@ -120,27 +352,66 @@ mod tests {
         Ok("right".into())
     }
 
-    #[test]
-    fn steps_pass_together() {
-        assert!(run_all(
-            "sample",
-            Path::new("."),
-            &[look("one", right), program("two", "true", 1)]
-        ));
+    fn root() -> PathBuf {
+        std::env::temp_dir()
+    }
+
+    fn runs(step: &Step) -> Outcome {
+        let folder = root().join(format!("sapwood-steps-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let outcome = perform(&folder, step, "sample");
+        fs::remove_dir_all(folder).unwrap();
+        outcome
     }
 
     #[test]
-    fn the_first_failure_fails_all() {
-        assert!(!run_all("sample", Path::new("."), &[look("one", wrong), look("two", right)]));
-        assert!(!run_all("sample", Path::new("."), &[program("one", "false", 1)]));
+    fn steps_pass_together() {
+        assert!(run_all("sample", &root(), &[Step::look("one", right), Step::look("two", right)]));
+    }
+
+    #[test]
+    fn one_failure_fails_all() {
+        assert!(!run_all("sample", &root(), &[Step::look("one", wrong), Step::look("two", right)]));
+        assert!(!run_all("sample", &root(), &[Step::look("one", right), Step::look("two", wrong)]));
+    }
+
+    #[test]
+    fn a_step_is_skipped_only_if_what_it_needs_has_failed() {
+        let needing = |name, needs| Step::look(name, right).after(needs);
+        let steps = [
+            Step::look("one", wrong).beside(),
+            Step::look("two", right),
+            needing("three", &["one"]),
+            needing("four", &["two"]).beside(),
+            needing("five", &["three"]),
+            needing("six", &["not there"]),
+        ];
+        let board = Board::new(&steps);
+        thread::scope(|scope| {
+            scope.spawn(|| run_lane("sample", &root(), &board, Lane::Second));
+            run_lane("sample", &root(), &board, Lane::First);
+        });
+        let passed: Vec<_> = board
+            .outcomes()
+            .iter()
+            .map(|slot| slot.as_ref().map(|outcome| outcome.passed))
+            .collect();
+        assert_eq!(passed, [Some(false), Some(true), None, Some(true), None, Some(true)]);
     }
 
     #[test]
     fn a_count_of_failures_fails_even_a_successful_program() {
-        assert!(!run_all(
-            "sample",
-            Path::new("."),
-            &[program("one", "echo 1 passed, 1 failed", 1)]
-        ));
+        let outcome = runs(&Step::program("one", "echo 1 passed, 1 failed", 1));
+        assert!(!outcome.passed);
+        assert_eq!(outcome.counts, Counts { passed: 1, failed: 1 });
+    }
+
+    #[test]
+    fn one_test_of_a_step_can_be_chosen() {
+        let make = Step::program("one", "make test-mpi", 1).with_tests(Selection::Variable);
+        assert_eq!(make.line_of_test("a").as_deref(), Some("make test-mpi TESTS=a"));
+        let cargo = Step::program("two", "cargo test --workspace", 1)
+            .with_tests(Selection::Instead("--workspace"));
+        assert_eq!(cargo.line_of_test("-p x a").as_deref(), Some("cargo test -p x a"));
     }
 }

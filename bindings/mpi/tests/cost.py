@@ -19,16 +19,19 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "testbed")]
+sys.dont_write_bytecode = True
+
+import surroundings
+
 CALLS = ("MPI_Comm_rank", "MPI_Allreduce")
 FEW, MANY = 1000, 11000
 RUN_SECONDS_MAX = 300
 
 
 def environment(shim, folder, more):
-    told = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    if shim:
-        told |= {"LD_PRELOAD": shim, "SAPWOOD_MPI_DUMP_DIR": folder}
-    return told | more
+    told = {"LD_PRELOAD": shim, "SAPWOOD_MPI_DUMP_DIR": folder} if shim else {}
+    return os.environ | told | more
 
 
 def pinned(command):
@@ -122,6 +125,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--calls", type=int, default=1000000)
     arguments = parser.parse_args()
+    surroundings.keep_only(**surroundings.MPI)
     with tempfile.TemporaryDirectory(prefix="sapwood-mpi-cost-") as built:
         out = os.path.abspath(arguments.out or built)
         if not arguments.out:

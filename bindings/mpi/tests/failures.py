@@ -19,7 +19,8 @@ import time
 import unittest
 
 import watched
-from watched import LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, library_folder, sapwood, test_program
+from marks import kill
+from watched import LAUNCHERS, SAY_HERE, SYSTEM_PYTHON, Watched, has_mpi, library_folder, sapwood, test_program
 
 ABI = "openmpi"
 RANKS = 4
@@ -201,10 +202,8 @@ class Ends(unittest.TestCase):
         self.assertEqual(run.code, 7)
 
     def test_a_program_that_ends_before_mpi_init_is_said_to_have_done_so(self):
-        run = Watched(launch(SYSTEM_PYTHON, "-c", "print('here')"), "--no-live")
-        self.assertEqual(run.code, 0)
-        # The launcher may mix the ends of their lines.
-        self.assertEqual((run.output.count("here"), run.output.replace("\n", "")), (RANKS, "here" * RANKS))
+        run = Watched(launch(SYSTEM_PYTHON, "-c", SAY_HERE), "--no-live")
+        self.assertEqual((run.code, run.output), (0, "here\n" * RANKS))
         self.assertEqual((run.profile["ranks_covered"], run.profile["events"]), (0, []))
         self.assertRegex(run.profile["missing"][0]["reason"], "no MPI_Init was seen")
         self.assertIn("no MPI_Init was seen", run.errors)
@@ -232,7 +231,7 @@ class Ends(unittest.TestCase):
         self.assertIn(f"of {RANKS} ranks", run.errors)
 
     def test_standard_output_is_the_programs_alone(self):
-        program = launch(SYSTEM_PYTHON, "-c", "from mpi4py import MPI; print('here')", ranks=2)
+        program = launch(SYSTEM_PYTHON, "-c", f"from mpi4py import MPI; {SAY_HERE}", ranks=2)
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-json-") as folder:
             file = os.path.join(folder, "profile")
             run = Watched(program, "--json", file, "--mpi", ABI)
@@ -333,11 +332,6 @@ class BadInput(unittest.TestCase):
                                   check=False, env={**os.environ, "SAPWOOD_LIB_DIR": folder}, timeout=watched.RUN_SECONDS_MAX)
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
         self.assertRegex(done.stderr, r"the shim for Open MPI, libsapwood-mpi-openmpi.so, is in none of ")
-
-
-def kill(pids):
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
 
 
 def is_deaf(pid):

@@ -3,7 +3,7 @@
  *     marked MARKS finalize|code|absent|abort|exit|kill|return
  *
  * Each rank makes MARKS iterations with k calls of MPI_Barrier in the k-th. Then rank 1
- * ends in its way, and the others wait for it. `code` is the exit code 3 of all ranks after
+ * ends in its way, once all others wait for it inside MPI_Sendrecv. `code` is the exit code 3 of all ranks after
  * MPI_Finalize; `absent` has rank 1 stay out of MPI_Finalize, in which the others wait. */
 #include <mpi.h>
 #include <signal.h>
@@ -41,12 +41,18 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return 0;
     }
-    if (rank == 1 && strcmp(end, "abort") == 0)
+    int size, token = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank != 1) /* the receive never completes */
+        MPI_Sendrecv(&rank, 1, MPI_INT, 1, 0, &token, 1, MPI_INT, 1, 0, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+    for (int other = 1; other < size; other++)
+        MPI_Recv(&token, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (strcmp(end, "abort") == 0)
         MPI_Abort(MPI_COMM_WORLD, 13);
-    if (rank == 1 && strcmp(end, "exit") == 0)
+    if (strcmp(end, "exit") == 0)
         exit(7);
-    if (rank == 1 && strcmp(end, "kill") == 0)
+    if (strcmp(end, "kill") == 0)
         raise(SIGKILL);
-    MPI_Barrier(MPI_COMM_WORLD); /* never completes */
     return 0;
 }

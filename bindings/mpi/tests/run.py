@@ -19,11 +19,13 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "generate")]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "generate"), os.path.join(HERE, "..", "..", "..", "testbed")]
 sys.dont_write_bytecode = True
 
 import expected
 import header
+import surroundings
+from marks import MARK, LeftBehind, end_what_is_left, new_mark
 from rank_profile import PEER, SITE, Profile
 
 RUN_SECONDS_MAX = 60
@@ -37,6 +39,8 @@ COMPILERS = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
 ABI_NUMBERS = {"openmpi": 1, "mpich": 2}
 RANKS = {"openmpi": 4, "mpich": 2}
 SYSTEM_PYTHON = "/usr/bin/python3"
+# What the Makefile is told when it runs these tests, and they it.
+OF_MAKE = ("MAKEFLAGS", "CC", "CFLAGS", "OPENMPI_CC", "OPENMPI_FC", "MPICH_CC", "MPICH_FC")
 
 out = None
 run_number = 0
@@ -48,6 +52,7 @@ class Hang(AssertionError):
 
 def setUpModule():
     global out
+    surroundings.keep_only("SAPWOOD_MPI_TEST_OUT", *OF_MAKE, **surroundings.MPI)
     chosen = os.environ.get("SAPWOOD_MPI_TEST_OUT")
     out = chosen or tempfile.mkdtemp(prefix="sapwood-mpi-test-")
     if not chosen:
@@ -90,16 +95,18 @@ def end_session(process):
     process.wait(timeout=GRACE_SECONDS)
 
 
-def execute(command, environment):
-    """Runs to the end or the deadline: exit code, output, errors."""
-    process = subprocess.Popen(command, env={**os.environ, **environment}, start_new_session=True, text=True,
+def execute(command, environment, **gone):
+    """Runs to the end or the deadline: exit code, output, errors. Nothing of it may be left, and so no memory of its."""
+    mark = new_mark()
+    process = subprocess.Popen(command, env={**os.environ, **environment, MARK: mark}, start_new_session=True, text=True,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         output, errors = process.communicate(timeout=RUN_SECONDS_MAX)
     except subprocess.TimeoutExpired:
         end_session(process)
         raise Hang(f"hung for {RUN_SECONDS_MAX} s: {' '.join(command)}") from None
-    end_session(process)
+    if left := end_what_is_left(mark, **gone):
+        raise LeftBehind(f"left running by {' '.join(command)}: {left}")
     return process.returncode, output, errors
 
 
@@ -287,7 +294,8 @@ class EachAbi:
     def test_a_tool_that_takes_every_call_of_a_program_leaves_a_line(self):
         preload = {"LD_PRELOAD": f"{self.tool('pmpi_all')}:{shim(self.abi)}"}
         command = [*LAUNCHERS[self.abi], "2", program(self.abi, "call_cost"), "10"]
-        told = {**preload, "SAPWOOD_MPI_LEAVES": "x", "SAPWOOD_MPI_RANKS_PER_LEAF": "4", "SAPWOOD_MPI_LEAF_COUNT": "1"}
+        unserved = f"sapwood-mpi-test-{os.getpid()}-unserved"
+        told = {**preload, "SAPWOOD_MPI_LEAVES": unserved, "SAPWOOD_MPI_RANKS_PER_LEAF": "4", "SAPWOOD_MPI_LEAF_COUNT": "1"}
         code, _, errors = execute(command, told)
         self.assertEqual(code, 0, errors)
         self.assertRegex(errors, r"\Asapwood: no MPI call was seen: \S*pmpi_all.so takes 4 MPI functions before the shim.*\n\Z")
@@ -404,6 +412,12 @@ class Mpich(EachAbi, unittest.TestCase):
 
     def test_large_count_functions(self):
         self.check("large", expected.large)
+
+
+class TheRunner(unittest.TestCase):
+    def test_a_process_that_is_left_is_found_and_ended(self):
+        with self.assertRaisesRegex(LeftBehind, "left running by sh"):
+            execute(["sh", "-c", "sleep 60 >/dev/null 2>&1 &"], {}, seconds_max=0)
 
 
 class TheTable(unittest.TestCase):

@@ -99,7 +99,7 @@ class Job:
         self.folder = tempfile.TemporaryDirectory(prefix="sapwood-mpi-stacks-")
         self.stop = os.path.join(self.folder.name, "stop")
         words = [*LAUNCHERS[abi], str(RANKS), *[word.replace("STOP", self.stop) for word in command]]
-        told = {**os.environ, "OMPI_MCA_mpi_yield_when_idle": "1", **(environment or {})}
+        told = {**os.environ, **(environment or {})}
         self.process = subprocess.Popen(words, env=told, start_new_session=True, text=True, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.name = os.path.basename(command[0])

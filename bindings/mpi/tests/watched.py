@@ -2,35 +2,37 @@
 
 Where the command is and where the shims and test programs were built comes from the environment:
 SAPWOOD (the program), SAPWOOD_LIB_DIR (the Makefile's OUT) and RANK_ROWS (the reader of
-ranks.parquet, an example of the command's crate).
+ranks.parquet, an example of the command's crate). Nothing else of the caller's settings reaches a
+program of these tests.
 """
 
 import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "..", "testbed")]
 sys.dont_write_bytecode = True
 
+import surroundings
+from marks import MARK, LeftBehind, end_what_is_left, marked, new_mark
 from rank_profile import Profile
 
+surroundings.keep_only("SAPWOOD", "SAPWOOD_LIB_DIR", "RANK_ROWS", **surroundings.MPI, **surroundings.runtime_folder())
+
 RUN_SECONDS_MAX = 120
-GONE_SECONDS_MAX = 10
-MARK = "SAPWOOD_TEST_MARK"
 SYSTEM_PYTHON = "/usr/bin/python3"
+# Writes a line at once: what a rank writes in pieces, launchers mix with that of others.
+SAY_HERE = "import os; os.write(1, b'here\\n')"
 LAUNCHERS = {
     "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"],
     "mpich": ["mpirun.mpich", "-np"],
 }
-
-run_number = 0
 
 
 def sapwood():
@@ -51,25 +53,8 @@ def test_program(abi, name):
     return os.path.join(library_folder(), "tests", abi, name)
 
 
-def marked(mark):
-    """Processes whose environment has the mark, as pid and command."""
-    wanted = f"{MARK}={mark}".encode()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                environment = file.read().split(b"\0")
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                command = file.read().decode(errors="replace").split("\0")
-            if wanted in environment and command != [""]:
-                yield int(pid), command
-
-
 class Hang(AssertionError):
     """A run that had to be ended at its deadline."""
-
-
-class LeftBehind(AssertionError):
-    """Processes of a run that did not end with it."""
 
 
 class Watched:
@@ -81,9 +66,7 @@ class Watched:
     """
 
     def __init__(self, command, *options, environment=None, while_running=None, out=True, dashes=True):
-        global run_number
-        run_number += 1
-        self.mark = f"{os.getpid()}-{run_number}"
+        self.mark = new_mark()
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-watched-") as folder:
             self.folder = folder
             self.out = os.path.join(folder, "out")
@@ -91,7 +74,7 @@ class Watched:
             os.mkdir(dumps)
             words = [sapwood(), "mpi", *options, *(["--out", self.out] if out else []), *["--"][:dashes], *command]
             told = {MARK: self.mark, "SAPWOOD_MPI_DUMP_DIR": dumps, "PYTHONPATH": library_folder(),
-                    "OMPI_MCA_mpi_yield_when_idle": "1", **(environment or {})}
+                    **(environment or {})}
             self.execute(words, {**os.environ, **told}, while_running)
             self.profile = self.read_profile()
             self.rows = self.read_rows()
@@ -115,19 +98,9 @@ class Watched:
         finally:
             self.process.kill() if self.process.poll() is None else None
             self.process.wait()
-            left = self.left_behind()
+            left = end_what_is_left(self.mark)
         if left:
             raise LeftBehind(f"left running by {' '.join(words)}: {left}")
-
-    def left_behind(self):
-        """Waits for the run's processes to be gone; ends and gives those that are not."""
-        deadline = time.monotonic() + GONE_SECONDS_MAX
-        while (left := list(marked(self.mark))) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        for pid, _ in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        return left
 
     def wait_for(self, what, condition):
         """Waits until a condition on this run gives something, and gives it."""
@@ -136,6 +109,9 @@ class Watched:
             if found := condition():
                 return found
             time.sleep(0.02)
+        if self.process.poll() is not None:
+            _, errors = self.process.communicate(timeout=GONE_SECONDS_MAX)
+            raise Hang(f"ended with {self.process.returncode} before {what}: {errors}")
         raise Hang(f"waited for {what}")
 
     def processes(self, *words):

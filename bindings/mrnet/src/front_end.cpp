@@ -291,7 +291,7 @@ int FrontEnd::open(StreamContents& stream)
    so for one of the tool's. */
 int FrontEnd::tell_filters(StreamContents& stream)
 {
-    for (const char* name : {"sum", "average", "max", "min", "concatenate", "classes"})
+    for (const char* name : {"sum", "average", "max", "min", "concatenate", "number-classes"})
         if (stream.down.find(name) != std::string::npos)
             return 0;
     sapwood_error_t error;

@@ -53,7 +53,7 @@ const char TOPOLOGY_VARIABLE[] = "SAPWOOD_MRNET_TOPOLOGY";
 std::string filter_name(int id, const std::vector<std::string>& loaded)
 {
     static const char* const NAMES[] = {"null",        "sum",  "average", "max",     "min",
-                                        "concatenate", "null", "null",    "classes", "usage"};
+                                        "concatenate", "null", "null",    "number-classes", "usage"};
     const int known = int(sizeof NAMES / sizeof *NAMES);
     if (id >= 0 && id < known)
         return NAMES[id];

@@ -37,8 +37,17 @@ pub(crate) struct GroupMember {
 /// An operation under way.
 #[pyclass(module = "sapwood", frozen)]
 pub(crate) struct GroupCall {
-    request: Mutex<Option<GroupRequest>>,
+    request: Mutex<Called>,
     deadline: Duration,
+}
+
+/// What a call has left behind.
+enum Called {
+    Request(GroupRequest),
+    /// The answer of a reduction that was left early: none but at the root.
+    Ended(Option<GroupAnswer>),
+    /// Its answer was taken.
+    Taken,
 }
 
 /// What an operation has given.
@@ -137,7 +146,7 @@ impl GroupMember {
     /// Starts an operation; which settings it takes depends on which it is.
     #[pyo3(signature = (
         name, *, root = None, value = None, values = None, operation = "sum", element = "byte",
-        tag = 0, tree = None, timeout = None, number = None
+        tag = 0, tree = None, timeout = None, number = None, bypass = false
     ))]
     #[allow(clippy::too_many_arguments, reason = "the package gives those that apply")]
     fn start(
@@ -153,6 +162,7 @@ impl GroupMember {
         tree: Option<&str>,
         timeout: Option<f64>,
         number: Option<u64>,
+        bypass: bool,
     ) -> PyResult<GroupCall> {
         let deadline = timeout.map(|timeout| settings::seconds("timeout", timeout)).transpose()?;
         let tree = tree.map(str::parse).transpose();
@@ -190,8 +200,21 @@ impl GroupMember {
                 built = built.number(number);
             }
             let deadline = deadline.unwrap_or(Duration::MAX);
-            let request = Mutex::new(Some(built.start()?));
-            Ok(GroupCall { request, deadline })
+            // A call that waits for room holds no lock of the interpreter.
+            let request = match bypass {
+                false => Called::Request(built.start()?),
+                true => Called::Ended(py.detach(|| built.bypass())?),
+            };
+            Ok(GroupCall { request: Mutex::new(request), deadline })
+        })
+    }
+
+    /// Reductions that this member has left early: open, passed on, failed.
+    #[getter]
+    fn bypassed(&self, py: Python<'_>) -> PyResult<(usize, u64, u64)> {
+        self.with(py, |group| {
+            let count = group.bypassed();
+            Ok((count.open, count.passed_on, count.failed))
         })
     }
 
@@ -283,12 +306,13 @@ impl GroupCall {
     fn look(&self, py: Python<'_>, time: Duration) -> PyResult<Option<GroupResult>> {
         let waited = py.detach(|| {
             let mut request = self.request.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(open) = request.as_mut() else {
-                return Err(Failure::closed("the request"));
+            let answer = match &mut *request {
+                Called::Request(open) => open.wait_within(time)?,
+                Called::Ended(answer) => Some(answer.take().unwrap_or_default()),
+                Called::Taken => return Err(Failure::closed("the request")),
             };
-            let answer = open.wait_within(time)?;
             if answer.is_some() {
-                *request = None;
+                *request = Called::Taken;
             }
             Ok(answer)
         });

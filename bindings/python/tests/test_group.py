@@ -62,6 +62,22 @@ def all_of(members: Members, call: Callable[[sapwood.Group], Any]) -> list[Any]:
         return list(pool.map(call, members, timeout=HANG))
 
 
+def test_a_reduction_is_left_before_those_below_have_come(members: Members) -> None:
+    mine = [array("q", [1 << member.rank, 5]) for member in members]
+    # Nothing waits for the member 2, which has not called.
+    members[1].Reduce(mine[1], root=0, bypass=True, tree="list", number=7)
+    assert members[1].gather("one", root=0, bypass=True, tree="list", number=8) is None
+    members[2].Reduce(mine[2], root=0, bypass=True, tree="list", number=7)
+    members[2].gather("two", root=0, bypass=True, tree="list", number=8)
+    total = array("q", [0, 0])
+    members[0].Reduce(mine[0], total, root=0, bypass=True, tree="list", number=7)
+    assert list(total) == [7, 15]
+    assert members[0].gather("zero", root=0, bypass=True, tree="list", number=8) == ["zero", "one", "two"]
+    assert members[1].bypassed.failed == 0
+    with pytest.raises(sapwood.Error, match="left early"):
+        members[1].allgather(1, bypass=True)
+
+
 def test_objects_go_by_the_calls_of_mpi4py(members: Members) -> None:
     value = {"a": [1, 2.5, None]}
     assert all_of(members, lambda one: one.bcast(value if one.rank == 1 else None, root=1)) == [value] * 3

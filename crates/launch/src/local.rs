@@ -150,6 +150,11 @@ fn check_variables(order: &Order<'_>) -> Result<(), LaunchError> {
 fn command(order: &Order<'_>, program: &Path, inheritance: &Inheritance) -> Command {
     let mut command = Command::new(program);
     command.args(&order.arguments);
+    if order.program.components().count() == 1 {
+        // As a shell names it: some programs take their own full path for a wish, such as Open
+        // MPI's mpirun, which then gives remote daemons other search paths.
+        command.arg0(&order.program);
+    }
     // The death signal is between one process and its starter; it is not passed on.
     if order.death_signal == DeathSignal::ByProgram {
         command.env(STARTER_VARIABLE, getpid().to_string());

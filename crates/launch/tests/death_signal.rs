@@ -147,14 +147,17 @@ fn run_free() {
 
 /// Holds the liveness pipe and does nothing else any more, not even look at it.
 fn hold() {
-    match hold_liveness_pipe() {
-        Ok(held) => println!("{}", if held.is_some() { "held" } else { "none" }),
+    let held = match hold_liveness_pipe() {
+        Ok(held) => held,
         Err(error) => {
             eprintln!("{error}");
             std::process::exit(125);
         }
-    }
-    assert!(hold_liveness_pipe().unwrap().is_none(), "it is held once");
+    };
+    let again = hold_liveness_pipe().unwrap();
+    assert_eq!(again.map(AsRawFd::as_raw_fd), held.map(AsRawFd::as_raw_fd), "it is held once");
+    // Last: the end that the test brings about afterwards would hide a failed assertion.
+    println!("{}", if held.is_some() { "held" } else { "none" });
     loop {
         std::hint::spin_loop();
     }
@@ -340,7 +343,7 @@ fn who_holds_a_liveness_pipe_ends_with_it_and_not_with_its_starter() {
     drop(line);
     let grandchild = pidfd_open(Pid::from_raw(number).unwrap(), PidfdFlags::empty()).unwrap();
     child.kill(Signal::STOP).unwrap();
-    assert!(!liveness_pipe.is_free(), "both run");
+    assert!(!liveness_pipe.is_free() && !is_readable(&grandchild), "both run");
     drop(liveness_pipe);
     assert_eq!(child.wait(DEADLINE), Some(Exit::Signal(Signal::KILL.as_raw())));
     wait_readable(&grandchild);
@@ -372,6 +375,7 @@ fn assert_child_dies_with(role: &str) {
     BufReader::new(stdout).read_line(&mut line).unwrap();
     let number: i32 = line.trim().parse().unwrap();
     let child = pidfd_open(Pid::from_raw(number).unwrap(), PidfdFlags::empty()).unwrap();
+    assert!(!is_readable(&child), "it runs until its starter ends");
     starter.kill().unwrap();
     starter.wait().unwrap();
     wait_readable(&child);
@@ -383,6 +387,12 @@ fn output(order: &Order<'_>) -> String {
     let mut text = Vec::new();
     process.take_stdout(&mut text).unwrap();
     String::from_utf8(text).unwrap()
+}
+
+/// Of a process: whether it has ended.
+fn is_readable(descriptor: &OwnedFd) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&at_once)).unwrap() == 1
 }
 
 fn wait_readable(descriptor: impl AsFd) {

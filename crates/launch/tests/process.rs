@@ -48,6 +48,21 @@ fn a_process_with_our_own_standard_error_says_nothing_to_us() {
 }
 
 #[test]
+fn a_program_that_is_looked_up_finds_its_name_as_it_was_ordered() {
+    for (program, name) in [("sh", "sh"), ("/bin/sh", "/bin/sh")] {
+        let mut order = shell("");
+        // Without a word for it, $0 is the name by which the shell was started.
+        order.program = program.into();
+        order.arguments = vec!["-s".into(), name.into()];
+        order.pipe_stdin = true;
+        let mut process = start(&order);
+        let script = b"test \"$0\" = \"$1\" || exit 9\nexit 4\n";
+        std::io::Write::write_all(&mut process.stdin().unwrap(), script).unwrap();
+        assert_eq!(process.wait(DEADLINE), Some(Exit::Status(4)), "{program}");
+    }
+}
+
+#[test]
 fn work_is_what_computes_and_not_what_waits() {
     let until = |process: &Process, what: &dyn Fn(Option<Work>) -> bool| {
         let begun = Instant::now();

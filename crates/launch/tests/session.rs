@@ -112,21 +112,35 @@ fn words(session: &mut Session) -> String {
     session.client().stderr_tail()
 }
 
-/// Waits until no process has this word in its command line.
-fn assert_gone(word: &str) {
+/// How long a process sleeps, by which it is known: no other run of this test has this number.
+fn seconds(index: u32) -> String {
+    format!("{}", 1_000_000 + 10 * std::process::id() + index)
+}
+
+/// Waits until no process sleeps for this long.
+fn assert_gone(seconds: &str) {
     let begun = Instant::now();
-    while is_there(word) {
-        assert!(begun.elapsed() < DEADLINE, "sleep {word} is left");
+    while is_there(seconds) {
+        assert!(begun.elapsed() < DEADLINE, "sleep {seconds} is left");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Whether a process sleeps that has this word in its command line.
-fn is_there(word: &str) -> bool {
+/// Waits until a process sleeps for this long.
+fn wait_until_there(seconds: &str) {
+    let begun = Instant::now();
+    while !is_there(seconds) {
+        assert!(begun.elapsed() < DEADLINE, "sleep {seconds} has not begun");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process sleeps for this long.
+fn is_there(seconds: &str) -> bool {
     std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).into_owned();
-        line.starts_with("sleep") && line.contains(word)
+        line == format!("sleep\0{seconds}\0")
     })
 }
 
@@ -150,23 +164,23 @@ fn a_missing_program_is_copied_and_nothing_left() {
 }
 
 fn what_has_not_joined_ends_with_the_session() {
-    let mut session = begin(&agent_program(&own_program()), &shell_task("exec sleep 86391"));
+    let sleeping = seconds(0);
+    let task = shell_task(&format!("exec sleep {sleeping}"));
+    let mut session = begin(&agent_program(&own_program()), &task);
+    wait_until_there(&sleeping);
     session.client().close_stdin();
-    assert_gone("86391");
+    assert_gone(&sleeping);
     assert!(session.client().wait(DEADLINE).is_some());
 }
 
 fn what_has_joined_ends_with_the_front_end() {
     let mut listener = Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
-    let mut task = shell_task("sleep 86392 & exec sleep 86393");
+    let [first, second] = [1, 2].map(seconds);
+    let mut task = shell_task(&format!("sleep {first} & exec sleep {second}"));
     task.front_end = vec![listener.address().to_string()];
     let mut session = begin(&agent_program(&own_program()), &task);
-    let both = || is_there("86392") && is_there("86393");
-    let begun = Instant::now();
-    while !both() {
-        assert!(begun.elapsed() < DEADLINE, "{}", session.reason());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until_there(&first);
+    wait_until_there(&second);
     session.joined();
     session.write();
     // The launch agent reads the byte before the end of the stream, which comes behind it.
@@ -178,10 +192,10 @@ fn what_has_joined_ends_with_the_front_end() {
         assert_eq!(poll(&mut asked, Some(&limit)), Ok(1), "{}", session.reason());
         while !matches!(listener.accept().unwrap(), Accepted::Empty) {}
     }
-    assert!(both(), "{}", session.reason());
+    assert!(is_there(&first) && is_there(&second), "{}", session.reason());
     drop(listener);
-    assert_gone("86393");
-    assert_gone("86392");
+    assert_gone(&second);
+    assert_gone(&first);
 }
 
 fn a_host_without_a_program_says_so() {

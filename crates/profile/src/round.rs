@@ -71,8 +71,8 @@ use crate::codec::{
 };
 use crate::sizes::Sizes;
 use crate::{
-    Activities, EventKey, EventStatistics, Figures, Load, Metric, MetricStatistics, ProfileError,
-    RankProfile, RankState, SizeHistogram,
+    Activities, ActivityKind, Condition, EventKey, EventStatistics, Figures, Function, Load,
+    Metric, MetricStatistics, ProfileError, RankProfile, RankState, SizeHistogram,
 };
 use crate::{activity_codec, figures, load, sizes};
 
@@ -155,6 +155,17 @@ impl Round {
             Some(last) => RankSet::range(0, last).difference(self.covered.as_ref()),
             None => RankSet::new(),
         }
+    }
+
+    /// Whether no covered rank runs any more. A process that was killed inside `MPI_Finalize` may
+    /// still be on its way out, and is not at rest: later it is one that was lost.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        let finalize = Function::named("MPI_Finalize").map(|function| function.id);
+        let is_inside =
+            |kind: &ActivityKind| kind.function == finalize && kind.condition != Condition::Lost;
+        self.ranks_in(RankState::Running).is_empty()
+            && self.activities().ranks(is_inside).is_empty()
     }
 
     /// The covered MPI ranks that are in a state.

@@ -54,8 +54,8 @@ pub use clocks::{Clock, Clocks, Drift};
 pub use error::{Error, Result, StartFailure};
 pub use extension::{serve, serve_until};
 pub use group::{
-    Delivery, Group, GroupAnswer, GroupBuilder, GroupFailure, GroupMember, GroupOperation,
-    GroupRequest, Number, ask_group, key_from_environment,
+    BypassCount, Delivery, Group, GroupAnswer, GroupBuilder, GroupFailure, GroupMember,
+    GroupOperation, GroupRequest, Number, ask_group, key_from_environment,
 };
 pub use inquiry::Question;
 pub use join_file::Attach;

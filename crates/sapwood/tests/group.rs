@@ -300,3 +300,64 @@ fn one_member_alone_is_a_group_and_may_leave_it() {
     );
     only.leave().unwrap();
 }
+
+/// A chain 0, 1, 2, 3 with the root 0: the call of 1 and 2 returns though 3 has not called, and the
+/// root gets all once it has.
+#[test]
+fn an_inner_member_leaves_a_reduction_before_those_below_it_have_come() {
+    let members = group(4);
+    let call = |member: &Group, round: u64, value: i64| {
+        let numbers = [value, value * 10];
+        member.reduce(0, Reduction::Sum, &numbers).tree(TreeKind::List).number(round).bypass()
+    };
+    for round in 1..=20 {
+        // All but the last member and the root; none of these calls may wait for it.
+        for name in [1, 2] {
+            assert_eq!(call(&members[name], round, 1 << name).unwrap(), None);
+        }
+        let open = members[1].bypassed();
+        assert_eq!(open.open as u64 + open.passed_on, round);
+    }
+    let root = &members[0];
+    for round in 1..=20 {
+        assert_eq!(call(&members[3], round, 8).unwrap(), None);
+        let answer = call(root, round, 1).unwrap().expect("the root gets the answer");
+        assert_eq!(answer.numbers::<i64>().unwrap(), [15, 150]);
+        assert_eq!((answer.contributors.to_string().as_str(), answer.missing), ("0-3", vec![]));
+    }
+    // What the root has got was passed on by all.
+    let begun = std::time::Instant::now();
+    while members[1..].iter().any(|member| member.bypassed().open > 0) {
+        assert!(begun.elapsed() < DEADLINE, "{:?}", members[1].bypassed());
+        std::thread::yield_now();
+    }
+    for member in &members[1..] {
+        let count = member.bypassed();
+        assert_eq!((count.passed_on, count.failed), (20, 0));
+    }
+    leave(members);
+}
+
+#[test]
+fn an_operation_whose_result_all_get_cannot_be_left() {
+    let members = group(2);
+    let refused = members[1].allreduce(Reduction::Sum, &[1_i64]).bypass().unwrap_err();
+    assert!(matches!(refused, Error::Group(GroupFailure::NoBypass)), "{refused}");
+    assert!(members[1].barrier().bypass().is_err());
+    leave(members);
+}
+
+/// The root does not come: the reductions that were left end at their deadline, and make room.
+#[test]
+fn reductions_that_were_left_are_bounded_and_end_without_their_root() {
+    let members = group(3);
+    let value = vec![1_i64; 1 << 17];
+    // 80 values of 1 MiB, of which 64 may be open.
+    for round in 1..=80 {
+        let call = members[2].reduce(0, Reduction::Sum, &value).number(round);
+        let left = call.deadline(Duration::from_secs(2)).bypass();
+        assert_eq!(left.unwrap(), None);
+        assert!(members[2].bypassed().open <= 64);
+    }
+    leave(members);
+}

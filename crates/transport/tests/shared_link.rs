@@ -4,9 +4,10 @@ mod harness;
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{ErrorKind, IoSlice, Read};
+use std::io::{BufRead, BufReader, ErrorKind, IoSlice};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -345,12 +346,9 @@ fn a_process_that_scribbles_over_the_memory_costs_its_link_and_nothing_else() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = [0; 64];
-        let mut output = scribbler.stdout.take().unwrap();
-        while !String::from_utf8_lossy(&said).contains("scribbling") {
-            let count = output.read(&mut said).unwrap();
-            assert_ne!(count, 0, "the scribbler has not begun");
-        }
+        let mut output = BufReader::new(scribbler.stdout.take().unwrap()).lines();
+        let has_begun = output.any(|line| line.unwrap().contains("scribbling"));
+        assert!(has_begun, "the scribbler has not begun");
         let (mut good, mut other, _) = pair();
         let mut buffer = vec![0; 3000];
         for round in 0..3000 {
@@ -364,7 +362,8 @@ fn a_process_that_scribbles_over_the_memory_costs_its_link_and_nothing_else() {
             assert_eq!(&buffer[..4], b"good");
         }
         scribbler.kill().unwrap();
-        scribbler.wait().unwrap();
+        let ended = scribbler.wait().unwrap();
+        assert_eq!(ended.signal(), Some(9), "it scribbled to the end: {ended}");
     }
 }
 

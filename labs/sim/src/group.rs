@@ -1,15 +1,15 @@
 //! `sapwood sim group`: figures of groups of real members on a modelled network, as one JSON
-//! object.
+//! object, or their rules under schedules of joins, leaves and deaths (`--schedules`).
 //!
-//! All trees run in the same group on the same network; the medians of several seeds are printed.
-//! What the network is like is the crate `sapwood-sim`'s.
+//! For the figures all trees run in the same group on the same network; the medians of several
+//! seeds are printed. What the network is like is the crate `sapwood-sim`'s.
 
 use std::process::ExitCode;
 
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_group::message::PaperTree;
 use sapwood_group::{Config, Input, MemberId, SECOND, Time, TreeKind};
-use sapwood_sim::group::{Layout, Network, Trial, near_optimal, static_completion};
+use sapwood_sim::group::{Layout, Network, Trial, near_optimal, run_schedule, static_completion};
 use serde_json::{Map, Value, json};
 
 const KIB: usize = 1 << 10;
@@ -37,6 +37,12 @@ pub(crate) struct Arguments {
     /// Measure broadcasts of one byte alone.
     #[arg(long)]
     short: bool,
+    /// Measure nothing: run this many schedules of joins, leaves and deaths, and judge each.
+    #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "members", "scale", "seeds", "short"])]
+    schedules: Option<u64>,
+    /// The seed of the first of these schedules.
+    #[arg(long, value_name = "SEED", default_value_t = 0, requires = "schedules")]
+    first: u64,
 }
 
 /// Prints the figures.
@@ -44,6 +50,9 @@ pub(crate) struct Arguments {
 /// # Errors
 /// [`Failure`] where the scenario is unknown, or a number does not fit.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Some(schedules) = arguments.schedules {
+        return judge(arguments.first, schedules);
+    }
     let Arguments { scenario, seeds, short, .. } = arguments;
     let Some(mut layout) = Layout::named(scenario) else {
         return Err(Failure::usage(format!(
@@ -77,6 +86,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     print(&format!("{figures}\n"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs schedules and prints each rule that one of them breaks, with the seed that repeats it.
+fn judge(first: u64, schedules: u64) -> Result<ExitCode, Failure> {
+    let mut broken = 0_u64;
+    for seed in (0..schedules).map(|at| first.wrapping_add(at)) {
+        let breaches = run_schedule(seed, |_| {}).breaches;
+        broken += u64::from(!breaches.is_empty());
+        for breach in breaches {
+            print(&format!("seed {seed}: rule '{}': {}\n", breach.rule, breach.text))?;
+        }
+    }
+    print(&format!("{schedules} schedules from seed {first}: {broken} broke a rule\n"))?;
+    Ok(if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn milliseconds(time: Time) -> f64 {

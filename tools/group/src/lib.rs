@@ -2,9 +2,11 @@
 //!
 //! Owns the command line. `member` is one member, which reads operations from standard input;
 //! `request` reads a line of these, `operation` carries it out and judges the result, `received`
-//! judges what others have sent; `run` starts members on this host and has them do one operation;
-//! `status` draws a group and explains its trees.
+//! judges what others have sent; `fleet` is members as processes, which `run` has do one operation
+//! on this host, and `demo` in emulated clusters; `status` draws a group and explains its trees.
 
+mod demo;
+mod fleet;
 mod member;
 mod operation;
 mod received;
@@ -31,6 +33,8 @@ pub struct Arguments {
 enum Act {
     /// Start members on this host, have them do one operation, and print its result and time.
     Run(run::Arguments),
+    /// Show members in three emulated clusters, what they find out, and broadcasts by four trees.
+    Demo(demo::Arguments),
     /// Be the first member of a new group; print its address, then read operations.
     Create(Membership),
     /// Join a group by the address of any member, then read operations.
@@ -93,6 +97,7 @@ struct JoinArguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.act {
         Act::Run(arguments) => run::run(arguments),
+        Act::Demo(arguments) => demo::run(arguments),
         Act::Create(membership) => {
             let group = membership.builder(true)?.create()?;
             member::serve(group, membership.stay)

@@ -1,5 +1,6 @@
 //! One line of a member's input: a word for what to do, then `NAME=VALUE` for how.
 
+use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -71,6 +72,10 @@ pub(crate) struct Request {
     pub(crate) rounds: u64,
     pub(crate) deadline: Duration,
     pub(crate) kind: Kind,
+    /// Members begin each round up to this much later than at once.
+    pub(crate) skew: Duration,
+    /// Members other than the root leave each reduction early.
+    pub(crate) has_bypass: bool,
     /// Sent instead of made-up bytes.
     pub(crate) text: Option<String>,
 }
@@ -139,6 +144,8 @@ impl Request {
             rounds: 1,
             deadline: Duration::from_secs(30),
             kind: Kind::default(),
+            skew: Duration::ZERO,
+            has_bypass: false,
             text: None,
         }
     }
@@ -159,6 +166,14 @@ impl Request {
                 }
             }
             "deadline" => self.deadline = patience(value)?,
+            "skew" => self.skew = patience(value)?,
+            "bypass" => {
+                self.has_bypass = match value {
+                    "yes" => true,
+                    "no" => false,
+                    other => return Err(format!("bypass is yes or no, not '{other}'")),
+                }
+            }
             "type" => {
                 self.kind = match value {
                     "i64" => Kind::I64,
@@ -169,7 +184,7 @@ impl Request {
             other => {
                 return Err(format!(
                     "there is no setting '{other}'; take root, to, tree, bytes, number, rounds, \
-                     deadline, type or text"
+                     deadline, skew, bypass, type or text"
                 ));
             }
         }
@@ -180,9 +195,16 @@ impl Request {
     pub(crate) fn line(&self) -> String {
         let Self { name, root, tree, bytes, rounds, .. } = self;
         let deadline = self.deadline.as_millis();
-        format!(
-            "{name} root={root} tree={tree} bytes={bytes} rounds={rounds} deadline={deadline}ms\n"
-        )
+        let mut line = format!(
+            "{name} root={root} tree={tree} bytes={bytes} rounds={rounds} deadline={deadline}ms"
+        );
+        if !self.skew.is_zero() {
+            let _ = write!(line, " skew={}", self.skew.as_secs_f64());
+        }
+        if self.has_bypass {
+            line += " bypass=yes";
+        }
+        line + "\n"
     }
 }
 

@@ -1,25 +1,22 @@
 //! `sapwood group run`: members on this host, which do one operation.
 //!
-//! Each member is a process of its own, as `sapwood group create` and `join` start one; this
-//! process writes the operation to all of them and reads their answers.
+//! Owns the words of each member's command line, and what is printed of the answers.
 
-use std::io::Write;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sapwood::{Key, Rank, TreeKind};
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::patience;
-use sapwood_launch::{Local, Order, Process};
+use sapwood_launch::Order;
 use serde_json::{Value, json};
 
+use crate::fleet::{Fleet, is_right, slowest};
 use crate::request::{Act, ROUNDS_MAX, Request, bytes};
 
 /// Most members that are started on one host.
 const MEMBERS_MAX: u32 = 256;
-/// How long a member may take to start, and to leave.
-const START_DEADLINE: Duration = Duration::from_secs(60);
 /// Beyond the deadline of the operation itself.
 const SLACK: Duration = Duration::from_secs(10);
 /// Names the key to the members.
@@ -50,6 +47,12 @@ pub(crate) struct Arguments {
     /// How long a round may take; then the answer says who is missing.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = patience)]
     deadline: Duration,
+    /// Members begin each round up to this much later than at once, by chance.
+    #[arg(long, value_name = "TIME", value_parser = patience)]
+    skew: Option<Duration>,
+    /// Of reduce and gather: members other than the root leave before those below them have come.
+    #[arg(long)]
+    bypass: bool,
     /// Over Unix sockets instead of TCP.
     #[arg(long)]
     unix: bool,
@@ -82,18 +85,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut request = Request::new(arguments.operation);
     (request.root, request.tree, request.bytes) = (root, arguments.tree, arguments.bytes);
     (request.rounds, request.deadline) = (arguments.rounds, arguments.deadline);
-    let mut members = start(arguments)?;
+    request.skew = arguments.skew.unwrap_or_default();
+    request.has_bypass = arguments.bypass;
+    if arguments.bypass && !matches!(arguments.operation, Act::Reduce | Act::Gather) {
+        return Err(Failure::usage("--bypass is for reduce and gather, which have one root"));
+    }
+    let mut fleet = start(arguments)?;
     let rounds = u32::try_from(arguments.rounds).unwrap_or(u32::MAX);
     let limit = arguments.deadline.saturating_mul(rounds).saturating_add(SLACK);
-    // All are there before the clock runs.
-    for answer in do_together(&mut members, &Request::new(Act::Barrier), START_DEADLINE) {
-        answer?;
-    }
     // The answers of the others count where one has ended.
-    let answers = do_together(&mut members, &request, limit).into_iter();
-    let answers: Vec<Value> =
-        answers.map(|answer| answer.unwrap_or_else(|failure| failed(&failure))).collect();
-    end(members)?;
+    let answers = fleet.answers(&request, limit);
+    fleet.end()?;
     let is_right = answers.iter().all(is_right);
     if arguments.json {
         print(&format!(
@@ -106,26 +108,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// One member's process.
-struct MemberProcess {
-    name: Rank,
-    process: Process,
-    output: Vec<u8>,
-}
-
-fn start(arguments: &Arguments) -> Result<Vec<MemberProcess>, Failure> {
+/// Starts the members on this host.
+fn start(arguments: &Arguments) -> Result<Fleet, Failure> {
     let own = |error: &dyn std::fmt::Display| Failure::own(&error.to_string());
     let program = std::env::current_exe().map_err(|error| own(&error))?;
     let key = Key::generate().map_err(|error| own(&error))?;
-    let mut members: Vec<MemberProcess> = Vec::new();
-    let mut address = String::new();
-    for name in 0..arguments.members {
-        let descriptor = key.to_descriptor().map_err(|error| own(&error))?;
+    let descriptor = key.to_descriptor().map_err(|error| own(&error))?;
+    Fleet::start(arguments.members, |name, address| {
         let mut order = Order::new(&program);
         let mut words: Vec<String> = vec!["group".into()];
-        match name {
-            0 => words.push("create".into()),
-            _ => words.extend(["join".into(), address.clone()]),
+        match address {
+            None => words.push("create".into()),
+            Some(address) => words.extend(["join".into(), address.into()]),
         }
         words.extend(["--names".into(), name.to_string()]);
         if arguments.unix {
@@ -135,129 +129,13 @@ fn start(arguments: &Arguments) -> Result<Vec<MemberProcess>, Failure> {
             words.push("--plain".into());
         }
         order.arguments = words.into_iter().map(Into::into).collect();
-        order.inherit = vec![(KEY_VARIABLE.to_string(), std::os::fd::AsFd::as_fd(&descriptor))];
-        (order.capture_stdout, order.pipe_stdin) = (true, true);
-        let process = Local.start(&order).map_err(|error| own(&error))?;
-        let mut member = MemberProcess { name, process, output: Vec::new() };
-        // The first one is to be there before the others, which come at the same time.
-        if name == 0 {
-            let hello = member.read(Instant::now() + START_DEADLINE)?;
-            address = hello["address"].as_str().unwrap_or_default().to_string();
-        }
-        members.push(member);
-    }
-    let until = Instant::now() + START_DEADLINE;
-    for member in members.iter_mut().skip(1) {
-        member.read(until)?;
-    }
-    let all = u64::from(arguments.members);
-    for member in &mut members {
-        member.wait_for(all, until)?;
-    }
-    Ok(members)
+        order.inherit = vec![(KEY_VARIABLE.to_string(), descriptor.as_fd())];
+        Ok(order)
+    })
 }
 
 fn unix_address(name: Rank) -> String {
     format!("unix:@sapwood-group-{}-{name}", std::process::id())
-}
-
-fn do_together(
-    members: &mut [MemberProcess],
-    request: &Request,
-    limit: Duration,
-) -> Vec<Result<Value, Failure>> {
-    let until = Instant::now() + limit;
-    let line = request.line();
-    let written: Vec<_> = members.iter_mut().map(|member| member.write(&line)).collect();
-    let answers = members.iter_mut().zip(written);
-    answers.map(|(member, written)| written.and_then(|()| member.read(until))).collect()
-}
-
-/// What stands for the answer of a member that gave none.
-fn failed(failure: &Failure) -> Value {
-    json!({ "error": failure.to_string() })
-}
-
-fn end(mut members: Vec<MemberProcess>) -> Result<(), Failure> {
-    let until = Instant::now() + START_DEADLINE;
-    members.retain_mut(|member| !member.process.stdout_ended());
-    for member in &mut members {
-        member.write("leave\n")?;
-    }
-    for member in &mut members {
-        member.read(until)?;
-        let left = until.saturating_duration_since(Instant::now());
-        if member.process.wait(left).is_none() {
-            return Err(Failure::timeout(format!("member {} does not end", member.name)));
-        }
-    }
-    Ok(())
-}
-
-impl MemberProcess {
-    fn write(&mut self, line: &str) -> Result<(), Failure> {
-        let mut pipe = self.process.stdin();
-        // A line is shorter than what a pipe takes at once.
-        let written = pipe.as_mut().map(|pipe| pipe.write_all(line.as_bytes()));
-        match written {
-            Some(Ok(())) => Ok(()),
-            _ => Err(self.ended()),
-        }
-    }
-
-    /// The next line of its output.
-    fn read(&mut self, until: Instant) -> Result<Value, Failure> {
-        loop {
-            if let Some(end) = self.output.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.output.drain(..=end).collect();
-                return serde_json::from_slice(&line)
-                    .map_err(|error| Failure::own(&format!("member {}: {error}", self.name)));
-            }
-            if self.process.stdout_ended() {
-                return Err(self.ended());
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(Failure::timeout(format!("member {} does not answer", self.name)));
-            }
-            if let Some(output) = self.process.stdout() {
-                let time = Timespec::try_from(left).ok();
-                let _ = poll(&mut [PollFd::from_borrowed_fd(output, PollFlags::IN)], time.as_ref());
-            }
-            let taken = self.process.take_stdout(&mut self.output);
-            taken.map_err(|error| Failure::own(&error))?;
-        }
-    }
-
-    /// Waits until it knows all members.
-    fn wait_for(&mut self, count: u64, until: Instant) -> Result<(), Failure> {
-        loop {
-            self.write("members\n")?;
-            let members = self.read(until)?;
-            let known = members["members"].as_array().map_or(0, Vec::len) as u64;
-            if known >= count {
-                return Ok(());
-            }
-            if Instant::now() >= until {
-                return Err(Failure::timeout(format!(
-                    "member {} knows {known} of {count} members",
-                    self.name
-                )));
-            }
-            // News is under way, which takes milliseconds.
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-
-    fn ended(&mut self) -> Failure {
-        let _ = self.process.wait(Duration::from_secs(1));
-        Failure::own(&format!("member {} has ended: {}", self.name, self.process.exit_report()))
-    }
-}
-
-fn is_right(answer: &Value) -> bool {
-    let is_zero = |name: &str| answer[name] == 0;
-    is_zero("wrong") && is_zero("without_value") && is_zero("incomplete")
 }
 
 fn summary(arguments: &Arguments, answers: &[Value]) -> String {
@@ -267,10 +145,12 @@ fn summary(arguments: &Arguments, answers: &[Value]) -> String {
         "{name} of {bytes} bytes by tree '{tree}' at virtual node {root}, {members} members, \
          {rounds} rounds\n"
     );
-    let median = |answer: &Value| answer["seconds"]["median"].as_f64().unwrap_or(0.0);
-    let slowest = answers.iter().map(median).fold(0.0, f64::max);
+    let slowest = slowest(answers);
     let asked = answers.get(*root as usize).unwrap_or(&Value::Null);
     text += &format!("time    {:.3} ms a round at the slowest member\n", slowest * 1e3);
+    if arguments.skew.is_some() || arguments.bypass {
+        text += &blocked(answers, *root as usize);
+    }
     if let Some(value) = asked["value"].as_str() {
         text += &format!("value   {value} at virtual node {root}\n");
     }
@@ -289,6 +169,20 @@ fn summary(arguments: &Arguments, answers: &[Value]) -> String {
         text += "right   at every member\n";
     }
     text
+}
+
+/// How long a call keeps its caller, as each member's median: inner members of the tree wait for
+/// those below them, its leaves for nothing.
+fn blocked(answers: &[Value], root: usize) -> String {
+    let median = |answer: &Value| answer["seconds"]["median"].as_f64().unwrap_or(0.0) * 1e3;
+    let others = answers.iter().enumerate().filter(|(name, _)| *name != root);
+    let mut times: Vec<f64> = others.map(|(_, answer)| median(answer)).collect();
+    times.sort_by(f64::total_cmp);
+    let (least, most) = (times.first().unwrap_or(&0.0), times.last().unwrap_or(&0.0));
+    let at_root = answers.get(root).map_or(0.0, median);
+    format!(
+        "blocked {least:.3} to {most:.3} ms a call at the other members, {at_root:.3} ms at the root\n"
+    )
 }
 
 fn act(text: &str) -> Result<Act, String> {

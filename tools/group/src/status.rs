@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// How long the member may take to answer.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = patience)]
     timeout: Duration,
+    /// Leave out the changes.
+    #[arg(long)]
+    brief: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -46,7 +49,7 @@ pub(crate) fn show(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let status = ask(arguments)?;
     print(&match arguments.json {
         true => format!("{}\n", to_json(&status)),
-        false => picture(&status),
+        false => picture(&status, arguments.brief),
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -96,7 +99,7 @@ fn label<'a>(labels: &'a BTreeMap<MemberId, String>, id: &MemberId) -> &'a str {
     labels.get(id).map_or("?", String::as_str)
 }
 
-fn picture(status: &Status) -> String {
+fn picture(status: &Status, is_brief: bool) -> String {
     let labels = labels(status);
     let alive = |member: &&sapwood::group_status::MemberStatus| member.life == Life::Alive;
     let count = status.members.iter().filter(alive).count();
@@ -121,23 +124,29 @@ fn picture(status: &Status) -> String {
     for (from, to, time) in &status.distances {
         let _ = writeln!(text, "{from:>3} - {to:<3} {}", milliseconds(*time));
     }
-    let _ = writeln!(
-        text,
-        "\ntable of clusters: version {}; this member sent {} probes\n\nchanges",
-        status.table, status.probes
-    );
+    let (table, probes) = (status.table, status.probes);
+    let _ =
+        writeln!(text, "\ntable of clusters: version {table}; this member sent {probes} probes");
+    if !is_brief {
+        text += &changes(status, &labels);
+    }
+    text.push('\n');
+    text += &drawing(&status.tree, &labels);
+    text
+}
+
+fn changes(status: &Status, labels: &BTreeMap<MemberId, String>) -> String {
+    let mut text = "\nchanges\n".to_string();
     for change in &status.changes {
         let what = match &change.what {
-            ChangeKind::Joined(id) => format!("{} joined", label(&labels, id)),
-            ChangeKind::Gone(id, why) => format!("{} is gone: {why}", label(&labels, id)),
+            ChangeKind::Joined(id) => format!("{} joined", label(labels, id)),
+            ChangeKind::Gone(id, why) => format!("{} is gone: {why}", label(labels, id)),
             ChangeKind::Clusters(version, count) => {
                 format!("clusters: version {version}, {count} of them")
             }
         };
         let _ = writeln!(text, "{:>9.3} s ago  {what}", change.age as f64 / 1e9);
     }
-    text.push('\n');
-    text += &drawing(&status.tree, &labels);
     text
 }
 

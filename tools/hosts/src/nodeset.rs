@@ -105,7 +105,7 @@ struct Sets {
     /// What stands between expanded names.
     #[arg(short = 'S', long, value_name = "TEXT", default_value = " ")]
     separator: String,
-    /// How each expanded name is written: %s is the name.
+    /// How each name is written, also before names are folded; of a count, the number. %s is it.
     #[arg(short = 'O', long, value_name = "FORMAT", default_value = "%s")]
     output_format: String,
     /// Print one JSON object.
@@ -255,22 +255,30 @@ fn write_parts(parts: &[NodeSet], sets: &Sets, form: Form) -> Result<ExitCode, F
         return Ok(ExitCode::SUCCESS);
     }
     for part in parts {
-        match form {
-            Form::Folded => text.push_str(&part.fold(&sets.folding())),
-            Form::Count => text.push_str(&part.len().to_string()),
-            Form::Names => {
-                let separator = sets.separator.replace("\\n", "\n").replace("\\t", "\t");
-                let format = sets.output_format.replace("\\n", "\n");
-                for (place, name) in part.iter().enumerate() {
-                    text.push_str(if place > 0 { &separator } else { "" });
-                    text.push_str(&format.replace("%s", &name));
-                }
-            }
-        }
+        text.push_str(&as_text(part, sets, form)?);
         text.push('\n');
     }
     print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn as_text(set: &NodeSet, sets: &Sets, form: Form) -> Result<String, Failure> {
+    let format = sets.output_format.replace("\\n", "\n");
+    let written = |name: &str| format.replace("%s", name);
+    Ok(match form {
+        Form::Folded if format == "%s" => set.fold(&sets.folding()),
+        Form::Folded => {
+            let names: Vec<String> = set.iter().map(|name| written(&name)).collect();
+            let names = NodeSet::of_names(names.iter().map(String::as_str));
+            names.map_err(Failure::usage)?.fold(&sets.folding())
+        }
+        Form::Count => written(&set.len().to_string()),
+        Form::Names => {
+            let separator = sets.separator.replace("\\n", "\n").replace("\\t", "\t");
+            let names: Vec<String> = set.iter().map(|name| written(&name)).collect();
+            names.join(&separator)
+        }
+    })
 }
 
 fn as_json(set: &NodeSet, sets: &Sets, form: Form) -> serde_json::Value {

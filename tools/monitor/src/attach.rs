@@ -60,10 +60,10 @@ struct AttachArguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write profile.json to this file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::json_file)]
     json: Option<PathBuf>,
     /// Show no table, neither while the program runs nor at its end.
-    #[arg(long)]
+    #[arg(short, long)]
     quiet: bool,
 }
 
@@ -243,8 +243,10 @@ fn until_end(
             views.show(job, collection, elapsed, Some(arguments.interval));
         }
         let places = stacks.step(collection, elapsed, line.is_some());
-        let is_told = !arguments.quiet && !views.screen.is_in_place();
-        for line in line.into_iter().chain(places).filter(|_| is_told) {
+        // The table in place has it already. That ranks do not come is said in quiet runs, too.
+        let is_said = !views.screen.is_in_place();
+        let places = places.into_iter().filter(|_| !arguments.quiet);
+        for line in line.into_iter().chain(places).filter(|_| is_said) {
             say(line);
         }
         left.retain(|pidfd| {

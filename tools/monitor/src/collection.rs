@@ -14,9 +14,7 @@ use sapwood::{
     Answer, Error, Event, Launcher, Network, NetworkBuilder, Policy, Program, Question, RankSet,
     Registry, Stream, Tag, Values, Wave, WaveRule,
 };
-use sapwood_profile::{
-    PROFILE_CHANGES, PROFILE_STATISTICS, RankRows, RankState, Round, TallyKind, register,
-};
+use sapwood_profile::{PROFILE_CHANGES, PROFILE_STATISTICS, RankRows, Round, TallyKind, register};
 use sapwood_report::record::Stacks;
 use sapwood_report::stacks::{MergedStacks, STACKS_FILTER};
 use sapwood_report::{Missing, Outdated, RoundRecord, Standstill};
@@ -574,15 +572,15 @@ impl Collection {
         result
     }
 
-    /// Whether a round came after the program's end; one in which no rank runs any more, if that
-    /// can be had.
+    /// Whether a round came after the program's end; one in which no rank runs any more, or is
+    /// inside `MPI_Finalize`, if that can be had.
     fn last_round_at_rest(&mut self, wait: Duration, has_ended: bool) -> bool {
         let patience = if has_ended { ENDING_TIMEOUT } else { Duration::ZERO };
         let ending = Instant::now() + patience;
         let mut has_come = false;
         loop {
             let Some(round) = self.last_round(wait) else { break };
-            let is_at_rest = round.ranks_in(RankState::Running).is_empty();
+            let is_at_rest = round.is_at_rest();
             self.result.round = round;
             has_come = true;
             if is_at_rest || Instant::now() >= ending || self.turn(ENDING_PAUSE).is_err() {

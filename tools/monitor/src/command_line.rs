@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::launcher::{DIRECTORY_OPTIONS, Launcher, LauncherOption, RANK_OPTIONS, options};
+use super::wrappers::wrapper_words;
 
 /// A command, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,10 +56,12 @@ impl JobCommand {
     /// # Errors
     /// One line when a number of ranks is no number, or an option lacks its argument.
     pub(crate) fn parse(words: &[OsString]) -> Result<Self, String> {
-        let Some(first) = words.first() else {
+        if words.is_empty() {
             return Err("a command is missing after '--', as in '-- mpirun -np 8 ./solver'".into());
-        };
-        let Some((kind, named)) = Launcher::of(words) else {
+        }
+        let before = wrapper_words(words);
+        let first = &words[before];
+        let Some((kind, named)) = Launcher::of(&words[before..]) else {
             check_no_allocator(first)?;
             let program = JobProgram { program: program_word(words).into(), directory: None };
             let programs = vec![program];
@@ -67,8 +70,8 @@ impl JobCommand {
         let mut command =
             Self { launcher: Some(first.into()), kind: Some(kind), ..Self::default() };
         let mut total = Some(0_u32);
-        let mut at = named;
-        for part in words[named..].split(|word| word == ":") {
+        let mut at = before + named;
+        for part in words[before + named..].split(|word| word == ":") {
             let ranks = command.part(kind, at, part)?;
             total = total.zip(ranks).and_then(|(total, ranks)| total.checked_add(ranks));
             at += part.len() + 1;
@@ -131,21 +134,9 @@ fn rank_count(name: &str, text: &str) -> Result<u32, String> {
     }
 }
 
-/// The program in words that begin with it, or with `env` and assignments before it.
+/// The program in words that begin with it, or with wrappers before it.
 fn program_word(words: &[OsString]) -> &OsStr {
-    let is_env = |word: &OsStr| Path::new(word).file_name() == Some(OsStr::new("env"));
-    if !is_env(&words[0]) {
-        return &words[0];
-    }
-    let mut at = 1;
-    while let Some(word) = words.get(at).and_then(|word| word.to_str()) {
-        at += match word {
-            "-u" | "--unset" | "-C" | "--chdir" => 2,
-            _ if word.starts_with('-') || word.contains('=') => 1,
-            _ => break,
-        };
-    }
-    words.get(at).unwrap_or(&words[0])
+    &words[wrapper_words(words)]
 }
 
 #[cfg(test)]
@@ -184,6 +175,15 @@ mod tests {
         let two = vec!["a".to_string(), "b".to_string()];
         assert_eq!(told("mpirun -np 2 a 1 : -np 3 b"), (Some(5), two.clone()));
         assert_eq!(told("mpirun -np 2 a : b"), (None, two));
+    }
+
+    #[test]
+    fn wrappers_before_the_launcher_are_passed_over() {
+        let command = parse("env A=1 nice -n 5 mpirun -np 8 ./a").expect("a command");
+        assert_eq!(command.launcher.as_deref(), Some(Path::new("mpirun")));
+        assert_eq!((command.ranks, command.parts[0].at), (Some(8), 6));
+        assert_eq!(told("timeout 60 ./a").1, ["./a"]);
+        assert_eq!(told("mpirun -n 2 numactl -N 0 ./a").1, ["./a"]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use sapwood_command_line::exit::Failure;
 pub(crate) struct Job {
     /// The command, word by word.
     pub(crate) command: Vec<OsString>,
-    /// What is started: the launcher, or the program itself.
+    /// What is started, as it was written: the launcher, what wraps it, or the program itself.
     pub(crate) starter: PathBuf,
     /// The program's name for people.
     pub(crate) program: String,
@@ -69,9 +69,11 @@ impl Job {
         if command.programs.is_empty() {
             return Err(Failure::usage(no_program(&command)));
         }
-        let first = Path::new(&arguments.command[0]);
-        let starter = sapwood_launch::locate(first).map_err(Failure::usage)?;
-        let flavour = command.launcher.as_ref().and_then(|_| Flavour::of(&starter));
+        let starter = PathBuf::from(&arguments.command[0]);
+        sapwood_launch::locate(&starter).map_err(Failure::usage)?;
+        let launcher = command.launcher.as_deref().map(sapwood_launch::locate);
+        let launcher = launcher.transpose().map_err(Failure::usage)?;
+        let flavour = launcher.as_deref().and_then(Flavour::of);
         let mut abi = arguments.mpi;
         if abi.is_none() {
             for program in &command.programs {

@@ -56,6 +56,7 @@ mod verdicts;
 mod waits;
 mod watch;
 mod why;
+mod wrappers;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -151,7 +152,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N:FUNCTION", value_parser = every)]
     every: Option<Every>,
     /// Show no table, neither while the program runs nor at its end.
-    #[arg(long)]
+    #[arg(short, long)]
     quiet: bool,
     /// Show no table while the program runs.
     #[arg(long, conflicts_with = "live")]
@@ -162,7 +163,7 @@ pub struct Arguments {
     #[command(flatten)]
     page: PageArguments,
     /// Write profile.json to this file, or to /dev/fd/N; standard output is the program's.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = json_file)]
     json: Option<PathBuf>,
     #[command(flatten)]
     reaching: Reaching,
@@ -354,6 +355,16 @@ fn every(text: &str) -> Result<Every, String> {
     let calls = calls.parse().map_err(|_| wrong())?;
     let function = Function::named(name).ok_or_else(|| format!("MPI has no function '{name}'"))?;
     Ok(Every { calls, function: function.id })
+}
+
+/// A file for profile.json; `-` would mix it with the program's output.
+pub(crate) fn json_file(text: &str) -> Result<PathBuf, String> {
+    if text == "-" {
+        return Err("standard output is the program's; name a file, or /dev/fd/N for one that is \
+                    open"
+            .to_owned());
+    }
+    Ok(PathBuf::from(text))
 }
 
 /// A time between two rounds, such as `1s`, `0.5s` or `500ms`.

@@ -400,9 +400,11 @@ impl Run {
                 views.outputs.append(&record, false);
             }
             collection.serve_requests(&mut self.requests, elapsed);
-            // The table in place has it already.
-            let is_told = !arguments.quiet && !views.screen.is_in_place();
-            for line in line.into_iter().chain(places).filter(|_| is_told) {
+            // The table in place has it already. That ranks do not come is said in quiet runs, too.
+            // A listener is told more.
+            let is_said = !views.screen.is_in_place() && views.listener.is_none();
+            let places = places.into_iter().filter(|_| !arguments.quiet);
+            for line in line.into_iter().chain(places).filter(|_| is_said) {
                 say(line);
             }
             if let Some(exit) = self.program.try_wait() {

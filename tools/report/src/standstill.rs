@@ -13,7 +13,8 @@ use sapwood_profile::{ActivityKind, ActivityStatistics, Condition, RankState, Ro
 use crate::quantity;
 use crate::text::printable;
 
-/// The most standstills that are remembered; the others are counted.
+/// The most standstills that are remembered: the first ones and the last ones. Those between are
+/// counted, since many short ones may come before the one that does not end.
 const REMEMBERED_MAX: usize = 100;
 /// Ranks that compute or sleep may come yet: what concerns them is told after this time.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -148,9 +149,9 @@ pub struct Episode {
 /// The standstills of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standstills {
-    /// The first of them, in order.
+    /// The first and the last of them, in order.
     pub episodes: Vec<Episode>,
-    /// How many more there were.
+    /// How many more there were between these.
     pub more: u64,
     is_going_on: bool,
 }
@@ -165,13 +166,13 @@ impl Standstills {
         if !std::mem::replace(&mut self.is_going_on, true) {
             if self.episodes.len() == REMEMBERED_MAX {
                 self.more += 1;
-                return None;
+                self.episodes.remove(REMEMBERED_MAX / 2);
             }
             let began = now.saturating_sub(standstill.lasts());
             let standstill = Standstill::default();
             self.episodes.push(Episode { began, seen: now, standstill, is_told: false });
         }
-        let episode = self.episodes.last_mut().filter(|_| self.more == 0)?;
+        let episode = self.episodes.last_mut()?;
         (episode.seen, episode.standstill) = (now, standstill);
         let standstill = &episode.standstill;
         if episode.is_told || !(standstill.is_certain() || standstill.lasts() >= PATIENCE) {
@@ -291,6 +292,21 @@ mod tests {
         assert!(all.note(seconds(9), &still).is_some());
         let times: Vec<_> = all.episodes.iter().map(|one| (one.began, one.seen)).collect();
         assert_eq!(times, [(seconds(3), seconds(6)), (seconds(7), seconds(9))]);
+    }
+
+    #[test]
+    fn the_last_standstill_is_told_and_remembered_however_many_were_before() {
+        let still = round(&[waits(), waits()]);
+        let moving = round(&[waits(), activity("", false, Condition::Computing)]);
+        let mut all = Standstills::default();
+        for number in 0..250 {
+            let now = Duration::from_secs(10 * number + 5);
+            assert!(all.note(now, &still).is_some(), "number {number}");
+            all.note(now + Duration::from_secs(1), &moving);
+        }
+        assert_eq!((all.episodes.len(), all.more), (100, 150));
+        let seen: Vec<_> = all.episodes.iter().map(|episode| episode.seen.as_secs()).collect();
+        assert_eq!((seen[0], seen[49], seen[50], seen[99]), (5, 495, 2005, 2495));
     }
 
     #[test]

@@ -65,7 +65,7 @@ fn a_name_that_is_no_tool_runs_a_program_of_that_name() {
     let script = "#!/bin/sh\necho \"$@\"\nexit 7\n";
     cli::write_program(&folder.path().join("sapwood-greet"), script);
     let call = |arguments: &[&str]| {
-        let mut command = std::process::Command::new(cli::program());
+        let mut command = cli::command();
         command.args(arguments).env("PATH", folder.path()).output().unwrap()
     };
     let output = call(&["greet", "--to", "a b"]);

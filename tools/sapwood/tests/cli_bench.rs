@@ -109,14 +109,14 @@ fn an_interrupted_benchmark_leaves_nothing() {
     // A mark in the environment that every process of the trees inherits.
     let mark = format!("SAPWOOD_TEST_MARK={}", std::process::id());
     let (name, value) = mark.split_once('=').unwrap();
-    let mut bench = std::process::Command::new(cli::program())
+    let mut bench = cli::command()
         .args(["bench", "tree", "--topology", "2x2", "--runs", "1000", "--only", "round_trip"])
         .env(name, value)
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + cli::LIMIT;
     // The floor's six processes, Sapwood's six, and the benchmark itself.
     while marked(&mark) < 13 {
         assert!(Instant::now() < until, "the trees never came up");

@@ -1,6 +1,9 @@
 //! `sapwood group`: members that are processes of their own, over real sockets, while some are
 //! killed, join and leave.
 
+#[path = "../../../crates/launch/tests/surroundings/mod.rs"]
+mod surroundings;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -8,13 +11,14 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use surroundings::clean_command;
 
 /// Far longer than anything here takes.
 const HANG: Duration = Duration::from_secs(90);
 
 fn sapwood(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sapwood"));
-    command.arg("group").args(arguments).env_remove("SAPWOOD_KEY").stdin(Stdio::null());
+    let mut command = clean_command(env!("CARGO_BIN_EXE_sapwood"));
+    command.arg("group").args(arguments).stdin(Stdio::null());
     command
 }
 

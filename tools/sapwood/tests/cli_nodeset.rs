@@ -2,7 +2,7 @@
 
 mod cli;
 
-use cli::{assert_refused, program, run, run_with_input, text};
+use cli::{assert_refused, run, run_with_input, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -14,11 +14,14 @@ fn calculated(arguments: &[&str]) -> String {
 
 #[test]
 fn sets_are_expanded_folded_and_counted() {
-    let table: [(&[&str], &str); 20] = [
+    let table: [(&[&str], &str); 23] = [
         (&["expand", "n[1-3]"], "n1 n2 n3"),
         (&["expand", "-S", ",", "-O", "%s.site", "n[1-2]"], "n1.site,n2.site"),
         (&["expand", "-S", "\\n", "n[1-2]"], "n1\nn2"),
         (&["fold", "n1", "n3", "n2"], "n[1-3]"),
+        (&["fold", "-O", "p-%s", "a[0-1]"], "p-a[0-1]"),
+        (&["fold", "-O", "%s-%s", "a[0-1]"], "a0-a0,a1-a1"),
+        (&["count", "-O", "%s hosts", "n[1-3]"], "3 hosts"),
         (&["count", "n[1-1000]", "n5"], "1000"),
         (&["index", "n7", "n[1-9]"], "6"),
         (&["split", "2", "n[1-5]"], "n[1-3]\nn[4-5]"),
@@ -63,7 +66,7 @@ fn groups_are_listed_and_put_in_the_place_of_their_members() {
     let path = folder.path().join("site.yaml");
     std::fs::write(&path, "racks:\n  r1: n[1-4]\n  r2: n[5-8]\n  all: '@r1,@r2,n9'\n").unwrap();
     let asked = |arguments: &[&str]| {
-        let output = std::process::Command::new(program())
+        let output = cli::command()
             .arg("nodeset")
             .args(arguments)
             .env("SAPWOOD_GROUPS", &path)

@@ -8,10 +8,10 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use cli::{assert_refused, program, text};
+use cli::{assert_refused, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -20,11 +20,8 @@ const HANG: Duration = Duration::from_secs(60);
 
 /// Asks in a folder of its own.
 fn ask(folder: &Path, arguments: &[&str]) -> Output {
-    let command = Command::new(program())
-        .args(arguments)
-        .env("XDG_RUNTIME_DIR", folder)
-        .stdin(Stdio::null())
-        .output();
+    let command =
+        cli::command().args(arguments).env("XDG_RUNTIME_DIR", folder).stdin(Stdio::null()).output();
     command.unwrap()
 }
 
@@ -37,7 +34,7 @@ struct Running {
 impl Running {
     fn start(folder: &Path) -> Self {
         let tree = ["--topology", "2x2x2", "--runs", "1", "--only", "round_trip"];
-        let child = Command::new(program())
+        let child = cli::command()
             .args(["bench", "tree", "--rounds", "1000000"])
             .args(tree)
             .env("XDG_RUNTIME_DIR", folder)
@@ -297,7 +294,7 @@ fn a_network_that_ends_leaves_nothing() {
 fn watching_ends_with_the_network() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(folder.path());
-    let mut watching = Command::new(program())
+    let mut watching = cli::command()
         .args(["status", "--json", "--watch", "100ms"])
         .env("XDG_RUNTIME_DIR", folder.path())
         .stdin(Stdio::null())

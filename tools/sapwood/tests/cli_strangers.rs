@@ -81,6 +81,7 @@ impl Stranger {
             let (_, heard) = line.split_once("stranger: ")?;
             Some(heard.to_string())
         });
+        assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
         said.unwrap_or_else(|| panic!("{}", text(&output.stderr)))
     }
 }
@@ -122,7 +123,8 @@ fn a_stranger_gets_no_word_and_is_not_believed() {
     let mut said = String::new();
     let stdout = player.stdout.as_mut().unwrap();
     let mut byte = [0];
-    while !said.contains("stranger listens") && stdout.read(&mut byte).unwrap() == 1 {
+    while !said.contains("stranger listens") {
+        assert_eq!(stdout.read(&mut byte).unwrap(), 1, "it ended early: {said}");
         said.push(char::from(byte[0]));
     }
     fs::rename(own.join("socket"), folder.join("false.tree")).unwrap();
@@ -135,6 +137,6 @@ fn a_stranger_gets_no_word_and_is_not_believed() {
     assert!(text(&output.stderr).contains("no tree is called 'false'"));
     fs::remove_file(folder.join("false.tree")).unwrap();
     assert_refused(&user.say(&["down", "false"]), "no tree is called 'false'", &[]);
-    drop(player.stdin.take());
-    player.wait().unwrap();
+    let output = player.wait_with_output().unwrap();
+    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
 }

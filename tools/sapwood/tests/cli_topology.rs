@@ -162,7 +162,7 @@ fn what_is_neither_a_specification_nor_a_file_is_refused() {
 fn a_reader_that_leaves_ends_the_command_in_silence() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let output = std::process::Command::new(cli::program())
+    let output = cli::command()
         .args(["topology", "print", "64^2"])
         .stdout(writer)
         .stderr(std::process::Stdio::piped())

@@ -4,15 +4,15 @@ mod cli;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use cli::{assert_refused, program, text};
+use cli::{assert_refused, text};
 
 /// A run over 64 hosts that starts nothing, with a cache folder of its own.
 fn dry_run(cache: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(program());
+    let mut command = cli::command();
     command.args(["run", "--dry-run", "--launcher", "ssh", "-w", "n[0-63]"]).args(arguments);
-    command.arg("true").env("XDG_CACHE_HOME", cache).env_remove("SLURM_JOB_ID");
+    command.arg("true").env("XDG_CACHE_HOME", cache);
     command.output().unwrap()
 }
 

@@ -1,12 +1,15 @@
 //! Wrong input of `sapwood mpi`: one line that names it, exit code 2, and nothing left behind.
 //! What needs an installed MPI is tried in `bindings/mpi/tests/failures.py`.
 
-use std::process::Command;
+#[path = "../../../crates/launch/tests/surroundings/mod.rs"]
+mod surroundings;
+
+use surroundings::clean_command;
 
 /// The one line that a command line gets.
 fn refused(words: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let output = Command::new(env!("CARGO_BIN_EXE_sapwood"))
+    let output = clean_command(env!("CARGO_BIN_EXE_sapwood"))
         .arg("mpi")
         .args(words)
         .current_dir(folder.path())
@@ -53,6 +56,7 @@ fn options_that_make_no_sense_are_refused() {
     refused_because("--topology 2x -- ls", "topology");
     refused_because("--topology 2 --fan-out 4 -- ls", "cannot be used with");
     refused_because("--mpi other -- ls", "openmpi");
+    refused_because("--json - -- ls", "standard output is the program's");
     refused_because("--interval 2h -- ls", "a time from 10 ms");
     refused_because("--histogram MPI_Send:foo -- ls", "there is no metric 'foo'");
     refused_because("--interfaces zzz0 -- ls", "'zzz0' chooses no interface of this machine");
@@ -70,7 +74,7 @@ fn the_help_that_is_named_is_that_of_the_command() {
 #[test]
 fn the_help_lists_attach_and_control_whose_usage_is_theirs() {
     let help = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sapwood"));
+        let mut command = clean_command(env!("CARGO_BIN_EXE_sapwood"));
         let output = command.arg("mpi").args(words).arg("--help").output();
         String::from_utf8(output.expect("the command was built").stdout).expect("text")
     };

@@ -1,13 +1,17 @@
 //! From the ranks' tables to the files of a report, through a real tree, without any MPI: a small
 //! program stands for the ranks, so that every number is known beforehand.
 
+#[path = "../../../crates/launch/tests/surroundings/mod.rs"]
+mod surroundings;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use sapwood_profile::Function;
 use serde_json::Value;
+use surroundings::clean_command;
 
 const RANKS: u64 = 5;
 
@@ -26,7 +30,7 @@ fn watched(folder: &Path, tree: &[&str]) -> Output {
         std::os::unix::fs::symlink(library, shim).expect("the folder may be written");
     }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mpi/counting_ranks.py");
-    Command::new(env!("CARGO_BIN_EXE_sapwood"))
+    clean_command(env!("CARGO_BIN_EXE_sapwood"))
         .args(["mpi", "--mpi", "openmpi", "--ranks", &RANKS.to_string(), "--out"])
         .arg(folder.join("out"))
         .args(tree)
@@ -96,7 +100,7 @@ fn what_ranks_have_counted_arrives_whatever_the_tree() {
 fn a_wrong_number_of_ranks_is_corrected_by_the_program() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out");
-    let output = Command::new(env!("CARGO_BIN_EXE_sapwood"))
+    let output = clean_command(env!("CARGO_BIN_EXE_sapwood"))
         .args(["mpi", "--mpi", "openmpi", "--ranks", "4", "--out"])
         .arg(&out)
         .args(["--", "python3"])

@@ -1,4 +1,4 @@
-//! `classes`: equivalence classes of numbers, in the layout of MRNet's filter of that kind.
+//! `number-classes`: equivalence classes of numbers, in the layout of MRNet's filter of that kind.
 //!
 //! ```text
 //! %aud  the values, one per class
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use sapwood::{Emitter, Filter, FilterError, Values, ValuesRef, WaveRef};
 
-pub(super) const NAME: &str = "classes";
+pub(super) const NAME: &str = "number-classes";
 const TAKES: &str = "%aud %aud %aud: values, sizes and members of classes";
 
 struct Classes;

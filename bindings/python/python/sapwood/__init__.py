@@ -33,7 +33,7 @@ from .causes import Cause
 from .errors import *  # noqa: F403
 from .errors import __all__ as _errors
 from .filters import PythonFilter
-from .group import LAND, LOR, MAX, MIN, PROD, SUM, Group, GroupRequest, make_key
+from .group import LAND, LOR, MAX, MIN, PROD, SUM, BypassCount, Group, GroupRequest, make_key
 from .programs import binary, node_program
 
 __version__ = VERSION
@@ -50,6 +50,7 @@ __all__ = [
     "Arrivals",
     "AttachPoint",
     "BackEnd",
+    "BypassCount",
     "Cause",
     "Event",
     "FilterFile",

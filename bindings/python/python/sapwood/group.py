@@ -20,12 +20,12 @@ import pickle
 from collections.abc import Callable, Generator, Sequence
 from functools import reduce as fold
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._native import GroupCall, GroupMember, GroupResult, GroupValue, RankSet, make_key
 from .errors import NoValueError, TimeoutError
 
-__all__ = ["LAND", "LOR", "MAX", "MIN", "PROD", "SUM", "Group", "GroupRequest", "make_key"]
+__all__ = ["LAND", "LOR", "MAX", "MIN", "PROD", "SUM", "BypassCount", "Group", "GroupRequest", "make_key"]
 
 Operator = Callable[[Any, Any], Any]
 
@@ -88,6 +88,14 @@ class GroupRequest:
     def _end(self, result: GroupResult) -> Any:
         self._group.last = result
         return self._finish(result)
+
+
+class BypassCount(NamedTuple):
+    """Reductions that were left early: not passed on yet, passed on, or ended otherwise."""
+
+    open: int
+    passed_on: int
+    failed: int
 
 
 class Group:
@@ -179,6 +187,11 @@ class Group:
     def __exit__(self, *_exception: object) -> None:
         self.leave()
 
+    @property
+    def bypassed(self) -> BypassCount:
+        """What has become of the reductions that this member has left early."""
+        return BypassCount(*self._member.bypassed)
+
     def __repr__(self) -> str:
         return "<sapwood.Group, left>" if self._member.closed else f"<sapwood.Group {self.names} at {self.address}>"
 
@@ -199,7 +212,8 @@ class Group:
         return self._start("gather", finish, root=root, value=pickle.dumps(obj), **settings)
 
     def gather(self, obj: Any, root: int = 0, **settings: Any) -> list[Any] | None:
-        """All objects, in the order of the virtual nodes, at the member that carries `root`."""
+        """All objects, in the order of the virtual nodes, at the member that carries `root`. With `bypass=True` other
+        members do not wait for those below them."""
         objects: list[Any] | None = self.igather(obj, root, **settings).wait()
         return objects
 
@@ -289,7 +303,8 @@ class Group:
             _fill(buffer, _value(result))
 
     def Reduce(self, sent: Any, received: Any = None, op: _Operation = SUM, root: int = 0, **settings: Any) -> None:
-        """Numbers of all, combined element by element, into `received` at the member with `root`."""
+        """Numbers of all, combined element by element, into `received` at the member with `root`. With `bypass=True`
+        other members do not wait for those below them."""
         result = self._numbers("reduce", sent, op, root, settings)
         if root in self.names:
             _fill(received, _value(result))

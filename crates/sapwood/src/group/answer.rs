@@ -10,7 +10,7 @@ use crate::Result;
 
 /// The end of an operation: its value where it gives one to this member, who has taken part, and
 /// who has not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupAnswer {
     value: Option<Payload>,
     /// The virtual nodes that have taken part.

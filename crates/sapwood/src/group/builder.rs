@@ -246,6 +246,7 @@ impl GroupBuilder {
             space: self.space,
             tree: self.tree,
             deadline: self.deadline,
+            left: std::sync::Mutex::default(),
         };
         let begun = Instant::now();
         let limit = self.join_deadline.saturating_add(Duration::from_secs(5));

@@ -33,6 +33,11 @@ pub enum GroupFailure {
         /// How many bytes are allowed.
         most: u64,
     },
+    /// Only the root of a reduction or a gather waits where application bypass is asked for, so
+    /// that the result can go to no other. Cure: `reduce` or `gather`, or [`start`] the operation.
+    ///
+    /// [`start`]: crate::GroupOperation::start
+    NoBypass,
     /// The value is not made of whole elements of that type.
     NotNumbers {
         /// Its length in bytes.
@@ -59,6 +64,10 @@ impl fmt::Display for GroupFailure {
             Self::TooLong { bytes, most } => write!(
                 f,
                 "a value of {bytes} bytes, where at most {most} are allowed: send it in parts"
+            ),
+            Self::NoBypass => f.write_str(
+                "only a reduction or a gather to one root can be left early: start other \
+                 operations, and wait for them later",
             ),
             Self::NotNumbers { bytes, element } => {
                 write!(f, "a value of {bytes} bytes is not made of elements of {element} bytes")

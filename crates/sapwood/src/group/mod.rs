@@ -2,11 +2,12 @@
 //!
 //! [`Group`] is the handle of one member. The member itself lives on a thread of its own
 //! (`engine`), since others send through it whatever the application does. `operation` builds what
-//! is started, `request` waits for it, `expectation` matches what arrives with the calls that wait
-//! for it, and `value` turns numbers into bytes.
+//! is started, `request` waits for it, `bypass` leaves a reduction early, `expectation` matches
+//! what arrives with the calls that wait for it, and `value` turns numbers into bytes.
 
 mod answer;
 mod builder;
+mod bypass;
 mod engine;
 mod expectation;
 mod failure;
@@ -16,7 +17,7 @@ mod shared;
 mod value;
 
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sapwood_group::status::Status;
@@ -25,6 +26,7 @@ use sapwood_packet::{Rank, RankSet};
 
 pub use answer::GroupAnswer;
 pub use builder::{GroupBuilder, ask_group, key_from_environment};
+pub use bypass::BypassCount;
 pub use expectation::Delivery;
 pub use failure::GroupFailure;
 pub use operation::GroupOperation;
@@ -33,6 +35,7 @@ pub use shared::GroupMember;
 pub use value::Number;
 
 use crate::{Error, Result};
+use bypass::Left;
 use engine::EngineThread;
 use sapwood_transport::Key;
 use shared::{Command, GroupShared};
@@ -80,6 +83,7 @@ pub struct Group {
     space: u32,
     tree: TreeKind,
     deadline: Duration,
+    left: Mutex<Left>,
 }
 
 impl Group {
@@ -187,6 +191,17 @@ impl Group {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.shared.lock().lost
+    }
+
+    /// What has become of the reductions that this member has left early
+    /// ([`GroupOperation::bypass`]).
+    #[must_use]
+    pub fn bypassed(&self) -> BypassCount {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).count()
+    }
+
+    fn left(&self) -> &Mutex<Left> {
+        &self.left
     }
 
     /// What this member has noticed of links that could not be used, the oldest first; each once.

@@ -210,6 +210,24 @@ impl<'a> GroupOperation<'a> {
         self
     }
 
+    pub(super) fn group(&self) -> &'a Group {
+        self.group
+    }
+
+    pub(super) fn limit(&self) -> Duration {
+        self.deadline
+    }
+
+    /// The root of a reduction whose result no other member gets, and the length of the value.
+    pub(super) fn root_and_bytes(&self) -> Option<(Rank, usize)> {
+        match &self.act {
+            Act::Reduce { root: Some(root), value, to_all: false, .. } => {
+                Some((*root, value.len()))
+            }
+            _ => None,
+        }
+    }
+
     /// Starts it and waits for the end.
     ///
     /// # Errors

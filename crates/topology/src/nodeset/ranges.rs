@@ -76,7 +76,10 @@ fn read(part: &str) -> Result<Range, Fault> {
     }
     // The digits of the first number count, as Slurm has it: 01-100 is 01 to 99, and 100.
     if end.is_padded() && end.digits() != start.digits() {
-        return Err((at, "both ends of a range with leading zeros have equally many digits"));
+        return Err((
+            at,
+            "the last number of a range has leading zeros only if the first has as many digits",
+        ));
     }
     let digits = if start.is_padded() { start.digits() } else { 1 };
     Ok(Range { first: start.value(), last: end.value(), step, digits })

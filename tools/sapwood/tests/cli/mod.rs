@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test file uses some of these")]
 
+#[path = "../../../../crates/launch/tests/surroundings/mod.rs"]
+mod surroundings;
 pub mod user;
 #[path = "../../../../crates/launch/tests/written/mod.rs"]
 mod written;
@@ -16,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
+use surroundings::clean_command;
 pub use written::write_program;
 
 /// What the command runs in other processes. Cargo builds only programs of the tested package
@@ -36,18 +39,19 @@ pub fn program() -> &'static str {
 /// After this long a test gives up what it waits for.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// What names hosts where the command line does not.
-const SURROUNDINGS: [&str; 5] =
-    ["WCOLL", "SAPWOOD_HOSTFILE", "SLURM_JOB_NODELIST", "SLURM_NODELIST", "PBS_NODEFILE"];
+/// The command, which sees of the test's environment no more than where programs and files are.
+pub fn command() -> Command {
+    clean_command(program())
+}
 
 /// Runs the command without input.
 pub fn run(arguments: &[&str]) -> Output {
-    Command::new(program()).args(arguments).stdin(Stdio::null()).output().unwrap()
+    command().args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
 /// Runs the command with this input.
 pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(program())
+    let mut child = command()
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -60,11 +64,8 @@ pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
 
 /// A command whose hosts are all this machine, have only names, and are those that the test names.
 pub fn on_hosts(arguments: &[&str]) -> Command {
-    let mut command = Command::new(program());
+    let mut command = command();
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    for variable in SURROUNDINGS {
-        command.env_remove(variable);
-    }
     command.env("SAPWOOD_LAUNCHER", "local");
     command
 }

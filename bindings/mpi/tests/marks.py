@@ -1,0 +1,51 @@
+"""Finds the processes of one run of a test, wherever they are, by a mark in their environment.
+
+A launcher's ranks may leave its group and its session; what they inherit stays with them.
+"""
+
+import contextlib
+import os
+import signal
+import time
+import uuid
+
+MARK = "SAPWOOD_TEST_MARK"
+GONE_SECONDS_MAX = 10
+
+
+class LeftBehind(AssertionError):
+    """Processes of a run that did not end with it."""
+
+
+def new_mark():
+    """A mark that no other run has."""
+    return uuid.uuid4().hex
+
+
+def marked(mark):
+    """Processes whose environment has the mark, as pid and command. Of one that has ended nothing is left to read."""
+    wanted = f"{MARK}={mark}".encode()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                environment = file.read().split(b"\0")
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                command = file.read().decode(errors="replace").split("\0")
+            if wanted in environment and command != [""]:
+                yield int(pid), command
+
+
+def kill(pids):
+    """Kills processes, of which one may end by the end of another."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def end_what_is_left(mark, seconds_max=GONE_SECONDS_MAX):
+    """Waits for the processes of a run to be gone; ends and gives those that are not."""
+    deadline = time.monotonic() + seconds_max
+    while (left := list(marked(mark))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    kill(pid for pid, _ in left)
+    return left

@@ -1,0 +1,189 @@
+//! Members as processes of their own, which are asked over their standard input.
+//!
+//! [`Fleet`] starts them as `sapwood group create` and `join`, on this host or where its caller's
+//! words lead, writes one operation to all and reads their answers.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sapwood::Rank;
+use sapwood_command_line::exit::Failure;
+use sapwood_launch::{Local, Order, Process};
+use serde_json::{Value, json};
+
+use crate::request::{Act, Request};
+
+/// How long a member may take to start, and to leave.
+const START_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Some members, by the virtual node that each carries.
+pub(crate) struct Fleet {
+    members: Vec<MemberProcess>,
+    /// The address of the first one.
+    address: String,
+}
+
+impl Fleet {
+    /// Starts members with the virtual nodes 0 to `count` - 1, and waits until all know each
+    /// other. `order` makes the order of one, which joins at the address; the first has none.
+    ///
+    /// # Errors
+    /// [`Failure`] where a member does not start.
+    pub(crate) fn start<'a>(
+        count: u32,
+        mut order: impl FnMut(Rank, Option<&str>) -> Result<Order<'a>, Failure>,
+    ) -> Result<Self, Failure> {
+        let mut fleet = Self { members: Vec::new(), address: String::new() };
+        for name in 0..count {
+            let mut order = order(name, Some(fleet.address.as_str()).filter(|_| name > 0))?;
+            (order.capture_stdout, order.pipe_stdin) = (true, true);
+            let process = Local.start(&order).map_err(|error| Failure::own(&error))?;
+            let mut member = MemberProcess { name, process, output: Vec::new() };
+            // The first one is to be there before the others, which come at the same time.
+            if name == 0 {
+                let hello = member.read(Instant::now() + START_DEADLINE)?;
+                fleet.address = hello["address"].as_str().unwrap_or_default().to_string();
+            }
+            fleet.members.push(member);
+        }
+        let until = Instant::now() + START_DEADLINE;
+        for member in fleet.members.iter_mut().skip(1) {
+            member.read(until)?;
+        }
+        for member in &mut fleet.members {
+            member.wait_for(u64::from(count), until)?;
+        }
+        // All are there before a clock runs.
+        for answer in fleet.ask(&Request::new(Act::Barrier), START_DEADLINE) {
+            answer?;
+        }
+        Ok(fleet)
+    }
+
+    /// The address of the first member.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Has all do it; their answers in the order of their virtual nodes.
+    pub(crate) fn ask(
+        &mut self,
+        request: &Request,
+        limit: Duration,
+    ) -> Vec<Result<Value, Failure>> {
+        let until = Instant::now() + limit;
+        let line = request.line();
+        let members = &mut self.members;
+        let written: Vec<_> = members.iter_mut().map(|member| member.write(&line)).collect();
+        let answers = members.iter_mut().zip(written);
+        answers.map(|(member, written)| written.and_then(|()| member.read(until))).collect()
+    }
+
+    /// The same, with an answer that names the error where a member gave none.
+    pub(crate) fn answers(&mut self, request: &Request, limit: Duration) -> Vec<Value> {
+        let answers = self.ask(request, limit).into_iter();
+        let failed = |failure: Failure| json!({ "error": failure.to_string() });
+        answers.map(|answer| answer.unwrap_or_else(failed)).collect()
+    }
+
+    /// Has them leave, and waits for their ends.
+    ///
+    /// # Errors
+    /// [`Failure`] where a member does not end.
+    pub(crate) fn end(mut self) -> Result<(), Failure> {
+        let until = Instant::now() + START_DEADLINE;
+        self.members.retain_mut(|member| !member.process.stdout_ended());
+        for member in &mut self.members {
+            member.write("leave\n")?;
+        }
+        for member in &mut self.members {
+            member.read(until)?;
+            let left = until.saturating_duration_since(Instant::now());
+            if member.process.wait(left).is_none() {
+                return Err(Failure::timeout(format!("member {} does not end", member.name)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One member's process.
+struct MemberProcess {
+    name: Rank,
+    process: Process,
+    output: Vec<u8>,
+}
+
+impl MemberProcess {
+    fn write(&mut self, line: &str) -> Result<(), Failure> {
+        let mut pipe = self.process.stdin();
+        // A line is shorter than what a pipe takes at once.
+        let written = pipe.as_mut().map(|pipe| pipe.write_all(line.as_bytes()));
+        match written {
+            Some(Ok(())) => Ok(()),
+            _ => Err(self.ended()),
+        }
+    }
+
+    /// The next line of its output.
+    fn read(&mut self, until: Instant) -> Result<Value, Failure> {
+        loop {
+            if let Some(end) = self.output.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.output.drain(..=end).collect();
+                return serde_json::from_slice(&line)
+                    .map_err(|error| Failure::own(&format!("member {}: {error}", self.name)));
+            }
+            if self.process.stdout_ended() {
+                return Err(self.ended());
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Failure::timeout(format!("member {} does not answer", self.name)));
+            }
+            if let Some(output) = self.process.stdout() {
+                let time = Timespec::try_from(left).ok();
+                let _ = poll(&mut [PollFd::from_borrowed_fd(output, PollFlags::IN)], time.as_ref());
+            }
+            let taken = self.process.take_stdout(&mut self.output);
+            taken.map_err(|error| Failure::own(&error))?;
+        }
+    }
+
+    /// Waits until it knows all members.
+    fn wait_for(&mut self, count: u64, until: Instant) -> Result<(), Failure> {
+        loop {
+            self.write("members\n")?;
+            let members = self.read(until)?;
+            let known = members["members"].as_array().map_or(0, Vec::len) as u64;
+            if known >= count {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                return Err(Failure::timeout(format!(
+                    "member {} knows {known} of {count} members",
+                    self.name
+                )));
+            }
+            // News is under way, which takes milliseconds.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn ended(&mut self) -> Failure {
+        let _ = self.process.wait(Duration::from_secs(1));
+        Failure::own(&format!("member {} has ended: {}", self.name, self.process.exit_report()))
+    }
+}
+
+/// Whether a member's answer says that each round was right there.
+pub(crate) fn is_right(answer: &Value) -> bool {
+    let is_zero = |name: &str| answer[name] == 0;
+    is_zero("wrong") && is_zero("without_value") && is_zero("incomplete")
+}
+
+/// The median time of a round at the slowest member, in seconds.
+pub(crate) fn slowest(answers: &[Value]) -> f64 {
+    let median = |answer: &Value| answer["seconds"]["median"].as_f64().unwrap_or(0.0);
+    answers.iter().map(median).fold(0.0, f64::max)
+}

@@ -1,0 +1,53 @@
+//! What a step's programs find in their environment: the caller's, without what would change
+//! how an interpreter, an MPI or the product itself behaves.
+
+use std::process::Command;
+
+/// Variables whose names begin so are taken out. TMPDIR, PATH, HOME and what leads to packages
+/// stay.
+const PREFIXES: [&str; 12] = [
+    "HYDRA_", "LC_", "MPICH_", "MPIEXEC_", "OMPI_", "OPAL_", "PMIX_", "PMI_", "PRTE_", "PYTHON",
+    "SAPWOOD_", "SLURM_",
+];
+/// And these. An outer make hands on its flags and jobs, which are not the step's.
+const NAMES: [&str; 9] = [
+    "LANG",
+    "LANGUAGE",
+    "LD_PRELOAD",
+    "MAKEFLAGS",
+    "MAKELEVEL",
+    "MAKEOVERRIDES",
+    "MFLAGS",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+];
+
+/// Takes them out of what `command` inherits.
+pub fn clean(command: &mut Command) {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in names.filter(|name| is_taken_out(name)) {
+        command.env_remove(name);
+    }
+}
+
+fn is_taken_out(name: &str) -> bool {
+    NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_a_test_is_taken_out_and_what_leads_to_programs_stays() {
+        for name in ["PYTHONUNBUFFERED", "OMPI_MCA_btl", "LC_ALL", "RUST_BACKTRACE", "SAPWOOD_LOG"]
+        {
+            assert!(is_taken_out(name), "{name}");
+        }
+        for name in
+            ["PATH", "HOME", "TMPDIR", "CARGO_HOME", "CARGO_TARGET_DIR", "RUSTUP_HOME", "CI"]
+        {
+            assert!(!is_taken_out(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Looks for faults that no gate knows: schedules, inputs and storms that no run has seen.
+//!
+//! Each finding is printed with the command that repeats it; nothing is added to the repository.
+//! With its mending a finding becomes a fixed test: a seed of the simulator's regressions, or an
+//! input of a corpus.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::steps::prepare;
+use crate::{command, fuzz, target};
+
+/// Schedules of one call of the simulator.
+const SCHEDULES: u64 = 500;
+/// Seconds of one storm.
+const STORM_SECONDS: u64 = 60;
+/// How long a program may go on beyond its share.
+const BEYOND: Duration = Duration::from_secs(600);
+/// Of a finding's output.
+const LAST_LINES: usize = 30;
+
+/// What `cargo xtask hunt` is asked.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Request {
+    pub minutes: u64,
+    /// The first seed; from the clock if there is none.
+    pub seed: Option<u64>,
+}
+
+impl Request {
+    /// Reads `[--minutes N] [--seed N]`.
+    ///
+    /// # Errors
+    /// One line that says what is wrong with the words.
+    pub fn read(words: &[&str]) -> Result<Request, String> {
+        let mut request = Request { minutes: 30, seed: None };
+        for pair in words.chunks(2) {
+            let [option, text] = pair else {
+                return Err(format!("{} wants a number", pair[0]));
+            };
+            let number: Option<u64> = text.parse().ok();
+            match (*option, number) {
+                ("--minutes", Some(minutes @ 1..)) => request.minutes = minutes,
+                ("--seed", Some(seed)) => request.seed = Some(seed),
+                ("--minutes" | "--seed", _) => {
+                    return Err(format!("{option} wants a number, not '{text}'"));
+                }
+                _ => return Err(format!("no option is called {option}")),
+            }
+        }
+        Ok(request)
+    }
+}
+
+/// Hunts; true if nothing was found.
+///
+/// # Errors
+/// One line, where the programs cannot be built.
+pub fn run(root: &Path, request: &Request) -> Result<bool, String> {
+    build(root)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs());
+    // Far from the seeds of the gate, with room for the next ones.
+    let seed = request.seed.unwrap_or(now << 20);
+    let whole = Duration::from_secs(60 * request.minutes);
+    println!("hunt: {} min, seed {seed}", request.minutes);
+    let mut findings = schedules(root, seed, whole * 4 / 10);
+    findings += group_schedules(root, seed, whole * 2 / 10);
+    findings += storms(root, seed, whole * 2 / 10);
+    findings += match fuzz::search(root, (whole * 2 / 10).as_secs(), seed as u32) {
+        Ok(line) => {
+            println!("hunt: {line}");
+            0
+        }
+        Err(found) => {
+            found.iter().for_each(|finding| println!("hunt: found: {finding}"));
+            found.len()
+        }
+    };
+    println!("hunt: {findings} findings");
+    Ok(findings == 0)
+}
+
+fn build(root: &Path) -> Result<(), String> {
+    let line = "cargo build -p sapwood-sim-program -p sapwood-storm";
+    command::run(prepare(root, line), BEYOND, &mut |_| {})
+}
+
+/// Trees under faults of every class.
+fn schedules(root: &Path, seed: u64, share: Duration) -> usize {
+    series("schedules of trees", share, seed, SCHEDULES, |first| {
+        let program = format!("{}/debug/sapwood-sim", target());
+        Try { line: format!("{program} --first {first} --seeds {SCHEDULES} --faults all"), root }
+    })
+}
+
+/// Groups whose members join, leave and die.
+fn group_schedules(root: &Path, seed: u64, share: Duration) -> usize {
+    series("schedules of groups", share, seed, SCHEDULES, |first| {
+        let program = format!("{}/debug/sapwood-sim", target());
+        Try { line: format!("{program} group --first {first} --schedules {SCHEDULES}"), root }
+    })
+}
+
+/// Networks of real processes under random faults.
+fn storms(root: &Path, seed: u64, share: Duration) -> usize {
+    series("storms", share, seed, 1, |seed| {
+        let program = format!("{}/debug/sapwood-storm", target());
+        Try { line: format!("testbed/storm {program} {STORM_SECONDS} --seed {seed}"), root }
+    })
+}
+
+/// One command of a series.
+struct Try<'a> {
+    line: String,
+    root: &'a Path,
+}
+
+impl Try<'_> {
+    fn command(&self) -> Command {
+        prepare(self.root, &self.line)
+    }
+}
+
+/// Runs one command after another until the share of time is over; how many have failed.
+fn series<'a>(
+    name: &str,
+    share: Duration,
+    first: u64,
+    step: u64,
+    make: impl Fn(u64) -> Try<'a>,
+) -> usize {
+    let began = Instant::now();
+    let mut seed = first;
+    let mut findings = 0;
+    loop {
+        let one = make(seed);
+        let mut last = Vec::new();
+        let result = command::run(one.command(), share + BEYOND, &mut |line| {
+            last.push(line.to_owned());
+        });
+        if let Err(why) = result {
+            findings += 1;
+            println!("hunt: found by\n    {}", one.line);
+            last.iter().rev().take(LAST_LINES).rev().for_each(|line| println!("    | {line}"));
+            println!("    | {why}");
+        }
+        seed += step;
+        if began.elapsed() >= share {
+            break;
+        }
+    }
+    println!("hunt: {name}: {} in {:.0} s", seed - first, began.elapsed().as_secs_f64());
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_and_wrong_words_are_named() {
+        let read = Request::read(&["--minutes", "5", "--seed", "7"]);
+        assert_eq!(read, Ok(Request { minutes: 5, seed: Some(7) }));
+        assert_eq!(Request::read(&[]), Ok(Request { minutes: 30, seed: None }));
+        for words in [&["--minutes"][..], &["--minutes", "0"], &["--seed", "x"], &["--often", "3"]]
+        {
+            assert!(Request::read(words).is_err(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_series_counts_what_fails_and_goes_on() {
+        let root = std::env::temp_dir();
+        let one = |seed| Try { line: format!("test {seed} = 5"), root: &root };
+        assert_eq!(series("sample", Duration::ZERO, 5, 1, one), 0);
+        assert_eq!(series("sample", Duration::ZERO, 6, 1, one), 1);
+    }
+}

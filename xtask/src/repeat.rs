@@ -1,0 +1,185 @@
+//! Runs one step, or one of its tests, again and again: luck shows by repetition.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::steps::{Act, Selection, Step, perform};
+
+/// The title under which the logs of repeated runs lie.
+const TITLE: &str = "repeat";
+/// How long one run of tests that are no step may take.
+const TEST_MINUTES: u64 = 30;
+
+/// What `cargo xtask repeat` is asked.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Request {
+    pub times: u32,
+    /// Busy loops beside each run.
+    pub load: u32,
+    /// A step's name or the beginning of one; else a pattern for `cargo test --workspace`.
+    pub what: String,
+    /// One test of the step.
+    pub test: Option<String>,
+}
+
+impl Request {
+    /// Reads `[--times N] [--load N] STEP [TEST]`.
+    ///
+    /// # Errors
+    /// One line that says what is wrong with the words.
+    pub fn read(words: &[&str]) -> Result<Request, String> {
+        let mut request = Request { times: 20, load: 0, what: String::new(), test: None };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut number = |least: u32| -> Result<u32, String> {
+                let text = words.next().ok_or(format!("{word} wants a number"))?;
+                let number = text.parse().ok().filter(|number| *number >= least);
+                number.ok_or(format!("{word} wants a number of at least {least}, not '{text}'"))
+            };
+            match *word {
+                "--times" => request.times = number(1)?,
+                "--load" => request.load = number(0)?,
+                option if option.starts_with("--") => {
+                    return Err(format!("no option is called {option}"));
+                }
+                word if request.what.is_empty() => word.clone_into(&mut request.what),
+                word if request.test.is_none() => request.test = Some(word.to_owned()),
+                word => return Err(format!("'{word}' is one word more than STEP and TEST")),
+            }
+        }
+        if request.what.is_empty() {
+            return Err("say which step or test to repeat".into());
+        }
+        Ok(request)
+    }
+}
+
+/// Repeats it and prints what failed how many times; true if all runs passed.
+///
+/// # Errors
+/// One line, where the step has no tests to choose from.
+pub fn run(root: &Path, steps: Vec<Step>, request: &Request) -> Result<bool, String> {
+    let step = chosen(steps, request)?;
+    let load = Load::start(request.load);
+    let mut failures: BTreeMap<String, u32> = BTreeMap::new();
+    let mut failed_runs = 0;
+    for run in 1..=request.times {
+        let outcome = perform(root, &step, TITLE);
+        let word = if outcome.passed { "ok" } else { "FAILED" };
+        println!("run {run} of {}: {word} in {:.1} s", request.times, outcome.took.as_secs_f64());
+        if outcome.passed {
+            continue;
+        }
+        failed_runs += 1;
+        outcome.last.iter().for_each(|line| println!("    | {line}"));
+        if let Some(log) = &outcome.log {
+            let kept = log.with_extension(format!("{run}.log"));
+            let kept = std::fs::rename(log, &kept).map(|()| kept);
+            println!("    log: {}", kept.unwrap_or_else(|_| log.clone()).display());
+        }
+        if outcome.failed.is_empty() {
+            *failures.entry("without a test's name".into()).or_default() += 1;
+        }
+        for test in outcome.failed {
+            *failures.entry(test.name).or_default() += 1;
+        }
+    }
+    drop(load);
+    println!(
+        "{}: {failed_runs} of {} runs failed, {} busy loops beside",
+        step.name, request.times, request.load
+    );
+    for (name, times) in failures {
+        println!("  {times:4}  {name}");
+    }
+    Ok(failed_runs == 0)
+}
+
+fn chosen(steps: Vec<Step>, request: &Request) -> Result<Step, String> {
+    let at = steps.iter().position(|step| step.name == request.what);
+    let at = at.or_else(|| steps.iter().position(|step| step.name.starts_with(&request.what)));
+    let Some(mut step) = at.and_then(|at| steps.into_iter().nth(at)) else {
+        let words = request.test.as_deref().map_or(String::new(), |test| format!(" {test}"));
+        let line = format!("cargo test --workspace {}{words}", request.what);
+        return Ok(Step::program("tests by pattern", line, TEST_MINUTES)
+            .with_tests(Selection::Instead("--workspace")));
+    };
+    if let Some(test) = &request.test {
+        let chosen = step.line_of_test(test);
+        let chosen = chosen.ok_or(format!("of '{}' no single test can be chosen", step.name))?;
+        if let Act::Program { line, .. } = &mut step.act {
+            *line = chosen;
+        }
+    }
+    Ok(step)
+}
+
+/// Threads that keep processors busy until it is dropped.
+struct Load {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Load {
+    fn start(threads: u32) -> Load {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let spin = |is_over: Arc<AtomicBool>| {
+            move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            }
+        };
+        let threads = (0..threads).map(|_| thread::spawn(spin(Arc::clone(&is_over)))).collect();
+        Load { is_over, threads }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read() {
+        let read = Request::read(&["--times", "3", "--load", "4", "MPI tests", "test_x"]);
+        let expected =
+            Request { times: 3, load: 4, what: "MPI tests".into(), test: Some("test_x".into()) };
+        assert_eq!(read, Ok(expected));
+    }
+
+    #[test]
+    fn wrong_words_are_named() {
+        for (words, part) in [
+            (&["--times", "0", "x"][..], "at least 1"),
+            (&["--times"], "wants a number"),
+            (&["--often", "x"], "no option"),
+            (&["a", "b", "c"], "'c' is one word more"),
+            (&[], "say which"),
+        ] {
+            let why = Request::read(words).expect_err("the words are wrong");
+            assert!(why.contains(part), "{words:?}: {why}");
+        }
+    }
+
+    #[test]
+    fn failed_runs_are_counted_and_a_step_is_found_by_its_beginning() {
+        let step = || Step::program("sample of failure", "false", 1);
+        let request = Request { times: 2, load: 1, what: "sample".into(), test: None };
+        let folder = std::env::temp_dir().join(format!("sapwood-repeat-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        assert_eq!(run(&folder, vec![step()], &request), Ok(false));
+        std::fs::remove_dir_all(folder).unwrap();
+        let request = Request { test: Some("x".into()), ..request };
+        assert!(chosen(vec![step()], &request).is_err());
+    }
+}
