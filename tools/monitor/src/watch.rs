@@ -401,7 +401,8 @@ impl Run {
             }
             collection.serve_requests(&mut self.requests, elapsed);
             // The table in place has it already. That ranks do not come is said in quiet runs, too.
-            let is_said = !views.screen.is_in_place();
+            // A listener is told more.
+            let is_said = !views.screen.is_in_place() && views.listener.is_none();
             let places = places.into_iter().filter(|_| !arguments.quiet);
             for line in line.into_iter().chain(places).filter(|_| is_said) {
                 say(line);
