@@ -1,5 +1,6 @@
 // What the tests share: a browser, programs that serve a page, and waits that end.
 
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { connect, createServer } from "node:net";
 import { existsSync } from "node:fs";
@@ -124,6 +125,17 @@ export const drawn = (page, number) =>
 
 export const text = (page, selector) => page.locator(selector).innerText();
 
+// Waits until an element's text is like this: a view is drawn a moment after what calls for it.
+export const shows = async (page, selector, pattern) => {
+  const deadline = Date.now() + 60_000;
+  for (;;) {
+    const seen = await text(page, selector);
+    if (pattern.test(seen)) return;
+    if (Date.now() >= deadline) assert.match(seen, pattern);
+    await page.waitForTimeout(20);
+  }
+};
+
 // How many of a canvas's pixels have a colour, and how many colours there are.
 export const painted = (page, selector) =>
   page.locator(selector).evaluate((canvas) => {
@@ -141,3 +153,10 @@ export const painted = (page, selector) =>
 // Waits until what was done is drawn.
 export const settled = (page) =>
   page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)))));
+
+// Opens a view, and waits until it is drawn.
+export const openView = async (page, view) => {
+  await page.click(`#tab-${view}`);
+  await page.locator(`#view-${view}`).waitFor();
+  await settled(page);
+};

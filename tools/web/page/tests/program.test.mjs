@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { SAPWOOD, SYNTHETIC, Served, drawn, openBrowser, openPage, root, text } from "./browser.mjs";
+import { SAPWOOD, SYNTHETIC, Served, drawn, openBrowser, openPage, openView, root, shows, text } from "./browser.mjs";
 
 const ENVIRONMENT = {
   ...process.env,
@@ -24,17 +24,17 @@ test("LAMMPS is watched in the page while it runs, to its end", async () => {
   const served = new Served(SAPWOOD, words.split(" "), { cwd: root, env: ENVIRONMENT });
   const { page, troubles, close } = await openPage(browser, await served.address());
   await drawn(page, 1);
-  await page.click("#tab-events");
+  await openView(page, "events");
   await page.waitForFunction(() => /MPI_\w+/.test(document.querySelector("#view-events .table table").textContent));
-  assert.match(await text(page, ".command"), /mpirun -np 2 .* lmp -in demo\/in\.melt/);
-  assert.match(await text(page, ".numbers"), /2 of 2/);
+  await shows(page, ".command", /mpirun -np 2 .* lmp -in demo\/in\.melt/);
+  await shows(page, ".numbers", /2 of 2/);
   console.log(`page_ms ${await page.locator("html").getAttribute("data-page-ms")} with LAMMPS on 2 ranks`);
   assert.equal(await served.ended, 0, served.said);
   await page.locator('.status[data-state="ended"]').waitFor();
-  assert.match(await text(page, ".status"), /exit code 0/);
+  await shows(page, ".status", /exit code 0/);
   // The last round is that of after the end: every rank has called MPI_Finalize.
-  assert.match(await text(page, ".numbers"), /finalized\s+2/);
-  assert.match(await text(page, "#view-events .table table"), /MPI_Finalize/);
+  await shows(page, ".numbers", /finalized\s+2/);
+  await shows(page, "#view-events .table table", /MPI_Finalize/);
   // What LAMMPS has written is its own, and whole.
   assert.match(served.said, /Loop time of .* on 2 procs for 100 steps/);
   assert.deepEqual(troubles, []);
@@ -52,9 +52,9 @@ test("a recorded run is replayed, and looked at round by round", async () => {
   await page.waitForFunction(() => document.querySelector(".now").textContent.startsWith("round 49 "));
   await page.locator('input[type="range"]').fill("7");
   await page.waitForFunction(() => document.querySelector(".now").textContent === "round 7 at 8 s");
-  assert.match(await text(page, ".numbers"), /elapsed\s+8 s/);
+  await shows(page, ".numbers", /elapsed\s+8 s/);
   await page.keyboard.press("9");
-  assert.match(await text(page, "#view-control .nothing"), /a replay takes none/);
+  await shows(page, "#view-control .nothing", /a replay takes none/);
   assert.deepEqual(troubles, []);
   await close();
   await served.kill("SIGTERM");
@@ -69,14 +69,14 @@ test("rounds and iterations of a recorded run are series of their own", async ()
   await page.locator('.status[data-state="replay"]').waitFor();
   await served.says(/20 rounds and 500 iterations were read/);
   await page.waitForFunction(() => document.querySelector(".now").textContent.startsWith("round 19 "));
-  assert.match(await text(page, ".foot"), /^20 rounds$/);
+  await shows(page, ".foot", /^20 rounds$/);
   assert.equal(await page.locator("#view-summary .nothing:visible").count(), 0, "its time is that of the last round");
-  await page.click("#tab-stacks");
-  assert.match(await text(page, "#view-stacks h2"), /stacks, taken at/);
+  await openView(page, "stacks");
+  await shows(page, "#view-stacks h2", /stacks, taken at/);
   await page.selectOption("footer select", { label: "iterations of the program" });
   await page.waitForFunction(() => document.querySelector(".now").textContent.startsWith("iteration 500 "));
-  assert.match(await text(page, ".foot"), /^500 iterations$/);
-  assert.match(await text(page, "#view-stacks h2"), /stacks, taken at/);
+  await shows(page, ".foot", /^500 iterations$/);
+  await shows(page, "#view-stacks h2", /stacks, taken at/);
   // Iterations of one time are stepped through one by one. Keys in a choice are its own.
   await page.click("h1");
   await page.locator("body").press("ArrowLeft");
@@ -108,7 +108,7 @@ test("a run whose settings left times out says why it has no share of MPI", asyn
   const { page, troubles, close } = await openPage(browser, await served.address());
   await page.locator('.status[data-state="replay"]').waitFor();
   await page.waitForFunction(() => document.querySelector(".now").textContent.startsWith("round 2 "));
-  assert.match(await text(page, "#view-summary .nothing"), /left out times or calls/);
+  await shows(page, "#view-summary .nothing", /left out times or calls/);
   await page.locator("body").press("ArrowLeft");
   await page.waitForFunction(() => document.querySelector(".now").textContent.startsWith("round 1 "));
   const summary = await text(page, "#view-summary");

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Wire, drawn, openBrowser, openPage, synthetic, text } from "./browser.mjs";
+import { Wire, drawn, openBrowser, openPage, openView, synthetic, shows, text } from "./browser.mjs";
 
 let browser;
 before(async () => (browser = await openBrowser()));
@@ -13,7 +13,7 @@ test("a wrong token is refused, in words", async () => {
   const address = await served.address();
   const wrong = address.replace(/[0-9a-f]{32}/, "0".repeat(32));
   const { page, close } = await openPage(browser, wrong);
-  assert.match(await text(page, "body"), /The token in this address is wrong/);
+  await shows(page, "body", /The token in this address is wrong/);
   assert.equal((await fetch(`${wrong}api/records`)).status, 403);
   assert.equal((await fetch(`${address}api/records`)).status, 200);
   await close();
@@ -24,7 +24,7 @@ test("names of any bytes are shown and nothing of them is obeyed", async () => {
   const served = synthetic(8, "--before", 2, "--hostile", 6, "--interval-ms", 300);
   const { page, troubles, close } = await openPage(browser, await served.address());
   await drawn(page, 2);
-  await page.click("#tab-events");
+  await openView(page, "events");
   const table = await text(page, "#view-events .table table");
   assert.match(table, /<script>window\.hostile = 1<\/script>/);
   assert.match(table, /onerror="window\.hostile = 2"/);
@@ -40,10 +40,10 @@ test("names of any bytes are shown and nothing of them is obeyed", async () => {
 test("a million event names are bounded, and it is said", async () => {
   const served = synthetic(8, "--before", 1, "--hostile", 1_000_000, "--rounds", 0);
   const { page, troubles, close } = await openPage(browser, await served.address());
-  await page.click("#tab-events");
+  await openView(page, "events");
   await page.waitForFunction(() => document.querySelectorAll("#view-events .table tbody tr").length === 1000);
-  assert.match(await text(page, "#view-events caption"), /999 k more events with less time are left out/);
-  assert.match(await text(page, ".foot"), /left out of this round: 999 k events/);
+  await shows(page, "#view-events caption", /999 k more events with less time are left out/);
+  await shows(page, ".foot", /left out of this round: 999 k events/);
   assert.deepEqual(troubles, []);
   await close();
   assert.equal(await served.end(), 0);
@@ -54,9 +54,9 @@ test("a standstill is told above every view", async () => {
   const { page, close } = await openPage(browser, await served.address());
   await drawn(page, 4);
   await page.locator('[role="alert"]').waitFor();
-  assert.match(await text(page, '[role="alert"]'), /no MPI call has returned/);
-  await page.click("#tab-calls");
-  assert.match(await text(page, "#view-calls caption"), /7 ranks are inside a call for longer than an interval/);
+  await shows(page, '[role="alert"]', /no MPI call has returned/);
+  await openView(page, "calls");
+  await shows(page, "#view-calls caption", /7 ranks are inside a call for longer than an interval/);
   await close();
   assert.equal(await served.end(), 0);
 });
@@ -78,15 +78,17 @@ test("two browsers follow at once while a third one does not read", async () => 
   assert.equal(await served.end(), 0);
 });
 
-test("the page says when the stream breaks, follows again without a gap, and says when the program has ended", async () => {
+test("the page says when the stream breaks, follows again without a gap, and says when the program has ended", async (t) => {
   const served = synthetic(8, "--before", 3, "--interval-ms", 300);
   const { hostname, port, pathname } = new URL(await served.address());
   const wire = await Wire.between(Number(port), hostname);
+  // An open one would keep this program alive.
+  t.after(() => wire.close());
   const { page, close } = await openPage(browser, `http://${hostname}:${wire.port}${pathname}`);
   await drawn(page, 4);
   wire.cut();
   await page.locator('.status[data-state="broken"]').waitFor();
-  assert.match(await text(page, ".status"), /No connection: trying again/);
+  await shows(page, ".status", /No connection: trying again/);
   const before = Number(await page.locator("html").getAttribute("data-round"));
   // Rounds come meanwhile, too.
   await new Promise((resolve) => setTimeout(resolve, 1000));
@@ -96,11 +98,10 @@ test("the page says when the stream breaks, follows again without a gap, and say
   await page.waitForFunction(() => /^(\d+) rounds/.exec(document.querySelector(".foot").textContent)?.[1] - 1 === Number(document.documentElement.dataset.round));
   assert.equal(await served.end(), 0);
   await page.locator('.status[data-state="ended"]').waitFor();
-  assert.match(await text(page, ".status"), /The program has ended: exit code 0/);
-  await page.click("#tab-events");
-  assert.match(await text(page, "#view-events caption"), /16 events/);
+  await shows(page, ".status", /The program has ended: exit code 0/);
+  await openView(page, "events");
+  await shows(page, "#view-events caption", /16 events/);
   await close();
-  wire.close();
 });
 
 test("orders reach the program, and a refused one is told", async () => {
@@ -108,7 +109,7 @@ test("orders reach the program, and a refused one is told", async () => {
   const address = await served.address();
   const { page, troubles, close } = await openPage(browser, address);
   await drawn(page, 2);
-  await page.click("#tab-control");
+  await openView(page, "control");
   await page.fill('#view-control input[type="number"]', "0.25");
   await page.fill('#view-control input[type="text"]', "0-3, 7");
   await page.check('#view-control input[value="memory"]');

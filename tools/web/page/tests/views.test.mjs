@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { drawn, openBrowser, openPage, painted, settled, synthetic, text } from "./browser.mjs";
+import { drawn, openBrowser, openPage, openView, painted, settled, synthetic, shows } from "./browser.mjs";
 
 let browser;
 before(async () => (browser = await openBrowser()));
@@ -17,21 +17,20 @@ for (const ranks of [1, 8, 1000, 100_000]) {
     await drawn(page, 60);
     assert.equal(await page.locator("html").getAttribute("data-theme"), ranks === 8 ? "light" : "dark");
     for (const view of VIEWS) {
-      await page.click(`#tab-${view}`);
-      await page.locator(`#view-${view}`).waitFor();
+      await openView(page, view);
       assert.equal(await page.locator(`#view-${view} .nothing:visible`).count(), 0, `${view} has data`);
     }
-    await page.click("#tab-events");
-    assert.match(await text(page, "#view-events caption"), /16 events/);
+    await openView(page, "events");
+    await shows(page, "#view-events caption", /16 events/);
     assert.ok((await painted(page, "#view-events .chart canvas")).pixels > 1000);
     assert.match(await page.locator("#view-events .chart").getAttribute("aria-label"), /solve.*mean .* from .* on rank/);
-    await page.click("#tab-ranks");
+    await openView(page, "ranks");
     const map = await painted(page, "#view-ranks .heatmap canvas");
     assert.ok(map.pixels > 50_000 && map.colours > (ranks === 1 ? 4 : 60), JSON.stringify(map));
-    await page.click("#tab-tree");
-    if (ranks === 100_000) assert.match(await text(page, "#view-tree .quiet"), /28\.6 k processes, of which the 2000 nearest/);
-    await page.click("#tab-stacks");
-    assert.match(await text(page, "#view-stacks .facts"), /_start/);
+    await openView(page, "tree");
+    if (ranks === 100_000) await shows(page, "#view-tree .quiet", /28\.6 k processes, of which the 2000 nearest/);
+    await openView(page, "stacks");
+    await shows(page, "#view-stacks .facts", /_start/);
     const pageMs = await page.evaluate(() => document.documentElement.dataset.pageMs);
     console.log(`page_ms ${pageMs} with ${ranks} ranks`);
     assert.deepEqual(troubles, []);
@@ -46,8 +45,8 @@ test("a view without data says what gives it", async () => {
   await drawn(page, 2);
   const wanted = { ranks: "second round", histogram: "--histogram", classes: "--classes", stacks: "--stacks", tree: "4,096 processes" };
   for (const [view, option] of Object.entries(wanted)) {
-    await page.click(`#tab-${view}`);
-    assert.match(await text(page, `#view-${view} .nothing`), new RegExp(option));
+    await openView(page, view);
+    await shows(page, `#view-${view} .nothing`, new RegExp(option));
   }
   assert.deepEqual(troubles, []);
   await close();
@@ -58,19 +57,19 @@ test("a rank of the map is looked at alone, and ranks are looked at closely", as
   const served = synthetic(64, "--before", 40, "--interval-ms", 500);
   const { page, troubles, close } = await openPage(browser, await served.address());
   await drawn(page, 40);
-  await page.click("#tab-ranks");
+  await openView(page, "ranks");
   const canvas = page.locator("#view-ranks .heatmap canvas");
   const box = await canvas.boundingBox();
   await canvas.click({ position: { x: box.width / 2, y: 8 } });
   await settled(page);
-  assert.match(await text(page, "#view-ranks h2:nth-of-type(2)"), /^rank 63 /);
+  await shows(page, "#view-ranks h2:nth-of-type(2)", /^rank 63 /);
   await page.fill("#view-ranks input >> nth=0", "16");
   await page.fill("#view-ranks input >> nth=1", "19");
   await page.locator("#view-ranks input >> nth=1").press("Tab");
   await settled(page);
   await canvas.click({ position: { x: box.width / 2, y: 8 } });
   await settled(page);
-  assert.match(await text(page, "#view-ranks h2:nth-of-type(2)"), /^rank 19 /);
+  await shows(page, "#view-ranks h2:nth-of-type(2)", /^rank 19 /);
   assert.deepEqual(troubles, []);
   await close();
   assert.equal(await served.end(), 0);
@@ -93,7 +92,7 @@ test("keys open views, sort, hold, change the theme and list themselves", async 
   assert.equal(await page.locator("html").getAttribute("data-theme"), "dark");
   await page.keyboard.press("?");
   await page.locator("dialog[open]").waitFor();
-  assert.match(await text(page, "dialog"), /follow the latest round/);
+  await shows(page, "dialog", /follow the latest round/);
   await page.keyboard.press("Escape");
   await page.keyboard.press("Home");
   await page.waitForFunction(() => document.querySelector(".now").textContent.startsWith("round 0 "));
@@ -111,7 +110,7 @@ test("every control has a name, and a small window has no line that runs out of 
   const { page, troubles, close } = await openPage(browser, await served.address(), { viewport: { width: 390, height: 800 } });
   await drawn(page, 30);
   for (const view of VIEWS) {
-    await page.click(`#tab-${view}`);
+    await openView(page, view);
     const unnamed = await page.evaluate(() => {
       const named = (one) => one.labels?.length || one.textContent.trim() || one.getAttribute("aria-label");
       const all = [...document.querySelectorAll("button, input, select, [role=img], [role=region]")];
