@@ -76,7 +76,7 @@ fn what_cannot_be_read_is_quoted_with_the_place() {
         ("n[5-1]", "character 5: a range ends with its largest number"),
         ("n[1-x]", "character 5: a number of 1 to 17 digits"),
         ("n[1-9/0]", "character 7: a step is at least 1"),
-        ("n[1-010]", "equally many digits"),
+        ("n[1-010]", "leading zeros only if the first"),
         ("n[1-1000000000]", "character 2: these are more than 4194304 names"),
         ("n[1-40000]m[1-40000]", "these are more than 4194304 names"),
         ("n[1-4194304],m[1-4194304]", "these are more than 4194304 names"),
