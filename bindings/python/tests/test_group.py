@@ -74,7 +74,7 @@ def test_a_reduction_is_left_before_those_below_have_come(members: Members) -> N
     assert list(total) == [7, 15]
     assert members[0].gather("zero", root=0, bypass=True, tree="list", number=8) == ["zero", "one", "two"]
     assert members[1].bypassed.failed == 0
-    with pytest.raises(sapwood.Error, match="left early"):
+    with pytest.raises(Exception, match="left early"):
         members[1].allgather(1, bypass=True)
 
 
