@@ -60,6 +60,10 @@ void sapwood_say_unseen(void)
 {
     if (getenv("SAPWOOD_MPI_LEAVES") == NULL || !is_first_rank())
         return;
+    /* Open MPI's mpirun exits within a signal handler that may have interrupted malloc, and a
+     * look-up that fails allocates the text of its error: mpirun would never end. */
+    if (!sapwood_is_mpi_loaded())
+        return;
     int (*ask)(int *) = (int (*)(int *))sapwood_symbol("PMPI_Initialized");
     int initialised = 0;
     const char *library;

@@ -23,16 +23,32 @@ struct library_paths {
     int count;
 };
 
+static bool is_mpi(const struct dl_phdr_info *info)
+{
+    const char *slash = strrchr(info->dlpi_name, '/');
+    const char *file = slash == NULL ? info->dlpi_name : slash + 1;
+    return strncmp(file, "libmpi", 6) == 0;
+}
+
 static int note_library(struct dl_phdr_info *info, size_t size, void *argument)
 {
     (void)size;
     struct library_paths *found = argument;
-    const char *slash = strrchr(info->dlpi_name, '/');
-    const char *file = slash == NULL ? info->dlpi_name : slash + 1;
-    if (strncmp(file, "libmpi", 6) == 0 && strlen(info->dlpi_name) < PATH_BYTES_MAX &&
-        found->count < LIBRARIES_MAX)
+    if (is_mpi(info) && strlen(info->dlpi_name) < PATH_BYTES_MAX && found->count < LIBRARIES_MAX)
         strcpy(found->paths[found->count++], info->dlpi_name);
     return 0;
+}
+
+static int stop_at_library(struct dl_phdr_info *info, size_t size, void *argument)
+{
+    (void)size;
+    (void)argument;
+    return is_mpi(info);
+}
+
+bool sapwood_is_mpi_loaded(void)
+{
+    return dl_iterate_phdr(stop_at_library, NULL) != 0;
 }
 
 /* Looks into libraries that were loaded outside the global scope. They are

@@ -63,7 +63,10 @@ void *sapwood_symbol(const char *name);
 /* The same, of libraries outside of the global scope only. */
 void *sapwood_symbol_in_loaded_libraries(const char *name);
 
-/* The same for the wrappers: a missing function becomes one that says so and
+/* Whether this process has a shared library of MPI. Allocates nothing. */
+bool sapwood_is_mpi_loaded(void);
+
+/* sapwood_symbol for the wrappers: a missing function becomes one that says so and
  * returns MPI_ERR_OTHER. */
 void *sapwood_next(const char *name);
 

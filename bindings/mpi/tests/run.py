@@ -381,6 +381,10 @@ class EachAbi:
     def test_programs_that_are_not_mpi_are_left_alone(self):
         self.assertEqual(execute(["bash", "-c", "echo here"], {"LD_PRELOAD": shim(self.abi)}), (0, "here\n", ""))
 
+    def test_nothing_is_allocated_where_a_process_without_mpi_exits(self):
+        told = {"LD_PRELOAD": shim(self.abi), "SAPWOOD_MPI_LEAVES": "none"}
+        self.assertEqual(execute([os.path.join(out, "tests", "exits_in_malloc")], told), (0, "", ""))
+
     def test_the_shim_exports_its_wrappers_and_nothing_else(self):
         listed = subprocess.run(["nm", "-D", shim(self.abi)], capture_output=True, text=True, check=True).stdout
         symbols = [line.split() for line in listed.splitlines()]
