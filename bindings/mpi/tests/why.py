@@ -76,12 +76,12 @@ class WhyTruth:
         if not has_mpi(self.abi):
             self.skipTest(f"no {self.abi} here")
 
-    def command(self, case, expected):
+    def command(self, case, expected, *options):
         program = [test_program(self.abi, os.path.join("culprits", case))]
         script = os.path.join(HERE, "culprits", case, "prog.py")
         if os.path.exists(script):
             program = [SYSTEM_PYTHON, script]
-        return [*LAUNCHERS[self.abi], str(expected["ranks"]), *program]
+        return [*LAUNCHERS[self.abi], str(expected["ranks"]), *options, *program]
 
     def stuck(self, case, end=lambda run: run.process.send_signal(signal.SIGINT)):
         """Watches a program until a verdict is told, ends it, and checks the verdict."""
@@ -116,19 +116,19 @@ class WhyTruth:
                 if wanted["call"] not in WITHOUT_NAME and " " not in wanted["comm"]:
                     self.assertEqual(one["communicator"], wanted["comm"], stuck)
 
-    def slow(self, case):
-        """Watches a program for some seconds, and gives the place in which most time is lost."""
+    def slow(self, case, *options):
+        """Watches a program for some seconds, and gives its answer and the place in which most time is lost."""
         def act(run):
             time.sleep(SLOW_SECONDS)
             run.process.send_signal(signal.SIGINT)
 
-        run = WhyRun(self.command(case, expected_of(case)), out=False, while_running=act)
+        run = WhyRun(self.command(case, expected_of(case), *options), out=False, while_running=act)
         self.assertIsNone(run.why["stuck"], run.errors)
         place = run.why["slow"][0]
         self.assertEqual((place["function"], place["communicator"]), ("MPI_Allreduce", "MPI_COMM_WORLD"))
         self.assertGreaterEqual(place["collectives"], COLLECTIVES_MIN)
         self.assertIn("1. MPI_Allreduce on MPI_COMM_WORLD", run.errors)
-        return place
+        return run, place
 
     def test_error_exit_barrier(self):
         stuck = self.stuck("error_exit_barrier")
@@ -152,10 +152,11 @@ class WhyTruth:
         self.assertEqual(self.stuck("stopped_rank")["odd"][0]["doing"], "stopped")
 
     def test_slow_rank(self):
-        place = self.slow("slow_rank")
+        run, place = self.slow("slow_rank")
         group = place["groups"][0]
         self.assertEqual((group["ranks"], group["waiting"]), ("1", "0,2-3"), place)
         self.assertGreater(group["times_last"], place["collectives"] / 2)
+        self.assertEqual(run.why["links"], [])
 
 
 class OpenMpi(WhyTruth, unittest.TestCase):
@@ -184,16 +185,23 @@ class OpenMpi(WhyTruth, unittest.TestCase):
         self.stuck("hang_after_pauses")
 
     def test_two_phases(self):
-        place = self.slow("two_phases")
+        _, place = self.slow("two_phases")
         pairs = {(group["ranks"], group["waiting"]) for group in place["groups"][:2]}
         self.assertEqual(pairs, {("0-1", "2-3"), ("2-3", "0-1")}, place)
 
     def test_late_checkpoint(self):
-        place = self.slow("late_checkpoint")
+        _, place = self.slow("late_checkpoint")
         group = place["groups"][0]
         self.assertEqual((group["ranks"], group["waiting"]), ("0", "1-3"), place)
         self.assertLess(group["times_late"], place["collectives"] / 2)
         self.assertGreater(group["late_s"], 0.5)
+
+    def test_slow_link(self):
+        run, place = self.slow("slow_link", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
+        self.assertEqual(place["groups"][0]["ranks"], "3")
+        [link] = run.why["links"]
+        self.assertEqual((link["from"], link["to"]), (2, 3), link)
+        self.assertIn("the link from rank 2 to rank 3 is slow", run.errors)
 
     def test_a_verdict_outlives_a_launcher_that_is_ended_by_another(self):
         def end(run):

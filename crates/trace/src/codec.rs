@@ -9,14 +9,14 @@ use crate::TraceError;
 use crate::file::FileClock;
 use crate::gathered::{COUNTERS, ENTRIES_MAX, Gathered, Made, Waited};
 use crate::instance::{Arrival, Instance, Pattern};
-use crate::message::{Awaited, MessageKey, ReceivingCall, Sent};
+use crate::message::{Awaited, Link, MessageKey, ReceivingCall, Sent};
 use crate::place::PlaceWaits;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
-const LAYOUT: [Directive; 10] =
-    [WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS];
+const LAYOUT: [Directive; 11] =
+    [WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS];
 const WRONG: TraceError = TraceError::Contradiction { what: "rows" };
 
 const HAS_LAST: u64 = 1;
@@ -115,7 +115,7 @@ impl Gathered {
             let is_cycles = u64::from(clock.is_cycles);
             reference.extend([u64::from(rank), clock.ticks, clock.ns, clock.scale, is_cycles]);
         }
-        let mut rows: [Vec<u64>; 7] = Default::default();
+        let mut rows: [Vec<u64>; 8] = Default::default();
         self.instances.iter().for_each(|one| push_instance(&mut rows[0], one));
         for (key, one) in &self.sends {
             push_key(&mut rows[1], key);
@@ -144,6 +144,9 @@ impl Gathered {
         for (&((space, function), culprit, waiter), one) in &self.placed {
             rows[6].extend([space, pair(function, culprit), waiter.into()]);
             rows[6].extend([one.calls, one.wait_ns]);
+        }
+        for (&(sender, receiver), one) in &self.links {
+            rows[7].extend([pair(sender, receiver), one.messages, one.transfer_ns]);
         }
         let head = Values::new().scalar(VERSION).array(&reference).array(&self.counters);
         rows.iter().fold(head, |values, rows| values.array(rows))
@@ -204,6 +207,10 @@ impl Gathered {
             let (function, culprit) = halves(whom);
             let key = ((space, function), culprit, halves(waiter).0);
             fresh(read.placed.insert(key, PlaceWaits { calls, wait_ns }))?;
+        }
+        for words in rows(values, 10, 3)? {
+            let [ends, messages, transfer_ns] = *words else { return Err(WRONG) };
+            fresh(read.links.insert(halves(ends), Link { messages, transfer_ns }))?;
         }
         Ok(read)
     }

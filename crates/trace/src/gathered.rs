@@ -6,7 +6,7 @@
 //! grows with the number of events that have been settled. It travels as these values:
 //!
 //! ```text
-//!  0  %ud    version, 2
+//!  0  %ud    version, 3
 //!  1  %auld  the clock of the lowest rank: rank, ticks, nanoseconds, scale, whether it is cycles;
 //!            or nothing
 //!  2  %auld  counters, in the order of `Counter`
@@ -18,6 +18,7 @@
 //!  8  %auld  who made others wait, 7 words each
 //!  9  %auld  waits by place, 5 words each: communicator; function and the one that was waited for;
 //!            the one that waited; calls; nanoseconds
+//! 10  %auld  transfers by sender and receiver, 3 words each: these two; messages; nanoseconds
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -26,7 +27,7 @@ use sapwood_packet::Rank;
 
 use crate::file::FileClock;
 use crate::instance::{Instance, InstanceKey};
-use crate::message::{Awaited, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
+use crate::message::{Awaited, CallKey, Link, MessageKey, ReceivingCall, Sent, Wait, wait};
 use crate::place::{PlaceKey, PlaceWaits};
 
 /// The most entries of each kind in one packet. What is beyond is counted.
@@ -148,6 +149,8 @@ pub struct Gathered {
     pub made: BTreeMap<Rank, Made>,
     /// By place, the rank that was waited for, and the one that waited.
     pub placed: BTreeMap<(PlaceKey, Rank, Rank), PlaceWaits>,
+    /// By sender and receiver; [`OTHERS`] twice for those that found no room.
+    pub links: BTreeMap<(Rank, Rank), Link>,
 }
 
 impl Gathered {
@@ -168,6 +171,7 @@ impl Gathered {
             && self.waited.is_empty()
             && self.made.is_empty()
             && self.placed.is_empty()
+            && self.links.is_empty()
     }
 
     /// Entries that have not been settled.
@@ -230,6 +234,15 @@ impl Gathered {
         if let Wait::Known(ns @ 1.., _) = waited {
             self.blame(last.rank, &Made { sends: 1, send_ns: ns, ..Made::default() });
         }
+        if let Wait::Known(ns, _) = waited {
+            let link = Link { messages: 1, transfer_ns: call.span.saturating_sub(ns) };
+            self.add_link((last.rank, call.begin.rank), &link);
+        }
+    }
+
+    /// Adds to what is known of the way from one rank to another.
+    pub fn add_link(&mut self, ends: (Rank, Rank), link: &Link) {
+        self.links.entry(ends).or_default().merge(link);
     }
 
     /// Adds a call to the waits of a rank.
@@ -267,6 +280,9 @@ impl Gathered {
         for ((place, culprit, waiter), one) in other.placed {
             self.add_placed(place, culprit, waiter, &one);
         }
+        for (ends, link) in other.links {
+            self.add_link(ends, &link);
+        }
     }
 
     /// Keeps to the number of entries that a packet may have.
@@ -292,6 +308,12 @@ impl Gathered {
         for _ in ENTRIES_MAX..self.placed.len() {
             let Some((_, one)) = self.placed.pop_last() else { break };
             self.add_placed((0, 0), OTHERS, OTHERS, &one);
+        }
+        for _ in ENTRIES_MAX..self.links.len() {
+            let last = self.links.range(..(OTHERS, 0)).next_back().map(|(key, one)| (*key, *one));
+            let Some((key, one)) = last else { break };
+            self.links.remove(&key);
+            self.add_link((OTHERS, OTHERS), &one);
         }
     }
 }

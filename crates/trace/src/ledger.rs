@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use sapwood_packet::Rank;
 
 use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
+use crate::message::Link;
 use crate::observer::Settled;
 use crate::place::{PlaceFigures, PlaceKey, late_ns};
 
@@ -29,6 +30,8 @@ pub struct Findings {
     pub counters: [u64; COUNTERS],
     /// By communicator and function.
     pub places: BTreeMap<PlaceKey, PlaceFigures>,
+    /// By sender and receiver; [`OTHERS`] twice for those that found no room.
+    pub links: BTreeMap<(Rank, Rank), Link>,
     /// Collectives of which all processes are known.
     pub collectives: u64,
     /// Of these, those of which the clocks do not tell who came last.
@@ -128,6 +131,9 @@ impl Ledger {
         }
         for (key, one) in core::mem::take(&mut self.open.waited) {
             found.waited.entry(key).or_default().merge(&one);
+        }
+        for (ends, one) in core::mem::take(&mut self.open.links) {
+            found.links.entry(ends).or_default().merge(&one);
         }
         for (rank, one) in core::mem::take(&mut self.open.made) {
             found.made.entry(rank).or_default().merge(&one);

@@ -69,7 +69,7 @@ pub use filter::{TRACE_WAITS, register};
 pub use gathered::{COUNTERS, Counter, ENTRIES_MAX, Gathered, Made, OTHERS, Waited};
 pub use instance::{Arrival, Instance, InstanceKey, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
-pub use message::{Awaited, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
+pub use message::{Awaited, CallKey, Link, MessageKey, ReceivingCall, Sent, Wait, wait};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
 pub use place::{Lateness, PlaceFigures, PlaceKey, PlaceWaits};
 pub use relation::{Operation, Place, Waiting};

@@ -45,6 +45,30 @@ pub struct Awaited {
     pub is_blocking: bool,
 }
 
+/// What is known of the way from one rank to another: how long messages took once both sides had
+/// begun, the sender to send and the receiver to receive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Messages.
+    pub messages: u64,
+    /// Nanoseconds of these together.
+    pub transfer_ns: u64,
+}
+
+impl Link {
+    /// Adds others.
+    pub const fn merge(&mut self, other: &Self) {
+        self.messages = self.messages.saturating_add(other.messages);
+        self.transfer_ns = self.transfer_ns.saturating_add(other.transfer_ns);
+    }
+
+    /// How long one message took on the mean, in nanoseconds.
+    #[must_use]
+    pub fn mean_ns(&self) -> u64 {
+        self.transfer_ns / self.messages.max(1)
+    }
+}
+
 /// Which call of which rank: it began then.
 pub type CallKey = (Rank, i64);
 

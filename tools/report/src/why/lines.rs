@@ -12,6 +12,8 @@ const PLACES: usize = 5;
 const PLACES_BESIDE: usize = 2;
 /// Groups of a place.
 const GROUPS: usize = 3;
+/// Slow links.
+const LINKS: usize = 2;
 /// Lines of those that wait.
 const WAITING: usize = 6;
 /// What is not parted from the number before it.
@@ -63,6 +65,9 @@ impl Why {
         let is_even = self.slow.iter().all(|one| one.lost_share < SHARE_MIN);
         if is_even && self.stuck.is_none() && self.deaths.is_empty() && self.ranks > 1 {
             lines.push("no communicator has made its ranks wait for 1 % of their time".to_owned());
+        }
+        for link in self.links.iter().take(LINKS) {
+            lines.extend(wrapped(&link.line(), ""));
         }
         let late = self.messages.iter().take(2).filter(|one| one.send_wait_s >= one.receive_wait_s);
         let rank_s = self.elapsed_s * f64::from(self.ranks);

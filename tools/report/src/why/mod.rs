@@ -5,6 +5,7 @@
 //! the same on one screen.
 
 mod lines;
+mod link;
 mod slow;
 mod stuck;
 
@@ -14,6 +15,7 @@ use sapwood_profile::Function;
 use sapwood_trace::{Counter, ENDING, FILES, Findings, Standing, Verdict, WINDOWS};
 use serde::{Deserialize, Serialize};
 
+pub use link::SlowLink;
 pub use slow::{SlowGroup, SlowMessages, SlowPlace};
 pub use stuck::{Stuck, StuckOdd, StuckWaiting};
 
@@ -41,6 +43,8 @@ pub struct Why {
     pub slow: Vec<SlowPlace>,
     /// Messages that came late, by sender, and sends that waited for their receiver.
     pub messages: Vec<SlowMessages>,
+    /// Ways from one rank to another on which messages took long.
+    pub links: Vec<SlowLink>,
     /// How ranks ended that did not end in order, the first of them first.
     pub deaths: Vec<String>,
     /// What is not known.
@@ -86,6 +90,7 @@ impl Why {
             Some(findings) => {
                 why.slow = slow::places(findings, &standing, parts.elapsed);
                 why.messages = slow::messages(findings);
+                why.links = link::links(findings, parts.elapsed);
                 why.unknown = gaps(findings);
             }
             None => why.unknown.push("how long ranks have waited: calls were not recorded".into()),
