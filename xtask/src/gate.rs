@@ -14,6 +14,7 @@ const SIM_SEEDS: u32 = 10_000;
 const STORM_SECONDS: u32 = 32;
 const SOAK_SECONDS: u32 = 40;
 
+const ROOM: &str = "disk space";
 const BUILD: &str = "build of all targets";
 const RELEASE: &str = "release build and MPI shims";
 
@@ -21,11 +22,12 @@ const RELEASE: &str = "release build and MPI shims";
 pub fn check_steps() -> Vec<Step> {
     vec![
         Step::program("format", "cargo fmt --all --check", 2),
+        Step::look(ROOM, looks::disk_space),
         Step::look("layers", looks::layers),
         Step::look("tidy", looks::tidy),
         Step::look("packet path", looks::packet_path),
         Step::program("lints", "cargo clippy --workspace --all-targets -- -D warnings", 20),
-        Step::program(BUILD, "cargo build --workspace --all-targets", 20),
+        Step::program(BUILD, "cargo build --workspace --all-targets", 20).after(&[ROOM]),
         Step::program(
             "tests",
             "env SAPWOOD_TESTS_BUILT=1 cargo test --no-fail-fast --workspace",

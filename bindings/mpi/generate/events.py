@@ -22,6 +22,8 @@ COMPLETIONS = {
     "MPI_Waitall": ("count", "all"), "MPI_Testall": ("count", "all"),
     "MPI_Waitsome": ("count", "some"), "MPI_Testsome": ("count", "some"),
 }
+WINDOW_LOCKS = ("MPI_Win_lock", "MPI_Win_lock_all")
+WINDOW_UNLOCKS = ("MPI_Win_unlock", "MPI_Win_unlock_all")
 ON = "if (sapwood_is_recording())"
 NOTHING = ([], [], [])
 
@@ -99,6 +101,27 @@ def completion(function, row, a):
     return before, recorded, ["    sapwood_completion_failed(&waited);"]
 
 
+def window(function, a):
+    """Of a function that makes, frees, locks or unlocks a window; Fortran's windows are not followed."""
+    if a.is_fortran == "true":
+        return NOTHING
+    win, comm = place_of(function, "win"), place_of(function, "comm")
+    if win is None:
+        return NOTHING
+    handle = f"SAPWOOD_HANDLE({'*' if function.parameters[win].is_pointer else ''}{a.names[win]})"
+    rank = place_of(function, "rank")
+    rank = "-1" if rank is None else f"(int){a.root(rank)}"
+    if function.name in WINDOW_LOCKS:
+        return [], [f"    sapwood_window_locked({handle}, {rank});"], []
+    if function.name in WINDOW_UNLOCKS:
+        return [f"    sapwood_window_unlocked({handle}, {rank});"], [], []
+    if function.name == "MPI_Win_free":
+        return [f"    sapwood_window_forget({handle});"], [], []
+    if comm is not None and function.parameters[win].is_pointer:
+        return [], [f"    sapwood_window_made({a.comm(comm)}, {handle});"], []
+    return NOTHING
+
+
 def statements(function, row, a):
     """Statements before the call, after one that has succeeded, and after one that has failed."""
     word, is_persistent = rules.stem(function.name)
@@ -107,6 +130,8 @@ def statements(function, row, a):
     if made is not None and function.name not in NOT_MADE:
         comm = f"*{a.names[made]}" if a.is_fortran == "false" else a.comm(made)
         return [], [f"    sapwood_space_made({comm});"], []
+    if row.group == "rma":
+        return window(function, a)
     if row.group == "collective" and not is_persistent and not word.startswith(NEIGHBOURS):
         return collective(function, row, a, starts)
     if is_persistent and word in (*SENDS, "Recv"):

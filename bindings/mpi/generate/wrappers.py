@@ -17,6 +17,10 @@ import table
 # Calls that need something done besides counting.
 INITIALISES = {"MPI_Init", "MPI_Init_thread"}
 NAMES_COMM = "MPI_Comm_set_name"
+NAMES_WINDOW = "MPI_Win_set_name"
+# Calls in which a process may wait for a lock on another's part of a window.
+WAIT_FOR_LOCKS = ("MPI_Win_lock", "MPI_Win_lock_all", "MPI_Win_unlock", "MPI_Win_unlock_all", "MPI_Win_flush",
+                  "MPI_Win_flush_all")
 # Parameters that name the other side of a call and its message, the one that is waited for first.
 PEERS = ("source", "root", "dest", "target_rank")
 # Parameters that name the other side of the transfer whose bytes are counted.
@@ -163,6 +167,9 @@ def enter(function, row, a):
     comms = [i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer]
     number = lambda names: next((f"(int32_t){a.root(plain[n])}" for n in names if n in plain), "SAPWOOD_NO_NUMBER")
     handle = f"SAPWOOD_HANDLE({a.comm(comms[0])})" if comms else "0"
+    if function.name in WAIT_FOR_LOCKS and a.is_fortran == "false":
+        handle = f"SAPWOOD_HANDLE({a.names[-1]})"
+        return f"    sapwood_enter({row.id}, {handle}, {number(('rank',))}, SAPWOOD_NO_NUMBER, begin);"
     return f"    sapwood_enter({row.id}, {handle}, {number(PEERS)}, {number(TAGS)}, begin);"
 
 
@@ -224,6 +231,8 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
                       *(["    } else {", *["    " + line for line in failed]] if failed else []), "    }"]
         if function.name == NAMES_COMM:
             lines.append(f"    if (LIKELY({succeeded})) sapwood_name_comm({a.comm(0)}, {a.text(1)});")
+        if function.name == NAMES_WINDOW and a.is_fortran == "false":
+            lines.append(f"    if (LIKELY({succeeded})) sapwood_name_window(SAPWOOD_HANDLE({a.names[0]}), {a.text(1)});")
         lines += ended(function, row, a, succeeded)
     if returns:
         lines.append(f"    {leave}")

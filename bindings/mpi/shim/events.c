@@ -328,9 +328,8 @@ void sapwood_space_made(MPI_Comm comm)
         sapwood_space_found(comm);
 }
 
-void sapwood_space_forget(MPI_Comm comm)
+static void forget_handle(uint64_t handle)
 {
-    uint64_t handle = SAPWOOD_HANDLE(comm);
     if (sapwood_events == NULL)
         return;
     sapwood_table_lock();
@@ -339,5 +338,79 @@ void sapwood_space_forget(MPI_Comm comm)
             atomic_store_explicit(&sapwood_events->spaces[i].handle, 0, memory_order_relaxed);
     if (READ(without_at[sapwood_cache_place(handle)]) == handle)
         atomic_store_explicit(&without_at[sapwood_cache_place(handle)], 0, memory_order_relaxed);
+    sapwood_table_unlock();
+}
+
+void sapwood_space_forget(MPI_Comm comm)
+{
+    forget_handle(SAPWOOD_HANDLE(comm));
+}
+
+void sapwood_window_forget(uint64_t window)
+{
+    forget_handle(window);
+}
+
+/* Callers hold the table's lock. */
+static struct sapwood_space *window_of(uint64_t window)
+{
+    for (uint32_t i = READ(sapwood_events->header.spaces_used); i-- > 0;)
+        if (READ(sapwood_events->spaces[i].handle) == window)
+            return &sapwood_events->spaces[i];
+    return NULL;
+}
+
+void sapwood_window_made(MPI_Comm comm, uint64_t window)
+{
+    if (sapwood_events == NULL)
+        return;
+    const struct sapwood_space *origin = sapwood_space_of(comm);
+    if (origin == &none)
+        return;
+    sapwood_table_lock();
+    struct sapwood_events_header *header = &sapwood_events->header;
+    uint32_t used = READ(header->spaces_used);
+    /* By space of a window, the identity of the communicator on which it was made. */
+    static uint64_t origins[SAPWOOD_SPACES];
+    if (used < SAPWOOD_SPACES) {
+        struct sapwood_space *space = &sapwood_events->spaces[used];
+        uint64_t before = 0;
+        for (uint32_t i = 0; i < used; i++)
+            before += origins[i] == origin->identity;
+        origins[used] = origin->identity;
+        space->size = origin->size;
+        space->rank = origin->rank;
+        space->flags = SAPWOOD_SPACE_WINDOW;
+        space->identity = mixed(origin->identity + mixed((UINT64_C(1) << 32) + before));
+        atomic_store_explicit(&space->handle, window, memory_order_relaxed);
+        atomic_store_explicit(&header->spaces_used, used + 1, memory_order_release);
+    }
+    sapwood_table_unlock();
+}
+
+static uint32_t held_code(int rank)
+{
+    return rank < 0 ? SAPWOOD_HELD_ALL : (uint32_t)rank + 1;
+}
+
+void sapwood_window_locked(uint64_t window, int rank)
+{
+    if (sapwood_events == NULL)
+        return;
+    sapwood_table_lock();
+    struct sapwood_space *space = window_of(window);
+    if (space != NULL)
+        atomic_store_explicit(&space->held, held_code(rank), memory_order_relaxed);
+    sapwood_table_unlock();
+}
+
+void sapwood_window_unlocked(uint64_t window, int rank)
+{
+    if (sapwood_events == NULL)
+        return;
+    sapwood_table_lock();
+    struct sapwood_space *space = window_of(window);
+    if (space != NULL && READ(space->held) == held_code(rank))
+        atomic_store_explicit(&space->held, 0, memory_order_relaxed);
     sapwood_table_unlock();
 }

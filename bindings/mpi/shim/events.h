@@ -31,17 +31,19 @@
  *   104  unsure           u64      receives of which it is not known which message they took
  *   112  reserved         144 bytes 0
  *
- *   space, 64 bytes: a communicator since it was made, or first seen
+ *   space, 64 bytes: a communicator since it was made, or first seen, or a window
  *     0  handle           u64      0 once it is freed
  *     8  identity         u64      the same in all processes of the communicator
  *    16  sequence         u32      collectives on it that have returned, recorded or not
  *    20  size             u32      processes of the local group
  *    24  rank             u32      this process in it
- *    28  flags            u32      bit 0 intercommunicator
+ *    28  flags            u32      bit 0 intercommunicator, bit 1 window
  *    32  pending          u32      receives from any source or tag that have not completed
  *    36  posted           u32      receives posted on it
  *    40  last             u64      the last of these collectives: function id, u32, and root, i32
- *    48  reserved         16 bytes 0
+ *    48  held             u32      of a window, the rank whose part this process has locked, and 1; all
+ *                                  bits set for all parts; 0 for none
+ *    52  reserved         12 bytes 0
  *
  *   ring: 64 bytes, then its records
  *     0  head             u64      records written so far; stored with release after each.
@@ -65,7 +67,8 @@
  *
  * The identity is made of the world's ranks of the communicator's group, in order, and of how
  * many communicators of just this group the process has made before: these are made in the same
- * order by all of them. The k-th message of a channel, which is communicator, source, destination
+ * order by all of them. That of a window is made of its communicator's and of how many windows were
+ * made on this before. The k-th message of a channel, which is communicator, source, destination
  * and tag, is the k-th that is sent and the k-th that is received in it, because MPI's messages
  * of one channel do not overtake one another.
  */
@@ -96,6 +99,7 @@ enum {
     SAPWOOD_CLOCK_EVERY = 1024,
 
     SAPWOOD_SPACE_BETWEEN = 1,
+    SAPWOOD_SPACE_WINDOW = 2,
 
     SAPWOOD_EVENT_COLLECTIVE = 1,
     SAPWOOD_EVENT_COLLECTIVE_STARTED = 2,
@@ -141,7 +145,8 @@ struct sapwood_space {
     _Atomic uint32_t pending;
     _Atomic uint32_t posted;
     _Atomic uint64_t last;
-    uint64_t reserved[2];
+    _Atomic uint32_t held;
+    uint32_t reserved[3];
 };
 
 struct sapwood_record {
@@ -196,6 +201,17 @@ SAPWOOD_HIDDEN struct sapwood_space *sapwood_space_found(MPI_Comm comm);
 SAPWOOD_HIDDEN void sapwood_space_made(MPI_Comm comm);
 /* Before it is freed. */
 void sapwood_space_forget(MPI_Comm comm);
+
+/* Windows have handles of their own kind; these are SAPWOOD_HANDLE of them. */
+#define SAPWOOD_HELD_ALL UINT32_MAX
+/* After a window was made on a communicator. */
+void sapwood_window_made(MPI_Comm comm, uint64_t window);
+/* Before it is freed. */
+void sapwood_window_forget(uint64_t window);
+/* After a rank's part of it was locked, or all; a negative number stands for all. */
+void sapwood_window_locked(uint64_t window, int rank);
+/* Before it is unlocked. */
+void sapwood_window_unlocked(uint64_t window, int rank);
 
 /* Writes a record, of words as they are drawn above without the number of the space. */
 SAPWOOD_HIDDEN void sapwood_record_words(const struct sapwood_space *space, uint64_t begin, uint64_t timing,

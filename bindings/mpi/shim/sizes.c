@@ -47,15 +47,14 @@ unsigned sapwood_class_asked(MPI_Comm comm)
     return class;
 }
 
-void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
+static void name_handle(uint64_t handle, unsigned class, const char *name, size_t length)
 {
     static size_t used;
     while (length > 0 && name[length - 1] == ' ')
         length--;
     length = strnlen(name, length);
-    unsigned class = sapwood_class(comm);
     sapwood_table_lock();
-    struct sapwood_communicator *place = communicator_of(SAPWOOD_HANDLE(comm), class);
+    struct sapwood_communicator *place = communicator_of(handle, class);
     uint32_t known = atomic_load_explicit(&place->name, memory_order_relaxed);
     const char *before = known == 0 ? "" : sapwood_table->names + known - 1;
     bool is_new = strncmp(before, name, length) != 0 || before[length] != '\0';
@@ -65,6 +64,16 @@ void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
         SAPWOOD_TELL(place->name, (uint32_t)(offset + 1));
     }
     sapwood_table_unlock();
+}
+
+void sapwood_name_window(uint64_t window, const char *name, size_t length)
+{
+    name_handle(window, SAPWOOD_CLASS_NONE, name, length);
+}
+
+void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
+{
+    name_handle(SAPWOOD_HANDLE(comm), sapwood_class(comm), name, length);
     /* Calls from now on are tallied under the new name. */
     sapwood_extras_forget(comm);
 }

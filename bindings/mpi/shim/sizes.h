@@ -54,6 +54,8 @@ static SAPWOOD_HOT uint64_t sapwood_bytes(int64_t count, MPI_Datatype type)
 
 /* After MPI_Comm_set_name; the length of Fortran's text, which spaces fill. */
 void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length);
+/* After MPI_Win_set_name; the window's SAPWOOD_HANDLE. */
+void sapwood_name_window(uint64_t window, const char *name, size_t length);
 
 /* Before a handle is freed. */
 void sapwood_forget_comm(MPI_Comm comm);

@@ -33,14 +33,14 @@ exchange()
 """
 
 
-def wait_for(what, condition):
-    """Waits until a condition gives something, and gives it."""
+def wait_for(what, condition, seen=None):
+    """Waits until a condition gives something, and gives it; a hang tells what was seen last."""
     deadline = time.monotonic() + SECONDS_MAX
     while time.monotonic() < deadline:
         if found := condition():
             return found
         time.sleep(0.02)
-    raise Hang(f"waited for {what}")
+    raise Hang(f"waited for {what}; last seen: {seen}")
 
 
 def reader():
@@ -149,11 +149,15 @@ class Stacks:
 
     def waits(self, job, *words):
         """The tree once rank 1 sleeps and the others wait for it."""
+        seen = {}
+
         def found():
-            section = tree(*(words or job.words())) if len(job.pids()) == RANKS else None
+            seen["pids"] = job.pids()
+            section = tree(*(words or job.words())) if len(seen["pids"]) == RANKS else None
+            seen["tree"] = section
             fits = section and ranks_in(section, "wait_asleep") == "1" and ranks_in(section, "MPI_Barrier") == "0,2-3"
             return section if fits else None
-        return wait_for("three ranks in a barrier", found)
+        return wait_for("three ranks in a barrier", found, seen)
 
     def test_a_job_that_nothing_watches_is_read_with_files_and_lines(self):
         with self.still() as job:

@@ -148,6 +148,10 @@ class WhyTruth:
     def test_test_poll_tag(self):
         self.assertIn("rank 1 calls MPI_Test over and over", self.stuck("test_poll_tag")["statement"])
 
+    def test_win_lock(self):
+        stuck = self.stuck("win_lock")
+        self.assertRegex(stuck["statement"], r"^rank 2 has the lock for which others wait in MPI_Win_\w+ on slots at its rank 0")
+
     def test_stopped_rank(self):
         self.assertEqual(self.stuck("stopped_rank")["odd"][0]["doing"], "stopped")
 
@@ -177,6 +181,10 @@ class OpenMpi(WhyTruth, unittest.TestCase):
         started = {one["function"]: one["started_by"] for one in stuck["waiting"]}
         self.assertEqual(started, {"MPI_Wait": "MPI_Iallreduce", "MPI_Barrier": None})
 
+    def test_thread_lock(self):
+        stuck = self.stuck("thread_lock")
+        self.assertIn("rank 0 has another thread that waits for a lock outside MPI", stuck["statement"])
+
     def test_send_ring(self):
         stuck = self.stuck("send_ring")
         self.assertEqual((stuck["finding"], stuck["ring"]), ("ring", [0, 1, 2, 3]))
@@ -186,6 +194,7 @@ class OpenMpi(WhyTruth, unittest.TestCase):
 
     def test_two_phases(self):
         _, place = self.slow("two_phases")
+        # Of two ranks that come together the one may come before the other always.
         pairs = {(group["ranks"], group["waiting"]) for group in place["groups"][:2]}
         self.assertEqual(pairs, {("0-1", "2-3"), ("2-3", "0-1")}, place)
 

@@ -350,6 +350,12 @@ impl<'a> TableReader<'a> {
         inside.collect()
     }
 
+    /// The threads that have called MPI and are outside of it, by their numbers in the system.
+    pub fn threads_outside(&self) -> impl Iterator<Item = u32> + '_ {
+        let all = self.activities.chunks_exact(ACTIVITY_BYTES);
+        all.filter(|one| long(one, 0) == 0).map(|one| word(one, 40)).filter(|&thread| thread != 0)
+    }
+
     /// How the rank has spent its time until this moment, or until its process or its counting
     /// ended. `MPI_Init` is before the begin, a call that has not returned counts as far as it has
     /// come.

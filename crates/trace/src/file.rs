@@ -8,6 +8,7 @@ use sapwood_packet::Rank;
 
 use crate::TraceError;
 use crate::event::RECORD_WORDS;
+use crate::standing::Side;
 
 /// Words of the header.
 pub const HEADER_WORDS: usize = 32;
@@ -27,6 +28,9 @@ const RECORDING: u64 = 1;
 const ORDER_LOST: u64 = 4;
 const MESSAGES_LOST: u64 = 8;
 const BETWEEN: u64 = 1;
+const WINDOW: u64 = 2;
+/// In the place of the process whose part of a window is locked: all of them.
+const HELD_ALL: u32 = u32::MAX;
 
 /// The clock of a file: one moment by it and by `CLOCK_MONOTONIC`, and its rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +56,10 @@ pub struct Space {
     pub rank: Rank,
     /// Whether it joins two groups.
     pub is_between: bool,
+    /// Whether it is a window, with the processes of the communicator on which it was made.
+    pub is_window: bool,
+    /// Of a window, the process whose part this one has locked: the latest, [`Side::Any`] for all.
+    pub held: Side,
     /// Its handle in this process; 0 once it is freed.
     pub handle: u64,
     /// Collectives on it that have returned, or were started.
@@ -193,6 +201,12 @@ pub fn spaces(words: &[u64]) -> Vec<Space> {
         size: word(words[2] >> 32),
         rank: word(words[3]),
         is_between: words[3] >> 32 & BETWEEN != 0,
+        is_window: words[3] >> 32 & WINDOW != 0,
+        held: match word(words[6]) {
+            0 => Side::None,
+            HELD_ALL => Side::Any,
+            target => Side::Rank(target - 1),
+        },
         handle: words[0],
         made: word(words[2]),
         last_function: word(words[5]),
@@ -261,12 +275,14 @@ mod tests {
 
     #[test]
     fn communicators_are_read_as_they_are_drawn() {
-        let words = [1, 0xabc, 7 | 4 << 32, 2 | 1 << 32, 0, 36 | 3 << 32, 0, 0];
+        let words = [1, 0xabc, 7 | 4 << 32, 2 | 3 << 32, 0, 36 | 3 << 32, 5, 0];
         let expected = Space {
             identity: 0xabc,
             size: 4,
             rank: 2,
             is_between: true,
+            is_window: true,
+            held: Side::Rank(4),
             handle: 1,
             made: 7,
             last_function: 36,

@@ -248,6 +248,10 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
             one.is_known = is_whole(standing, &place);
         }
         CallKind::Receive | CallKind::Send => message(standing, rank, &place, &mut one),
+        CallKind::Lock => {
+            one.targets = holders(standing, rank, &place);
+            one.is_known = !one.targets.is_empty();
+        }
         CallKind::Wait if call.request > 0 => {
             place.number = call.request;
             place.behind = started(standing, rank, &place);
@@ -275,6 +279,17 @@ fn is_whole(standing: &Standing, place: &Place) -> bool {
     let size = members.peek().map_or(0, |(_, seat)| seat.size as usize);
     let is_between = members.peek().is_some_and(|(_, seat)| seat.is_between);
     !is_between && size > 0 && members.count() >= size
+}
+
+/// Other ranks that have locked the part of a window that one wants.
+fn holders(standing: &Standing, rank: Rank, place: &Place) -> RankSet {
+    let has_it = |held: Side| match (held, place.side) {
+        (Side::None, _) => false,
+        (Side::Rank(held), Side::Rank(wanted)) => held == wanted,
+        _ => true,
+    };
+    let others = standing.members(place.space).filter(|&(member, _)| member != rank);
+    others.filter(|(_, seat)| has_it(seat.held)).map(|(member, _)| member).collect()
 }
 
 /// The other side of a message.

@@ -71,6 +71,8 @@ pub enum CallKind {
     Wait = 7,
     /// A test or a probe that returns at once.
     Poll = 8,
+    /// It waits for a lock on a process's part of a window.
+    Lock = 9,
 }
 
 /// The other side of a call, in the numbering of its communicator.
@@ -122,6 +124,9 @@ pub struct Posture {
     pub polls: u64,
     /// The function among these that was called most.
     pub polled: u32,
+    /// Threads beside the one in the call that have called MPI before, are outside of it, and wait
+    /// for a lock.
+    pub blocked_threads: u32,
     /// Whether since the moment before it has made tests or probes, and nothing else.
     pub is_polling: bool,
 }
@@ -139,6 +144,8 @@ pub struct Seat {
     pub last_function: u32,
     /// The root of the last one.
     pub last_root: Option<Rank>,
+    /// Of a window, the process there whose part the rank has locked; [`Side::Any`] for all.
+    pub held: Side,
     /// Whether the rank has freed it.
     pub is_freed: bool,
     /// Whether it joins two groups.

@@ -1,12 +1,12 @@
 //! Packets of where ranks stand, and the filter that merges them.
 //!
 //! ```text
-//!  0  %ud    version, 1
+//!  0  %ud    version, 2
 //!  1  %ud    ranks of the program
 //!  2  %auld  ranks, 8 words each: rank and codes; communicator; function and side; tag and
-//!            request; how long; calls; polls; the function polled
+//!            request; how long; calls; polls; the function polled and blocked threads
 //!  3  %auld  seats, 5 words each: communicator; rank and rank there; size and number; flags and
-//!            function; root
+//!            function; root and what it has locked
 //!  4  %auld  collective calls on files and windows, 3 words each: rank and function; kind; number
 //!  5  %auld  communicators that have names, and
 //!  6  %as    these
@@ -29,7 +29,7 @@ use crate::standing::{CallKind, Posture, Presence, Seat, Side, Standing, Standpo
 /// The name of the filter that merges where ranks stand. It takes no parameters.
 pub const TRACE_STANDING: &str = "trace-standing";
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONG: Directive = Directive::new(ElementType::Uint64, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
@@ -61,7 +61,7 @@ const PRESENCES: [Presence; 7] = [
     Presence::Ended,
 ];
 /// By their codes.
-const KINDS: [CallKind; 9] = [
+const KINDS: [CallKind; 10] = [
     CallKind::Other,
     CallKind::Collective,
     CallKind::Creation,
@@ -71,7 +71,24 @@ const KINDS: [CallKind; 9] = [
     CallKind::Send,
     CallKind::Wait,
     CallKind::Poll,
+    CallKind::Lock,
 ];
+
+const fn side_code(side: Side) -> u32 {
+    match side {
+        Side::None => SIDE_NONE,
+        Side::Any => SIDE_ANY,
+        Side::Rank(rank) => rank,
+    }
+}
+
+const fn side_of(code: u32) -> Side {
+    match code {
+        SIDE_NONE => Side::None,
+        SIDE_ANY => Side::Any,
+        rank => Side::Rank(rank),
+    }
+}
 
 const fn flag(is: bool, bit: u32) -> u32 {
     if is { bit } else { 0 }
@@ -84,20 +101,15 @@ fn push_posture(row: &mut Vec<u64>, (&rank, one): (&Rank, &Posture)) {
         | flag(call.is_request_known, IS_REQUEST_KNOWN);
     let codes =
         one.presence as u32 | (call.kind as u32) << 8 | (call.pattern as u32) << 16 | flags << 24;
-    let side = match call.side {
-        Side::None => SIDE_NONE,
-        Side::Any => SIDE_ANY,
-        Side::Rank(rank) => rank,
-    };
     row.extend([
         pair(rank, codes),
         call.space,
-        pair(call.function, side),
+        pair(call.function, side_code(call.side)),
         pair(call.tag.unwrap_or(0).cast_unsigned(), call.request),
         one.for_ns,
         one.calls,
         one.polls,
-        one.polled.into(),
+        pair(one.polled, one.blocked_threads),
     ]);
 }
 
@@ -112,22 +124,20 @@ fn posture(words: &[u64]) -> Result<(Rank, Posture), TraceError> {
         kind: *KINDS.get(usize::from(kind)).ok_or(WRONG)?,
         pattern: Pattern::from_code(pattern.into()).ok_or(WRONG)?,
         space: words[1],
-        side: match side {
-            SIDE_NONE => Side::None,
-            SIDE_ANY => Side::Any,
-            rank => Side::Rank(rank),
-        },
+        side: side_of(side),
         tag: has(HAS_TAG).then_some(tag.cast_signed()),
         request,
         is_request_known: has(IS_REQUEST_KNOWN),
     };
+    let (polled, blocked_threads) = halves(words[7]);
     let one = Posture {
         presence: *PRESENCES.get(usize::from(presence)).ok_or(WRONG)?,
         call: has(HAS_CALL).then_some(call),
         for_ns: words[4],
         calls: words[5],
         polls: words[6],
-        polled: halves(words[7]).0,
+        polled,
+        blocked_threads,
         is_polling: false,
     };
     Ok((rank, one))
@@ -143,20 +153,22 @@ fn push_seat(row: &mut Vec<u64>, (&(space, rank), one): (&(u64, Rank), &Seat)) {
         pair(rank, one.rank),
         pair(one.size, one.made),
         pair(flags, one.last_function),
-        one.last_root.unwrap_or(0).into(),
+        pair(one.last_root.unwrap_or(0), side_code(one.held)),
     ]);
 }
 
 fn seat(words: &[u64]) -> ((u64, Rank), Seat) {
     let ((world, rank), (size, made)) = (halves(words[1]), halves(words[2]));
     let (flags, last_function) = halves(words[3]);
+    let (root, held) = halves(words[4]);
     let has = |bit| flags & bit != 0;
     let one = Seat {
         rank,
         size,
         made,
         last_function,
-        last_root: has(HAS_ROOT).then_some(halves(words[4]).0),
+        last_root: has(HAS_ROOT).then_some(root),
+        held: side_of(held),
         is_freed: has(IS_FREED),
         is_between: has(IS_BETWEEN),
         is_number_lost: has(IS_NUMBER_LOST),
@@ -279,6 +291,7 @@ mod tests {
             calls: 6,
             polls: 5,
             polled: 3,
+            blocked_threads: 2,
             is_polling: false,
         };
         let seat = Seat {
@@ -287,6 +300,7 @@ mod tests {
             made: 40,
             last_function: 36,
             last_root: Some(1),
+            held: Side::Rank(2),
             is_freed: true,
             is_between: false,
             is_number_lost: true,

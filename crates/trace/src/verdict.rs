@@ -16,7 +16,7 @@ use sapwood_packet::{Rank, RankSet};
 
 use crate::deviation::{Deviation, deviations};
 use crate::relation::{Operation, Place, Progress, Waiting, ends_early, waiting, waits};
-use crate::standing::{Presence, Standing};
+use crate::standing::{CallKind, Presence, Standing};
 
 /// What a rank does that others wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +52,11 @@ pub enum Difference {
     Operation(Operation, Operation),
     /// The message for which others wait is not sent, or not taken.
     Message,
+    /// It has the lock on a part of a window that others want.
+    Lock,
+    /// One of its other threads waits for a lock outside of MPI, and may be the one that others
+    /// wait for.
+    Thread,
     /// Others wait for it, and it is not known in what.
     Unknown,
 }
@@ -264,6 +269,9 @@ impl<'a> Graph<'a> {
         circle: &BTreeSet<usize>,
     ) -> (Finding, Vec<Odd>, Vec<Rank>) {
         let inside: Vec<&Waiting> = circle.iter().map(|&one| &self.groups[one]).collect();
+        if let Some(holder) = self.lock_holders(standing, &inside) {
+            return (Finding::Deviation, vec![holder], Vec::new());
+        }
         let all = deviations(standing, &inside, self.groups);
         let Some(best) = all.iter().map(Deviation::weight).min() else {
             return (Finding::Ring, Vec::new(), self.ring(circle));
@@ -271,7 +279,10 @@ impl<'a> Graph<'a> {
         let mut least = all.into_iter().filter(|one| one.weight() == best);
         let (first, second) = (least.next(), least.next());
         let Some(one) = first.filter(|_| second.is_none()) else {
-            return (Finding::Ring, Vec::new(), self.ring(circle));
+            return match self.blocked(standing, &inside) {
+                Some(blocked) => (Finding::Deviation, vec![blocked], Vec::new()),
+                None => (Finding::Ring, Vec::new(), self.ring(circle)),
+            };
         };
         let finding = if one.is_split { Finding::Split } else { Finding::Deviation };
         let mut named: BTreeMap<Difference, RankSet> = BTreeMap::new();
@@ -286,13 +297,44 @@ impl<'a> Graph<'a> {
             named.entry(difference).or_default().insert(rank);
         }
         let held = self.held(&one.odd);
-        let odd = named.into_iter().map(|(difference, ranks)| {
-            let posture = |rank| standing.postures.get(&rank).map_or(0, |posture| posture.for_ns);
-            let for_ns = ranks.iter().map(posture).max().unwrap_or(0);
-            let (doing, place, held) = (Doing::Waiting, one.place, held.clone());
-            Odd { ranks, doing, place, difference, for_ns, held }
+        let odd = named.into_iter().map(|(difference, ranks)| Odd {
+            held: held.clone(),
+            ..self.named(standing, ranks, one.place, difference)
         });
         (finding, odd.collect(), Vec::new())
+    }
+
+    /// Ranks that wait while they have a lock for which others wait.
+    fn lock_holders(&self, standing: &Standing, inside: &[&Waiting]) -> Option<Odd> {
+        let lock = inside.iter().find(|one| one.place.kind == CallKind::Lock)?;
+        Some(self.named(standing, lock.targets.clone(), lock.place, Difference::Lock))
+    }
+
+    /// Ranks of a circle that have another thread that waits for a lock, if not all have.
+    fn blocked(&self, standing: &Standing, inside: &[&Waiting]) -> Option<Odd> {
+        let has_blocked = |rank: &Rank| {
+            standing.postures.get(rank).is_some_and(|posture| posture.blocked_threads > 0)
+        };
+        let all: RankSet = inside.iter().flat_map(|one| one.ranks.iter()).collect();
+        let blocked: RankSet = all.iter().filter(has_blocked).collect();
+        let waits_for = |one: &&&Waiting| one.targets.as_ref().intersects(blocked.as_ref());
+        let place = inside.iter().find(waits_for)?.place;
+        let is_clear = !blocked.is_empty() && blocked.len() < all.len();
+        is_clear.then(|| self.named(standing, blocked, place, Difference::Thread))
+    }
+
+    /// Ranks of a circle that are to be named.
+    fn named(
+        &self,
+        standing: &Standing,
+        ranks: RankSet,
+        place: Place,
+        difference: Difference,
+    ) -> Odd {
+        let posture = |rank| standing.postures.get(&rank).map_or(0, |posture| posture.for_ns);
+        let for_ns = ranks.iter().map(posture).max().unwrap_or(0);
+        let held = self.held(&ranks);
+        Odd { ranks, doing: Doing::Waiting, place, difference, for_ns, held }
     }
 
     /// One way around a circle.
@@ -354,6 +396,9 @@ fn doing(standing: &Standing, rank: Rank, long_ns: u64) -> Doing {
 
 /// In what a rank differs from those that wait for it at a place.
 fn difference(standing: &Standing, rank: Rank, place: &Place) -> Difference {
+    if place.kind == CallKind::Lock {
+        return Difference::Lock;
+    }
     if place.number == 0 {
         let is_message = !matches!(place.side, crate::standing::Side::None);
         return if is_message { Difference::Message } else { Difference::Unknown };

@@ -20,6 +20,7 @@ const FINALIZE: u32 = 9;
 const CLOSE: u32 = 10;
 const WRITE: u32 = 11;
 const TEST: u32 = 12;
+const LOCK: u32 = 13;
 
 /// A job whose ranks have made as many collectives on the communicator of all.
 fn job(made: &[u32]) -> Standing {
@@ -282,4 +283,70 @@ fn the_same_fault_is_one_verdict_though_time_goes_on() {
     assert!(verdict(&job).is_like(&before));
     set_presence(&mut job, 2, Presence::Stopped);
     assert!(!verdict(&job).is_like(&before));
+}
+
+/// Rank 2 keeps its lock on rank 0's part of a window while it waits for a message of rank 1, which
+/// wants that lock before it sends.
+fn lock_job() -> Standing {
+    const WINDOW: u64 = 200;
+    let mut job = job(&[41; 3]);
+    add(&mut job, WINDOW, &[(0, 0), (1, 0), (2, 0)]);
+    job.seats.get_mut(&(WINDOW, 2)).expect("a member").held = Side::Rank(0);
+    let kind = CallKind::Lock;
+    let lock = Standpoint { kind, space: WINDOW, side: Side::Rank(0), ..collective(LOCK, WINDOW) };
+    enter(&mut job, &[0], collective(BARRIER, WORLD));
+    enter(&mut job, &[1], lock);
+    enter(&mut job, &[2], message(RECV, CallKind::Receive, 1));
+    job
+}
+
+#[test]
+fn a_rank_that_waits_while_it_has_a_lock_is_named_and_no_victim_of_it() {
+    let job = lock_job();
+    let verdict = verdict(&job);
+    assert_eq!(named(&job), (Finding::Deviation, "2".into()));
+    assert_eq!(
+        (verdict.odd[0].difference, verdict.odd[0].doing),
+        (Difference::Lock, Doing::Waiting)
+    );
+    assert_eq!((waits_for(&verdict, 1), waits_for(&verdict, 0)), ("2".into(), "1-2".into()));
+}
+
+#[test]
+fn a_rank_that_computes_while_it_has_a_lock_is_named() {
+    let mut job = lock_job();
+    let holder = job.postures.get_mut(&2).expect("a rank of the job");
+    (holder.call, holder.presence) = (None, Presence::Computing);
+    let verdict = verdict(&job);
+    assert_eq!(named(&job), (Finding::Absent, "2".into()));
+    assert_eq!(
+        (verdict.odd[0].difference, verdict.odd[0].doing),
+        (Difference::Lock, Doing::Computing)
+    );
+}
+
+#[test]
+fn a_lock_on_another_part_of_the_window_holds_no_rank() {
+    let mut job = lock_job();
+    for seat in job.seats.values_mut().filter(|seat| seat.held != Side::None) {
+        seat.held = Side::Rank(1);
+    }
+    let verdict = verdict(&job);
+    assert_eq!(waits_for(&verdict, 1), "");
+    assert_eq!(named(&job), (Finding::Unknown, String::new()));
+}
+
+#[test]
+fn of_two_ranks_that_receive_from_one_another_the_one_with_a_blocked_thread_is_named() {
+    let mut job = job(&[40; 3]);
+    enter(&mut job, &[0], message(RECV, CallKind::Receive, 1));
+    enter(&mut job, &[1], message(RECV, CallKind::Receive, 0));
+    enter(&mut job, &[2], collective(BARRIER, WORLD));
+    assert_eq!(named(&job), (Finding::Ring, "0-1".into()));
+    job.postures.get_mut(&0).expect("a rank of the job").blocked_threads = 1;
+    assert_eq!(named(&job), (Finding::Deviation, "0".into()));
+    assert_eq!(verdict(&job).odd[0].difference, Difference::Thread);
+    // Threads that wait in all ranks, as those of a pool do, tell nothing.
+    job.postures.get_mut(&1).expect("a rank of the job").blocked_threads = 1;
+    assert_eq!(named(&job), (Finding::Ring, "0-1".into()));
 }

@@ -18,6 +18,13 @@ pub(crate) fn condition(process: i32) -> Condition {
     if others.any(|other| other == Condition::Computing) { Condition::Computing } else { first }
 }
 
+/// Whether a thread of a process of this host waits for a lock or a condition, as far as the kernel
+/// tells where it sleeps.
+pub(crate) fn waits_for_lock(process: i32, thread: u32) -> bool {
+    let path = format!("/proc/{process}/task/{thread}/wchan");
+    fs::read_to_string(path).is_ok_and(|place| place.starts_with("futex_"))
+}
+
 fn of_folder(folder: &Path) -> Condition {
     let stat = fs::read_to_string(folder.join("stat"));
     stat.map_or(Condition::Unknown, |stat| of_stat(&stat))
@@ -54,5 +61,13 @@ mod tests {
         let own = i32::try_from(std::process::id()).unwrap();
         assert_eq!(condition(own), Condition::Computing);
         assert_eq!(condition(i32::MAX), Condition::Unknown);
+    }
+
+    #[test]
+    fn a_thread_that_computes_waits_for_no_lock() {
+        let own = std::process::id();
+        let thread = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+        assert!(!waits_for_lock(i32::try_from(own).unwrap(), thread));
+        assert!(!waits_for_lock(i32::MAX, 1));
     }
 }

@@ -397,6 +397,11 @@ impl RankTable {
         self.table.copy_words(0..end.min(self.table.words())).map_err(|error| error.to_string())
     }
 
+    /// Its process; none once that has ended.
+    pub(crate) fn process(&self) -> Option<i32> {
+        self.peer.as_ref().map(|peer| peer.process())
+    }
+
     /// What the rank has counted. Whether it lives was seen before its table is read, so that a
     /// table that says "running" behind a closed connection is of a rank that was killed.
     pub(crate) fn profile(&mut self, world_size: u32, long_ns: u64) -> Result<RankProfile, String> {
@@ -407,7 +412,7 @@ impl RankTable {
                 self.world_size
             ));
         }
-        let process = self.peer.as_ref().map(|peer| peer.process());
+        let process = self.process();
         let condition = process.map(condition);
         // Of a process that has ended the last figures hold.
         let figures = process.map(usage::of_process).unwrap_or_default();

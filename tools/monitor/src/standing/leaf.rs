@@ -11,6 +11,7 @@ use sapwood_trace::{
 };
 use sapwood_transport::monotonic_clock;
 
+use crate::condition::waits_for_lock;
 use crate::tables::Tables;
 use crate::waits::facts;
 
@@ -30,6 +31,10 @@ const FILE_CALLS: [&str; 6] = [
 /// The same on a window.
 const WINDOW_CALLS: [&str; 2] = ["Win_fence", "Win_free"];
 
+/// Calls that wait until a part of a window is free.
+const LOCK_CALLS: [&str; 6] =
+    ["Win_lock", "Win_lock_all", "Win_unlock", "Win_unlock_all", "Win_flush", "Win_flush_all"];
+
 impl Tables {
     /// Where the ranks stand that have come.
     pub(crate) fn standing(&mut self, world_size: u32, long_ns: u64) -> Standing {
@@ -46,7 +51,10 @@ impl Tables {
             // After the table: a rank that is still in the call that was read has not gone on.
             let (spaces, is_numbered) = self.waits.spaces(number).unwrap_or_default();
             let call = table.calls(moment).into_iter().max_by_key(|call| call.for_ns);
-            let posture = posture(&profile, &table, call.as_ref(), &spaces);
+            let mut posture = posture(&profile, &table, call.as_ref(), &spaces);
+            if posture.for_ns >= long_ns && call.is_some() {
+                posture.blocked_threads = blocked_threads(rank.process(), &table);
+            }
             standing.postures.insert(number, posture);
             note_shared(&mut standing, number, &profile);
             seats(&mut standing, number, &spaces, is_numbered, &table);
@@ -89,8 +97,16 @@ fn posture(
         calls,
         polls: polls.values().sum(),
         polled,
+        blocked_threads: 0,
         is_polling: false,
     }
+}
+
+/// Threads outside of MPI that have called it before and wait for a lock.
+fn blocked_threads(process: Option<i32>, table: &TableReader<'_>) -> u32 {
+    let Some(process) = process else { return 0 };
+    let blocked = table.threads_outside().filter(|&thread| waits_for_lock(process, thread));
+    u32::try_from(blocked.count()).unwrap_or(u32::MAX)
 }
 
 /// The MPI functions of a profile, each with how often it has returned.
@@ -145,6 +161,7 @@ fn kind_of(function: &Function, has_communicator: bool) -> CallKind {
         {
             CallKind::File
         }
+        Class::Rma if LOCK_CALLS.contains(&word) => CallKind::Lock,
         Class::Rma if has_communicator => CallKind::Creation,
         Class::Rma if WINDOW_CALLS.contains(&word) => CallKind::Window,
         Class::Other if has_communicator && makes(word) => CallKind::Creation,
@@ -192,6 +209,7 @@ fn seats(
             made: space.made,
             last_function: space.last_function,
             last_root: u32::try_from(space.last_root).ok(),
+            held: space.held,
             is_freed: space.handle == 0,
             is_between: space.is_between,
             is_number_lost: !is_numbered,
@@ -201,6 +219,8 @@ fn seats(
         // A name that only tells the size says less than the seat.
         if !name.is_empty() && !name.starts_with("a communicator") {
             standing.add_name(space.identity, name);
+        } else if space.is_window {
+            standing.add_name(space.identity, "a window".to_owned());
         }
     }
 }
@@ -226,6 +246,8 @@ mod tests {
         assert_eq!(kind("MPI_File_write_at_all", false), CallKind::File);
         assert_eq!(kind("MPI_File_write_at", false), CallKind::Other);
         assert_eq!(kind("MPI_Win_fence", false), CallKind::Window);
+        assert_eq!(kind("MPI_Win_lock", true), CallKind::Lock);
+        assert_eq!(kind("MPI_Win_allocate", true), CallKind::Creation);
         assert_eq!(kind("MPI_Comm_split", true), CallKind::Creation);
         assert_eq!(kind("MPI_Cart_shift", true), CallKind::Other);
         assert_eq!(kind("MPI_Finalize", false), CallKind::Other);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sapwood_packet::{Rank, RankSet};
-use sapwood_trace::{Findings, Lateness, OTHERS, PlaceFigures, Standing};
+use sapwood_trace::{Findings, Lateness, OTHERS, PlaceFigures, PlaceWaits, Standing};
 use serde::{Deserialize, Serialize};
 
 use super::{communicator_name, function_name};
@@ -19,6 +19,10 @@ const PART_PERCENT: u128 = 5;
 /// A rank that waited less than this part of the one that waited longest is no member of a group,
 /// in per cent.
 const WAITER_PERCENT: u128 = 50;
+
+/// The part of the longest wait for a rank that one at most has waited that came when it did, in
+/// per cent.
+const AS_LATE_PERCENT: u128 = 10;
 
 /// A communicator and a function in which ranks have waited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -114,6 +118,7 @@ fn groups(place: &PlaceFigures) -> Vec<SlowGroup> {
             let waiters = waiters(place, rank, None);
             let group = by_waiters.entry(waiters.to_string()).or_default();
             group.0.insert(rank);
+            group.0.union_with(as_late(place, rank).as_ref());
             group.1 = waiters;
         }
     }
@@ -149,6 +154,20 @@ fn waiters(place: &PlaceFigures, rank: Rank, without: Option<&RankSet>) -> RankS
     let all = place.waits.range(range).filter(|(_, one)| is_one(one.wait_ns));
     let all = all.map(|(&(_, waiter), _)| waiter);
     all.filter(|waiter| without.is_none_or(|ranks| !ranks.contains(*waiter))).collect()
+}
+
+/// Ranks that came about when one did that came last: they have waited for it as often as those
+/// that waited long, and next to nothing.
+fn as_late(place: &PlaceFigures, rank: Rank) -> RankSet {
+    let range = (rank, 0)..(rank, OTHERS);
+    let most = place.waits.range(range.clone()).map(|(_, one)| *one).max_by_key(|one| one.wait_ns);
+    let Some(most) = most else { return RankSet::new() };
+    let is_one = |one: &PlaceWaits| {
+        one.calls.saturating_mul(2) >= most.calls
+            && u128::from(one.wait_ns) * 100 <= u128::from(most.wait_ns) * AS_LATE_PERCENT
+    };
+    let all = place.waits.range(range).filter(|(_, one)| is_one(one));
+    all.map(|(&(_, waiter), _)| waiter).collect()
 }
 
 /// Ranks that wait for all others, each in its turn, are one group: all of them wait.
@@ -197,8 +216,6 @@ pub(super) fn messages(findings: &Findings) -> Vec<SlowMessages> {
 
 #[cfg(test)]
 mod tests {
-    use sapwood_trace::PlaceWaits;
-
     use super::*;
 
     fn place(late: &[(Rank, &[Rank])]) -> PlaceFigures {
@@ -227,6 +244,17 @@ mod tests {
         let mut all = told(&late);
         all.sort_by(|one, other| other.0.cmp(&one.0));
         assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn a_rank_that_comes_with_the_last_one_is_of_its_group() {
+        let mut place = place(&[(1, &[2, 3])]);
+        let one = PlaceWaits { calls: 48, wait_ns: 20_000_000 };
+        place.waits.insert((1, 0), one);
+        let ranks = |place| groups(&place).into_iter().map(|one| one.ranks).collect::<Vec<_>>();
+        assert_eq!(ranks(place.clone()), ["0-1"]);
+        place.waits.insert((1, 0), PlaceWaits { calls: 3, ..one });
+        assert_eq!(ranks(place), ["1"], "it was seldom there");
     }
 
     #[test]

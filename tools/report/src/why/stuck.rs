@@ -182,6 +182,9 @@ fn place_name(place: &Place, standing: &Standing) -> String {
     if !on.is_empty() {
         text.push_str(&format!(" on {on}"));
     }
+    if let (CallKind::Lock, Side::Rank(target)) = (place.kind, place.side) {
+        text.push_str(&format!(" at its rank {target}"));
+    }
     text
 }
 
@@ -248,6 +251,8 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
                 "{ranks} {is} in {own} where most are in {common} (number {number}{on})"
             );
         }
+        Difference::Lock => format!("{has} the lock for which others wait in {place}"),
+        Difference::Thread => format!("{has} another thread that waits for a lock outside MPI"),
         Difference::Message if one.place.kind == CallKind::Send => {
             format!("{does} not receive from those that wait in {place}")
         }
@@ -318,8 +323,8 @@ fn waiting(one: &Waiting, standing: &Standing) -> StuckWaiting {
 fn waiting_text(one: &Waiting, standing: &Standing) -> String {
     let mut text =
         format!("{} in {}", ranks_text(&one.ranks.to_string()), place_name(&one.place, standing));
-    let is_message =
-        matches!(one.place.kind, CallKind::Receive | CallKind::Send) || one.place.number == 0;
+    let is_message = matches!(one.place.kind, CallKind::Receive | CallKind::Send)
+        || one.place.number == 0 && one.place.kind != CallKind::Lock;
     if let (true, Some(tag)) = (is_message && one.place.side != Side::None, one.place.tag) {
         text.push_str(&format!(" tag {tag}"));
     }
