@@ -101,6 +101,13 @@ library-test: build ## only loops in WebAssembly, in the C library and the progr
 	SAPWOOD_LIBRARIES=$(abspath $(TARGET))/release SAPWOOD_NODE=$(abspath $(NODE)) \
 	    cargo test --workspace --test c_programs loops_in_webassembly
 
+.PHONY: culprit-test
+culprit-test: shim ## only `sapwood trace why`, asked of programs that hang or lag, with the answer that each must give
+	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-monitor --example rank_rows
+	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) \
+	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
+	    $(MAKE) -C bindings/mpi tests/why.py.run OUT=$(SHIMS)
+
 .PHONY: compat-test
 compat-test: build ## only MRNet's interface: its programs over all topologies
 	$(MAKE) -C bindings/mrnet check

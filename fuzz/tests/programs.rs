@@ -4,6 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+// It has the functions that the instrumentation of this test calls.
+use sapwood_fuzz as _;
+
 fn format_program(arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_format");
     Command::new(program).args(arguments).output().expect("the program starts")

@@ -28,9 +28,15 @@ const INSTRUMENTATION: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Cdebug-assertions -Coverflow-checks";
 
-/// Builds every target and runs each on the inputs of its corpus.
+/// Builds every target and runs each on the inputs of its corpus, and the tests of the fuzzer itself.
 pub fn kept_inputs(root: &Path) -> Look {
     let targets = built(root)?;
+    // What is compared anywhere in the process leads mutations, so that with the instrumentation a
+    // seed does not give the same ones again.
+    let seeded = "a_seed_gives_the_same_inputs_again";
+    let own_tests = ["--lib", "--test", "programs", "--", "--skip", seeded];
+    let own_tests = cargo(root, &build_folder(root), "test", &own_tests);
+    own_tests.map_err(|why| vec![Finding::new(MANIFEST, 0, why)])?;
     let kept = |target: &String| run_target(root, target, &["-runs=0".into()], None);
     let findings: Vec<Finding> = targets.iter().filter_map(kept).collect();
     let line = format!("{} fuzz targets took their kept inputs", targets.len());
@@ -85,18 +91,28 @@ fn binaries(metadata: &Value) -> Vec<String> {
         .collect()
 }
 
-fn build_all(root: &Path, build: &Path) -> Result<(), String> {
-    let host = output_of(root, "rustc", &["--print", "host-tuple"])?;
+/// Has cargo build the package with the instrumentation, and do what these words say.
+fn cargo(root: &Path, build: &Path, command: &str, words: &[&str]) -> Result<(), String> {
     let mut cargo = Command::new("cargo");
     cargo
-        .args(["build", "--release", "--manifest-path", MANIFEST, "--bins"])
+        .arg(command)
+        .args(["--release", "--manifest-path", MANIFEST])
         // Naming the target keeps the instrumentation out of build scripts and macros.
-        .args(["--target", host.trim(), "--target-dir"])
+        .args(["--target", &host(root)?, "--target-dir"])
         .arg(build)
+        .args(words)
         .env("RUSTFLAGS", INSTRUMENTATION)
         .current_dir(root);
-    run(cargo, BUILD_DEADLINE, &mut |line| println!("{line}"))?;
-    let host_folder = build.join(host.trim());
+    run(cargo, BUILD_DEADLINE, &mut |line| println!("{line}"))
+}
+
+fn host(root: &Path) -> Result<String, String> {
+    Ok(output_of(root, "rustc", &["--print", "host-tuple"])?.trim().to_owned())
+}
+
+fn build_all(root: &Path, build: &Path) -> Result<(), String> {
+    cargo(root, build, "build", &["--bins"])?;
+    let host_folder = build.join(host(root)?);
     let link = build.join("programs");
     let _ = fs::remove_file(&link);
     std::os::unix::fs::symlink(host_folder.join("release"), link).map_err(|error| error.to_string())

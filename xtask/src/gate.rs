@@ -81,6 +81,7 @@ fn engine_steps() -> Vec<Step> {
 /// What users run and link, with the programs of others.
 fn interface_steps() -> Vec<Step> {
     vec![
+        Step::program("sets of names beside ClusterShell's", nodesets(), 5).after(&[RELEASE]),
         Step::program("scraped by Prometheus", scrape(), 3).after(&[RELEASE]),
         Step::program("formats and their readers", exports(), 8).after(&[RELEASE]),
         Step::program("MPI tests", "env SAPWOOD_TESTS_BUILT=1 make test-mpi", 20)
@@ -134,6 +135,11 @@ fn instructions() -> String {
 /// The released communication process reads its clock without entering the kernel.
 fn clock_calls() -> String {
     format!("labs/bench/clock_calls.py {}-bench {}-node", test_program(), release_program())
+}
+
+/// Sets of names as ClusterShell's `nodeset` expands and folds them.
+fn nodesets() -> String {
+    format!("python3 conformance/nodeset.py {}", release_program())
 }
 
 /// Metrics of hosts as Debian's Prometheus takes them.
