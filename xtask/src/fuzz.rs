@@ -28,7 +28,7 @@ const INSTRUMENTATION: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Cdebug-assertions -Coverflow-checks";
 
-/// Builds every target and runs each on the inputs of its corpus, and the tests of the fuzzer itself.
+/// Builds every target and runs each on the inputs of its corpus, and the fuzzer's own tests.
 pub fn kept_inputs(root: &Path) -> Look {
     let targets = built(root)?;
     // What is compared anywhere in the process leads mutations, so that with the instrumentation a

@@ -16,6 +16,8 @@
 //! `profile_leaf`, and `offload`, with `offload_leaf`; and what it costs: `shim_cost` and
 //! `perturbation`.
 //!
+//! `trace` measures the record of collectives and their analysis.
+//!
 //! `filter` measures calls of filters, beside a direct call of the same function.
 //!
 //! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and
@@ -64,6 +66,7 @@ mod steady;
 mod streams;
 mod sustained;
 pub mod synthetic;
+mod trace;
 mod tree;
 mod withdrawal;
 
@@ -115,6 +118,8 @@ enum Subject {
     /// What the monitor sustains and costs: 10,000 synthetic ranks, offload with and without
     /// reduction, the shim, real programs.
     Monitor(monitor::Arguments),
+    /// What the record of a collective costs, and the analysis of all of them.
+    Trace(trace::Arguments),
     /// How well a tree knows its processes' clocks, beside a front-end that asks each itself.
     Clocks(clocks::Arguments),
 }
@@ -138,6 +143,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             return Ok(code);
         }
         Subject::Monitor(arguments) => in_form(&monitor::measure(arguments)?, arguments.json),
+        Subject::Trace(arguments) => in_form(&trace::measure(arguments)?, arguments.json),
         Subject::Filter(arguments) => in_form(&filter::measure(arguments)?, arguments.json),
         Subject::Clocks(arguments) => in_form(&clocks::measure(arguments)?, arguments.json),
         Subject::Flood(arguments) => in_form(&flood::measure(arguments)?, arguments.json),

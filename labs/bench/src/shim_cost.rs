@@ -50,10 +50,8 @@ pub(super) fn measure(
     progress: &mut Progress,
 ) -> Result<(), Failure> {
     let folder = Folder::create()?;
-    let found = || folders().into_iter().map(|folder| folder.join(SHIM)).find(|file| file.exists());
-    let shim = arguments.shim.clone().or_else(found).filter(|file| file.exists());
-    let shim = shim.ok_or_else(|| Failure::own(&"no shim: build it, or name it by --shim"))?;
-    let program = compile(&arguments.mpicc, &folder.path)?;
+    let shim = shim(arguments.shim.as_deref())?;
+    let program = compile(&arguments.mpicc, &folder.path, "call_cost", SOURCE)?;
     let mut costs: [Vec<f64>; 2] = Default::default();
     for pair in 0..arguments.shim_pairs {
         progress.say("shim", pair.into(), arguments.shim_pairs.into());
@@ -81,9 +79,22 @@ pub(super) fn measure(
     Ok(())
 }
 
-fn compile(compiler: &Path, folder: &Path) -> Result<PathBuf, Failure> {
-    let (source, program) = (folder.join("call_cost.c"), folder.join("call_cost"));
-    std::fs::write(&source, SOURCE).map_err(|error| Failure::own(&error))?;
+/// The shim of that name, or the one that `sapwood mpi` takes for Open MPI.
+pub(super) fn shim(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let found = || folders().into_iter().map(|folder| folder.join(SHIM)).find(|file| file.exists());
+    let shim = named.map(Path::to_path_buf).or_else(found).filter(|file| file.exists());
+    shim.ok_or_else(|| Failure::own(&"no shim: build it, or name it by --shim"))
+}
+
+/// Compiles a program of one file into a folder.
+pub(super) fn compile(
+    compiler: &Path,
+    folder: &Path,
+    name: &str,
+    text: &str,
+) -> Result<PathBuf, Failure> {
+    let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
+    std::fs::write(&source, text).map_err(|error| Failure::own(&error))?;
     let done = Command::new(compiler).arg("-O2").arg(&source).arg("-o").arg(&program).output();
     let done = done.map_err(|error| {
         Failure::own(&format!("cannot run the compiler {}: {error}", compiler.display()))
