@@ -10,6 +10,7 @@ Needs the environment that watched.py names; `make truth` sets it.
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -172,6 +173,20 @@ class FreezeTruth:
         self.assertIn("dropped: no call of the window was overwritten", table.stdout)
         self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
         self.assertIn("the program has no rank 9; its ranks are 0-3", wrong.stderr)
+
+    def test_a_rank_that_comes_late_is_a_trigger(self):
+        def act(run):
+            words_until(run, "written: ")
+            run.process.send_signal(signal.SIGINT)
+
+        run = FreezeRun(self.command("late_checkpoint"), "--late", "300ms", out=False, while_running=act)
+        freeze = run.freeze
+        self.assertEqual(freeze["reason"], "outlier", run.errors)
+        told = re.fullmatch(r"rank (\d+) came .* late to MPI_Allreduce number (\d+)( on MPI_COMM_WORLD)?", freeze["statement"])
+        self.assertIsNotNone(told, freeze["statement"])
+        [one] = [one for one in freeze["collectives"] if one["sequence"] == int(told[2])]
+        self.assertEqual(freeze["events"][one["last"]]["rank"], int(told[1]))
+        self.assertGreater(one["spread_ns"], 300 * 10**6)
 
     def test_a_program_that_is_told_to_end_is_frozen_before(self):
         def has_rounds(run):

@@ -82,7 +82,7 @@ pub use instance::{Arrival, Instance, InstanceKey, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
 pub use message::{Awaited, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
-pub use place::{Lateness, PlaceFigures, PlaceKey, PlaceWaits};
+pub use place::{Lateness, Outlier, PlaceFigures, PlaceKey, PlaceWaits};
 pub use relation::{Operation, Place, Waiting};
 pub use ring::RingCursor;
 pub use standing::{

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use sapwood_profile::Function;
 use sapwood_report::freeze::{Freeze, FreezeReason};
 use sapwood_report::why::Stuck;
+use sapwood_report::{printable, quantity};
 
 use super::collection::Collection;
 use super::control::FreezeOrder;
@@ -34,14 +36,12 @@ impl Collection {
             long_ns: nanoseconds(self.long),
             ranks: order.ranks.clone(),
         };
-        let held = self.standing.as_ref().and_then(|watch| watch.held());
-        let stuck = held.map(|held| Stuck::of(held.at, &held.verdict, &held.standing));
         let asked = Asked {
             order: order.clone(),
             program: self.program.clone(),
             elapsed,
             reason,
-            statement: stuck.map(|stuck| stuck.statement).unwrap_or_default(),
+            statement: self.statement(reason),
         };
         self.freeze.ask(&self.network, &question, asked);
     }
@@ -53,8 +53,36 @@ impl Collection {
         self.freeze.note_triggered();
     }
 
+    /// What is known of the ranks, in a sentence; empty for nothing.
+    fn statement(&self, reason: FreezeReason) -> String {
+        let outlier = self.result.waits.as_ref().and_then(|waits| waits.outlier);
+        if let Some(outlier) = outlier.filter(|_| reason == FreezeReason::Outlier) {
+            let function = Function::of(outlier.function).map_or("a collective", |one| one.name);
+            let names = self.standing.as_ref().and_then(|watch| watch.latest());
+            let name = names.and_then(|standing| standing.names.get(&outlier.key.0));
+            let name = name.map_or(String::new(), |name| format!(" on {}", printable(name)));
+            let late = quantity::time(outlier.late_ns as f64);
+            let (rank, number) = (outlier.rank, outlier.key.1);
+            return format!("rank {rank} came {late} late to {function} number {number}{name}");
+        }
+        let held = self.standing.as_ref().and_then(|watch| watch.held());
+        let stuck = held.map(|held| Stuck::of(held.at, &held.verdict, &held.standing));
+        stuck.map(|stuck| stuck.statement).unwrap_or_default()
+    }
+
+    /// Looks whether a rank has come later to a collective than it may.
+    fn look_for_outlier(&mut self, elapsed: Duration) {
+        let outlier = self.result.waits.as_ref().and_then(|waits| waits.outlier);
+        if let (Some(outlier), Some(most)) = (outlier, self.freeze.late_ns())
+            && outlier.late_ns > most
+        {
+            self.trigger_freeze(FreezeReason::Outlier, elapsed);
+        }
+    }
+
     /// Takes what has come; the document of the first trigger, once.
-    pub(crate) fn take_freezes(&mut self) -> Option<Freeze> {
+    pub(crate) fn take_freezes(&mut self, elapsed: Duration) -> Option<Freeze> {
+        self.look_for_outlier(elapsed);
         self.freeze.take()
     }
 

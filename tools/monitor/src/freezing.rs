@@ -24,11 +24,13 @@ pub struct FreezeWishes {
     pub last: Duration,
     /// The ranks; empty for all.
     pub ranks: RankSet,
+    /// Of a program that is started: freezes it when a rank comes later than this to a collective.
+    pub late: Option<Duration>,
 }
 
-/// Starts a program and watches it: it is frozen when it is stuck, when it is told to end, or at
-/// its end, whichever comes first. `tell` is given the document while the program runs. The code
-/// with which the program ended, and the document if it came only then.
+/// Starts a program and watches it: it is frozen when it is stuck, when a rank comes late, when it
+/// is told to end, or at its end, whichever comes first. `tell` is given the document while the
+/// program runs. The code with which the program ended, and the document if it came only then.
 ///
 /// # Errors
 /// As [`crate::run`].
@@ -37,7 +39,8 @@ pub fn freeze(
     frozen: &FreezeWishes,
     tell: &mut dyn FnMut(&Freeze),
 ) -> Result<(ExitCode, Option<Freeze>), Failure> {
-    let order = FreezeOrder { last: frozen.last, ranks: frozen.ranks.clone() };
+    let FreezeWishes { last, ranks, late } = frozen.clone();
+    let order = FreezeOrder { last, ranks, late };
     let watched = watched_for(wishes, Some(order), &mut |news| {
         if let News::Frozen(freeze) = news {
             tell(freeze);

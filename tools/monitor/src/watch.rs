@@ -400,7 +400,9 @@ impl Run {
             if let (true, Some(tell)) = (collection.take_verdict(elapsed), &mut views.listener) {
                 tell(News::Verdict(&collection.why(&job.program, elapsed)));
             }
-            if let (Some(freeze), Some(tell)) = (collection.take_freezes(), &mut views.listener) {
+            if let (Some(freeze), Some(tell)) =
+                (collection.take_freezes(elapsed), &mut views.listener)
+            {
                 tell(News::Frozen(&freeze));
             }
             let mut places = Vec::new();

@@ -19,6 +19,9 @@ use sapwood_report::freeze::Freeze;
 use crate::files::{say, write};
 use crate::why::{deadline, interval};
 
+/// The shortest time by which a rank is late.
+const LATE_MIN: Duration = Duration::from_micros(1);
+
 /// Show the last calls of an MPI program's ranks, one by one.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -47,6 +50,9 @@ pub(crate) struct Arguments {
     /// that is stuck.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = deadline)]
     deadline: Duration,
+    /// Freeze the program, too, when a rank comes later than this to a collective, such as 500ms.
+    #[arg(long, value_name = "TIME", value_parser = late, requires = "command")]
+    late: Option<Duration>,
     /// Time between two looks at the ranks.
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = interval)]
     interval: Duration,
@@ -54,16 +60,19 @@ pub(crate) struct Arguments {
     #[arg(long, short = 'n', alias = "np", value_name = "N")]
     processes: Option<NonZeroU32>,
     /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt. It is frozen
-    /// once it is stuck, is told to end, or ends. Without one, a 'sapwood mpi' of this host that
-    /// runs is asked.
+    /// once it is stuck, a rank comes late (--late), it is told to end, or it ends. Without one, a
+    /// 'sapwood mpi' of this host that runs is asked.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 /// Freezes, and ends as the program does.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let wishes =
-        FreezeWishes { last: arguments.last, ranks: arguments.ranks.clone().unwrap_or_default() };
+    let wishes = FreezeWishes {
+        last: arguments.last,
+        ranks: arguments.ranks.clone().unwrap_or_default(),
+        late: arguments.late,
+    };
     if arguments.command.is_empty() {
         let freeze = sapwood_monitor::freeze_of_running(arguments.job.as_deref(), &wishes)?;
         for file in arguments.files() {
@@ -150,6 +159,13 @@ fn last(text: &str) -> Result<Duration, String> {
     })
 }
 
+fn late(text: &str) -> Result<Duration, String> {
+    let late = time(text).ok();
+    late.filter(|time| (LATE_MIN..=FREEZE_MAX).contains(time)).ok_or_else(|| {
+        format!("a time from 1 us to {} s is needed, such as 500ms", FREEZE_MAX.as_secs())
+    })
+}
+
 fn ranks(text: &str) -> Result<RankSet, String> {
     let ranks = text.parse::<RankSet>().ok().filter(|ranks| !ranks.is_empty());
     ranks.ok_or_else(|| "a set of ranks is needed, such as 0-3,7".to_owned())
@@ -163,6 +179,8 @@ mod tests {
     fn a_window_has_limits() {
         assert_eq!(last("10s"), Ok(Duration::from_secs(10)));
         assert!(last("0").unwrap_err().contains("from 1 ms to 3600 s"));
+        assert_eq!(late("1ms"), Ok(Duration::from_millis(1)));
+        assert!(late("0").unwrap_err().contains("from 1 us to 3600 s"));
         assert!(ranks("x").unwrap_err().contains("such as 0-3,7"));
         assert_eq!(ranks("0-3,7").map(|ranks| ranks.to_string()), Ok("0-3,7".to_owned()));
     }

@@ -79,6 +79,8 @@ pub(crate) struct FreezeOrder {
     pub(crate) last: Duration,
     /// Empty for all.
     pub(crate) ranks: RankSet,
+    /// As a trigger: a rank that comes to a collective later than this freezes the job.
+    pub(crate) late: Option<Duration>,
 }
 
 /// What is to be frozen.
@@ -105,7 +107,7 @@ impl FreezeRequest {
             "" => RankSet::new(),
             text => chosen(text, world_size)?,
         };
-        Ok(FreezeOrder { last, ranks })
+        Ok(FreezeOrder { last, ranks, late: None })
     }
 }
 

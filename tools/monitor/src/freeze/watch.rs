@@ -9,6 +9,7 @@ use sapwood_trace::{Frozen, TRACE_FREEZE};
 
 use super::{FREEZE, FreezeQuestion};
 use crate::control::FreezeOrder;
+use crate::control::request::nanoseconds;
 
 /// How long one level of the tree waits for others, once one has answered.
 const LEVEL_MS: u32 = 2_000;
@@ -56,6 +57,11 @@ impl FreezeWatch {
     /// A document that has come and is kept.
     pub(crate) fn document(&self, number: u64) -> Option<&Freeze> {
         self.done.get(&number)
+    }
+
+    /// From when on a rank that comes late to a collective is a trigger, in nanoseconds.
+    pub(crate) fn late_ns(&self) -> Option<u64> {
+        self.trigger.as_ref()?.late.map(nanoseconds)
     }
 
     /// What the first trigger freezes, once.

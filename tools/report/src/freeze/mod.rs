@@ -31,6 +31,8 @@ pub enum FreezeReason {
     Asked,
     /// Ranks have waited for the deadline, and it was known why.
     Stuck,
+    /// A rank came to a collective later than it may.
+    Outlier,
     /// The program was told to end.
     Signal,
     /// The program has ended.
@@ -44,6 +46,7 @@ impl FreezeReason {
         match self {
             Self::Asked => "on request",
             Self::Stuck => "when it was stuck",
+            Self::Outlier => "when a rank came late",
             Self::Signal => "when it was told to end",
             Self::End => "when it had ended",
         }
