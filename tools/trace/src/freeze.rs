@@ -136,15 +136,18 @@ impl Arguments {
         if files.is_empty() {
             return say(&freeze.lines());
         }
+        let mut written = Vec::new();
         for file in &files {
-            if let Err(error) = file.write(freeze) {
-                say(&[error]);
+            match file.write(freeze) {
+                Ok(()) => written.push(format!("'{}'", file.file.display())),
+                Err(error) => say(&[error]),
             }
         }
-        let names: Vec<String> =
-            files.iter().map(|one| format!("'{}'", one.file.display())).collect();
-        let head = freeze.lines().into_iter().take(2);
-        say(&head.chain([format!("written: {}", names.join(", "))]).collect::<Vec<_>>());
+        let mut lines: Vec<String> = freeze.lines().into_iter().take(2).collect();
+        if !written.is_empty() {
+            lines.push(format!("written: {}", written.join(", ")));
+        }
+        say(&lines);
     }
 }
 

@@ -22,6 +22,10 @@ pub use place::{FreezeLast, FreezePlace};
 /// The form of the JSON object.
 pub const FREEZE_SCHEMA: &str = "sapwood.freeze/1";
 
+/// What is said of ranks whose calls are not known, and what to do.
+const NOT_RECORDED: &str = "did not record their calls at that moment; \
+                            'sapwood mpi control --tracing on' has them do so";
+
 /// Why a job was frozen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -289,7 +293,7 @@ impl Freeze {
             .collect();
         let sets = [
             (missing.to_string(), "did not answer"),
-            (ranks(|rank| !rank.is_recording), "did not record their calls at that moment"),
+            (ranks(|rank| !rank.is_recording), NOT_RECORDED),
             (
                 ranks(|rank| rank.is_order_lost),
                 "were not counted for a time: who was late is not known",
@@ -531,7 +535,8 @@ pub(crate) mod tests {
             [
                 "3 calls overwritten, of which some may be of the window",
                 "5 older calls of the window that found no room",
-                "rank 3 did not record their calls at that moment",
+                "rank 3 did not record their calls at that moment; 'sapwood mpi control --tracing on' \
+                 has them do so",
             ]
         );
         assert_eq!(freeze.processes[2].threads[0].dropped, 3);
