@@ -82,6 +82,13 @@ impl HostClock {
         i64::try_from(ns).unwrap_or(i64::MAX)
     }
 
+    /// The time of the common clock that is this one of the host's `CLOCK_MONOTONIC`, both in
+    /// nanoseconds.
+    #[must_use]
+    pub const fn common(&self, ns: i64) -> i64 {
+        ns.saturating_sub(self.ahead)
+    }
+
     /// A number of ticks in nanoseconds.
     #[must_use]
     pub fn span(&self, ticks: u64) -> u64 {
@@ -127,6 +134,7 @@ mod tests {
         assert!(is_about(&clock, 31_000, 21_500 - 500));
         // Beyond the last one by the rate of all.
         assert!(is_about(&clock, 61_000, 38_000 - 500));
+        assert_eq!(clock.common(27_000), 26_500);
         clock.note(30_000, 1);
         assert!(is_about(&clock, 61_000, 38_000 - 500));
     }

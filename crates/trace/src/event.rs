@@ -24,7 +24,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    const fn from_code(code: u8) -> Option<Self> {
+    pub(crate) const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             1 => Self::Collective,
             2 => Self::CollectiveStarted,

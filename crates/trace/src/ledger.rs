@@ -9,7 +9,7 @@ use sapwood_packet::Rank;
 use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
 use crate::message::Link;
 use crate::observer::Settled;
-use crate::place::{PlaceFigures, PlaceKey, late_ns};
+use crate::place::{Outlier, PlaceFigures, PlaceKey, late_ns};
 
 /// Entries of each kind that wait for their other part, at most.
 const OPEN_MAX: usize = 1 << 17;
@@ -32,6 +32,8 @@ pub struct Findings {
     pub places: BTreeMap<PlaceKey, PlaceFigures>,
     /// By sender and receiver; [`OTHERS`] twice for those that found no room.
     pub links: BTreeMap<(Rank, Rank), Link>,
+    /// The collective to which a process came latest after the others.
+    pub outlier: Option<Outlier>,
     /// Collectives of which all processes are known.
     pub collectives: u64,
     /// Of these, those of which the clocks do not tell who came last.
@@ -165,7 +167,11 @@ impl Ledger {
                 if is_decided && arrival.time > one.first {
                     found.made.entry(arrival.rank).or_default().last += 1;
                     let late = figures.late.entry(arrival.rank).or_default();
-                    late.add(late_ns(one, &arrival));
+                    let late_ns = late_ns(one, &arrival);
+                    late.add(late_ns);
+                    let function = one.event >> 8;
+                    let outlier = Outlier { late_ns, rank: arrival.rank, function, key };
+                    found.outlier = found.outlier.max(Some(outlier));
                 }
             }
             let culprit = culprit.map(|(arrival, _)| arrival);

@@ -7,6 +7,9 @@
 //! in the front-end's [`Ledger`]. That tells the leaves how each collective has ended
 //! ([`Settled`]), from which each tells how long its own ranks have waited in it.
 //!
+//! A freeze ([`Frozen`]) is the raw events of the last seconds, which the filter `trace-freeze`
+//! puts side by side; [`Relations`] says which of them belong together.
+//!
 //! **Identity.** A collective is known by its communicator's identity, on which all its processes
 //! agree, and its number on that communicator; a message by its communicator, sender, receiver and
 //! tag, and its number among these. Events that were overwritten, or whose number is not known,
@@ -48,6 +51,9 @@ mod error;
 mod event;
 mod file;
 mod filter;
+mod frozen;
+mod frozen_codec;
+mod frozen_instance;
 mod gathered;
 mod instance;
 mod ledger;
@@ -66,12 +72,17 @@ pub use error::TraceError;
 pub use event::{Event, EventKind, RECORD_WORDS, Record};
 pub use file::{EventFile, FileClock, HEADER_WORDS, Space, spaces};
 pub use filter::{TRACE_WAITS, register};
+pub use frozen::{
+    FROZEN_EVENTS_MAX, Frozen, FrozenEvent, FrozenRank, FrozenRing, FrozenSeat, RANK_EVENTS_MAX,
+};
+pub use frozen_codec::TRACE_FREEZE;
+pub use frozen_instance::{FrozenInstance, Relations};
 pub use gathered::{COUNTERS, Counter, ENTRIES_MAX, Gathered, Made, OTHERS, Waited};
 pub use instance::{Arrival, Instance, InstanceKey, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
 pub use message::{Awaited, CallKey, Link, MessageKey, ReceivingCall, Sent, Wait, wait};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
-pub use place::{Lateness, PlaceFigures, PlaceKey, PlaceWaits};
+pub use place::{Lateness, Outlier, PlaceFigures, PlaceKey, PlaceWaits};
 pub use relation::{Operation, Place, Waiting};
 pub use ring::RingCursor;
 pub use standing::{

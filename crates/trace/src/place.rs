@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 
 use sapwood_packet::Rank;
 
-use crate::instance::{Arrival, Instance, Pattern};
+use crate::instance::{Arrival, Instance, InstanceKey, Pattern};
 
 /// The part of the time by which a rank was late that its usual lateness stands for, in per cent.
 const USUAL_PERCENT: u64 = 80;
@@ -29,6 +29,19 @@ pub struct Lateness {
     pub last: u64,
     /// By the power of two of nanoseconds after the mean of the others: times, and their sum.
     classes: BTreeMap<u32, (u64, u64)>,
+}
+
+/// A collective to which one process came late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Outlier {
+    /// By how much it came after the mean of the others, in nanoseconds.
+    pub late_ns: u64,
+    /// The one for which others waited.
+    pub rank: Rank,
+    /// The function.
+    pub function: u32,
+    /// The communicator, and the number of the collective there.
+    pub key: InstanceKey,
 }
 
 /// What is known of a place.

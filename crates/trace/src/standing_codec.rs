@@ -51,7 +51,7 @@ const SIDE_NONE: u32 = u32::MAX;
 const SIDE_ANY: u32 = u32::MAX - 1;
 
 /// By their codes.
-const PRESENCES: [Presence; 7] = [
+pub(crate) const PRESENCES: [Presence; 7] = [
     Presence::Running,
     Presence::Computing,
     Presence::Sleeping,
@@ -225,7 +225,7 @@ impl Standing {
 }
 
 /// The rows of one array.
-fn rows(
+pub(crate) fn rows(
     values: ValuesRef<'_>,
     index: usize,
     words: usize,

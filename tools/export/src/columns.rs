@@ -22,6 +22,12 @@ pub enum Kind {
     OptionalByte,
     /// Text.
     Text,
+    /// Whole numbers of 64 bits.
+    Signed,
+    /// Whole numbers of 64 bits, or nothing.
+    OptionalSigned,
+    /// Whether something is so.
+    Flag,
 }
 
 /// One value.
@@ -35,6 +41,10 @@ pub enum Cell {
     Number(f64),
     /// Text.
     Text(String),
+    /// A whole number that may be negative.
+    Signed(i64),
+    /// Whether something is so.
+    Flag(bool),
 }
 
 type Get = Box<dyn Fn(&RoundRecord, &Event) -> Cell>;

@@ -25,6 +25,8 @@ pub(crate) fn encode(
                 Cell::Whole(number) => number.to_string(),
                 Cell::Number(number) => number.to_string(),
                 Cell::Text(text) => text,
+                Cell::Signed(number) => number.to_string(),
+                Cell::Flag(is) => is.to_string(),
             });
             writer.write_record(cells).map_err(told)?;
         }

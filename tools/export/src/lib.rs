@@ -2,7 +2,7 @@
 //!
 //! [`Run`] is the folder of a run, read: `profile.json`, `rounds.ndjson` and, once the program has
 //! ended, `ranks.parquet`. [`Run::export`] writes [`Format`]s beside these. [`difference`] compares
-//! two runs. Formats are described in docs/monitor-outputs.md.
+//! two runs. [`freeze`] writes a frozen job. Formats are described in docs/monitor-outputs.md.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -11,12 +11,15 @@ pub mod columns;
 mod csv_rows;
 pub mod difference;
 mod event_names;
+pub mod freeze;
 mod html;
 pub mod openmetrics;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod parquet_rows;
+mod parquet_table;
 mod perfetto;
+mod perfetto_messages;
 mod rank_rows;
 mod run;
 mod tau;

@@ -3,8 +3,7 @@
 //! One process is the program. It has a track of rounds, each a slice from the round before to this
 //! one, a track for each region, with a slice as long as the mean time of the ranks in it during
 //! the round, and counters for MPI's share of that round's time and for the ranks' mean time in
-//! each of the events that took most. Of Perfetto's messages only the fields that are written are
-//! declared.
+//! each of the events that took most.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +12,10 @@ use sapwood_report::record::Event;
 use sapwood_report::{Profile, RoundRecord};
 
 use crate::event_names::{full_name, visible};
+use crate::perfetto_messages::{
+    Annotation, COUNTER, CounterDescriptor, Packet, ProcessDescriptor, SLICE_BEGIN, SLICE_END,
+    Trace, TrackDescriptor, TrackEvent, number, told,
+};
 
 /// The file's name.
 pub(crate) const FILE: &str = "trace.perfetto-trace";
@@ -25,79 +28,6 @@ const ROUNDS_TRACK: u64 = 2;
 const SHARE_TRACK: u64 = 3;
 /// Tracks of events count from here.
 const EVENTS_TRACK: u64 = 16;
-const SLICE_BEGIN: i32 = 1;
-const SLICE_END: i32 = 2;
-const COUNTER: i32 = 4;
-
-#[derive(Clone, PartialEq, Message)]
-struct Trace {
-    #[prost(message, repeated, tag = "1")]
-    packet: Vec<Packet>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Packet {
-    #[prost(uint64, optional, tag = "8")]
-    timestamp: Option<u64>,
-    #[prost(uint32, optional, tag = "10")]
-    trusted_packet_sequence_id: Option<u32>,
-    #[prost(message, optional, tag = "11")]
-    track_event: Option<TrackEvent>,
-    #[prost(message, optional, tag = "60")]
-    track_descriptor: Option<TrackDescriptor>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TrackDescriptor {
-    #[prost(uint64, optional, tag = "1")]
-    uuid: Option<u64>,
-    #[prost(string, optional, tag = "2")]
-    name: Option<String>,
-    #[prost(message, optional, tag = "3")]
-    process: Option<ProcessDescriptor>,
-    #[prost(uint64, optional, tag = "5")]
-    parent_uuid: Option<u64>,
-    #[prost(message, optional, tag = "8")]
-    counter: Option<CounterDescriptor>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ProcessDescriptor {
-    #[prost(int32, optional, tag = "1")]
-    pid: Option<i32>,
-    #[prost(string, optional, tag = "6")]
-    process_name: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct CounterDescriptor {
-    #[prost(string, optional, tag = "6")]
-    unit_name: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TrackEvent {
-    #[prost(message, repeated, tag = "4")]
-    debug_annotations: Vec<Annotation>,
-    #[prost(int32, optional, tag = "9")]
-    kind: Option<i32>,
-    #[prost(uint64, optional, tag = "11")]
-    track_uuid: Option<u64>,
-    #[prost(string, optional, tag = "23")]
-    name: Option<String>,
-    #[prost(double, optional, tag = "44")]
-    double_counter_value: Option<f64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Annotation {
-    #[prost(uint64, optional, tag = "3")]
-    uint_value: Option<u64>,
-    #[prost(string, optional, tag = "6")]
-    string_value: Option<String>,
-    #[prost(string, optional, tag = "10")]
-    name: Option<String>,
-}
 
 pub(crate) fn encode(
     rounds: impl Iterator<Item = Result<RoundRecord, String>>,
@@ -272,13 +202,4 @@ impl Tracks {
             self.slice(track, visible(&event.name), to - spent, to, notes);
         }
     }
-}
-
-fn told(name: &str, text: &str) -> Annotation {
-    let string_value = Some(text.to_owned());
-    Annotation { name: Some(name.to_owned()), string_value, ..Annotation::default() }
-}
-
-fn number(name: &str, number: u64) -> Annotation {
-    Annotation { name: Some(name.to_owned()), uint_value: Some(number), ..Annotation::default() }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sapwood_profile::{RankRows, Round};
+use sapwood_report::freeze::Freeze;
 use sapwood_report::record::{Settings, Stacks};
 use sapwood_report::{Analysis, FirstLost, HostRanks, Intervals, Missing, Outdated, Standstills};
 use sapwood_trace::{Findings, Standing};
@@ -56,6 +57,8 @@ pub(crate) struct Collected {
     pub(crate) tallies: Answers,
     /// Who waited for whom, if that was asked for.
     pub(crate) waits: Option<Findings>,
+    /// What was frozen at the end, if that was ordered and has not been told.
+    pub(crate) freeze: Option<Freeze>,
     /// The verdict that held at the end, and how many did before.
     pub(crate) held: Option<Held>,
     pub(crate) passed: u64,

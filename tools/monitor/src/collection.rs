@@ -22,6 +22,7 @@ use sapwood_report::{Missing, Outdated, RoundRecord, Standstill};
 use super::Arguments;
 use super::analysis::{Head, Inquiry};
 use super::collected::Collected;
+use super::freeze::FreezeWatch;
 use super::guidance::Guidance;
 use super::job::Job;
 use super::leaf::{self, LEAF, LIVE, NO_BASE, PLACE, ROUND, ROWS, STACKS};
@@ -89,7 +90,9 @@ pub(crate) struct Collection {
     pub(crate) guidance: Guidance,
     extras: Extras,
     /// Opened when ranks record their events first.
-    waits: Option<WaitsInquiry>,
+    pub(crate) waits: Option<WaitsInquiry>,
+    /// What was frozen, or is to be.
+    pub(crate) freeze: FreezeWatch,
     /// Where ranks stand that wait for long, if that is to be told.
     pub(crate) standing: Option<StandingWatch>,
     /// The next wave of the last rounds.
@@ -153,6 +156,7 @@ impl Collection {
             },
             extras: arguments.extras,
             waits: None,
+            freeze: FreezeWatch::new(arguments.freeze.clone()),
             last_wave: 1,
             // Every program has a rank 0.
             result: Collected { round: Round::new(job.ranks.unwrap_or(1)), ..Collected::default() },
@@ -240,12 +244,16 @@ impl Collection {
     /// Asks who waits for whom, if ranks record that or have recorded it.
     fn ask_waits(&mut self) {
         if self.waits.is_none() && self.guidance.settings.is_tracing {
-            let is_spread = !self.leaves.hosts().is_empty();
-            self.waits = WaitsInquiry::open(&self.network, is_spread).ok();
+            self.waits = WaitsInquiry::open(&self.network, self.is_spread()).ok();
         }
         if let Some(waits) = &mut self.waits {
             waits.ask(&mut self.network, self.world_size);
         }
+    }
+
+    /// Whether the ranks are on several hosts.
+    pub(crate) fn is_spread(&self) -> bool {
+        !self.leaves.hosts().is_empty()
     }
 
     /// Ranks of the program as these say; 0 before the first of them.
@@ -527,6 +535,7 @@ impl Collection {
         self.all_places(LAST_TIMEOUT);
         // Of a program that has ended there is no "yet".
         self.result.missing.retain(|missing| !has_ended || missing.reason != NOT_YET);
+        self.last_freeze(elapsed, LAST_TIMEOUT);
         self.last_standing(code, LAST_TIMEOUT);
         if self.last_round_at_rest(wait, has_ended) {
             self.result.rows = self.all_rows(ROWS, self.question(0), wait);
@@ -561,12 +570,13 @@ impl Collection {
             guidance,
             stacks,
             waits,
+            freeze,
             standing,
             network,
             result,
             ..
         } = self;
-        drop((live, last, rows, places, inquiry, guidance, stacks, waits, standing));
+        drop((live, last, rows, places, inquiry, guidance, stacks, waits, freeze, standing));
         // Whatever does not end by itself is ended by the network; the results are here already.
         let _ = network.close();
         result

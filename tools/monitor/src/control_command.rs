@@ -79,7 +79,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         tracing: arguments.tracing,
         sampling_s: arguments.sampling,
         flush: arguments.flush,
-        why_s: None,
+        ..ControlRequest::default()
     };
     let before = ask(&network, &ControlRequest::default())?;
     let mut reply = ask(&network, &request)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sapwood_profile::RankState;
 use serde::{Deserialize, Serialize};
 
+use sapwood_report::freeze::{Freeze, FreezeReason};
 use sapwood_report::why::Why;
 
 use super::collection::Collection;
@@ -36,6 +37,10 @@ pub(crate) struct Reply {
     pub(crate) why: Option<Why>,
     /// How often it was looked at where ranks stand.
     pub(crate) looks: u64,
+    /// The number of the freeze that was begun last; 0 for none.
+    pub(crate) freezes: u64,
+    /// The freeze that was asked for, if it has come.
+    pub(crate) freeze: Option<Freeze>,
 }
 
 impl Collection {
@@ -59,14 +64,21 @@ impl Collection {
         let world_size = self.known_world_size();
         let changed = request.and_then(|request| {
             let changed = settings.changed(&request, world_size)?;
-            Ok((changed, request))
+            let order = request.freeze.as_ref().map(|freeze| freeze.order(world_size));
+            Ok((changed, order.transpose()?, request))
         });
-        let mut why = None;
+        let (mut why, mut freeze) = (None, None);
         let error = match changed {
-            Ok((settings, request)) => {
+            Ok((settings, order, request)) => {
                 let flush = request.flush;
                 if let Some(deadline_s) = request.why_s {
                     why = Some(self.look(deadline_s, elapsed));
+                }
+                if let Some(order) = order {
+                    self.begin_freeze(&order, FreezeReason::Asked, elapsed);
+                }
+                if let Some(number) = request.frozen {
+                    freeze = self.freeze.document(number).cloned();
                 }
                 let is_new = settings != self.guidance.settings;
                 self.guidance.settings = settings;
@@ -89,6 +101,8 @@ impl Collection {
             deaths: self.guidance.deaths.section(),
             why,
             looks: self.standing.as_ref().map_or(0, StandingWatch::looks),
+            freezes: self.freeze.begun(),
+            freeze,
         };
         serde_json::to_string(&reply).expect("numbers, text and lists of them are always JSON")
     }

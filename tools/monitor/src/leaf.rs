@@ -11,6 +11,7 @@ use std::time::Duration;
 use sapwood::{BackEnd, Error, FIRST_TAG, Received, Tag, Values, Wave};
 
 use super::analysis::{Head, Moments};
+use super::freeze::{FREEZE, FreezeQuestion};
 use super::presence::Attachable;
 use super::rank_control::ControlQuestion;
 use super::stack_reader::StackReader;
@@ -198,6 +199,10 @@ fn answer(
             let question = Question::decode(values)?;
             let leaf = back_end.rank();
             (question.wave, tables.waits.answer(leaf, &question).encode())
+        }
+        FREEZE => {
+            let question = FreezeQuestion::decode(values)?;
+            (question.clocks.wave, tables.freeze(back_end.rank(), &question).encode())
         }
         STANDING => {
             let (wave, world_size, long_ns) =

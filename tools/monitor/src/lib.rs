@@ -19,6 +19,9 @@ mod control_command;
 mod desk;
 mod folder;
 mod forward;
+mod freeze;
+mod freezes;
+mod freezing;
 mod guidance;
 mod hardware;
 mod in_world;
@@ -73,8 +76,8 @@ use sapwood_report::{Report, RoundRecord, Tree, printable};
 
 use self::collected::Collected;
 use self::collection::Collection;
-use self::control::ControlChannel;
 use self::control::channel::ControlQueue;
+use self::control::{ControlChannel, FreezeOrder};
 use self::job::Job;
 use self::linkage::Abi;
 use self::outputs::Outputs;
@@ -86,6 +89,8 @@ use self::screen::Screen;
 use self::watch::{End, Views, watch, watch_later};
 use sapwood_command_line::exit::Failure;
 
+pub use self::control::{FREEZE_MAX, FREEZE_MIN};
+pub use self::freezing::{FreezeWishes, freeze, freeze_of_running};
 pub use self::why::{WhyWishes, why, why_of_running};
 
 /// The shortest time between two rounds.
@@ -177,6 +182,9 @@ pub struct Arguments {
     /// When a call is long enough to ask why; none for never.
     #[arg(skip)]
     deadline: Option<Duration>,
+    /// What is to be frozen by the first trigger; none for nothing.
+    #[arg(skip)]
+    freeze: Option<FreezeOrder>,
     /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt; or 'attach',
     /// for a job that runs already: see 'sapwood mpi attach --help'.
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use sapwood::{Values, Wave};
+use sapwood_report::freeze::FreezeReason;
 use sapwood_report::why::{Parts, Why};
 
 use super::collection::Collection;
@@ -32,11 +33,16 @@ impl Collection {
 
     /// Takes what is known of where ranks stand; whether a verdict is to be told.
     pub(crate) fn take_verdict(&mut self, elapsed: Duration) -> bool {
-        self.standing.as_mut().is_some_and(|standing| standing.take(elapsed).is_some())
+        let is_new = self.standing.as_mut().is_some_and(|one| one.take(elapsed).is_some());
+        if is_new {
+            self.trigger_freeze(FreezeReason::Stuck, elapsed);
+        }
+        is_new
     }
 
     /// The program is told to end.
-    pub(crate) fn note_ending(&mut self) {
+    pub(crate) fn note_ending(&mut self, elapsed: Duration) {
+        self.trigger_freeze(FreezeReason::Signal, elapsed);
         if let Some(standing) = &mut self.standing {
             standing.note_ending();
         }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sapwood_launch::{DeathSignal, Exit, Local, Order, Process, Signal};
 use sapwood_report::RoundRecord;
+use sapwood_report::freeze::Freeze;
 use sapwood_report::record::Death;
 use sapwood_report::why::Why;
 
@@ -230,15 +231,22 @@ fn start(
     Local.start(&order).map_err(Failure::usage)
 }
 
-/// What is told why ranks wait, while the program runs.
-pub(crate) type Listener<'a> = &'a mut dyn FnMut(&Why);
+/// What is told while the program runs.
+pub(crate) enum News<'a> {
+    /// Why ranks wait; each verdict once.
+    Verdict(&'a Why),
+    /// What the first trigger has frozen.
+    Frozen(&'a Freeze),
+}
+
+/// Who is told.
+pub(crate) type Listener<'a> = &'a mut dyn FnMut(News<'_>);
 
 /// Where rounds are shown and kept while the program runs.
 pub(crate) struct Views<'a> {
     pub(crate) screen: Screen,
     pub(crate) outputs: &'a mut Outputs,
     pub(crate) page: &'a mut RunPage,
-    /// Is told why ranks wait, each verdict once.
     pub(crate) listener: Option<Listener<'a>>,
 }
 
@@ -378,7 +386,7 @@ impl Run {
                 return None;
             }
             if std::mem::take(&mut self.is_ending) {
-                collection.note_ending();
+                collection.note_ending(started.elapsed());
             }
             views.outputs.serve();
             if views.screen.react() {
@@ -390,7 +398,12 @@ impl Run {
                 views.show(job, collection, elapsed, interval);
             }
             if let (true, Some(tell)) = (collection.take_verdict(elapsed), &mut views.listener) {
-                tell(&collection.why(&job.program, elapsed));
+                tell(News::Verdict(&collection.why(&job.program, elapsed)));
+            }
+            if let (Some(freeze), Some(tell)) =
+                (collection.take_freezes(elapsed), &mut views.listener)
+            {
+                tell(News::Frozen(&freeze));
             }
             let mut places = Vec::new();
             if let Some(stacks) = &mut self.stacks {

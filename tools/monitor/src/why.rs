@@ -11,12 +11,12 @@ use sapwood_report::record::Death;
 use sapwood_report::why::{Parts, Why};
 
 use super::collected::Collected;
-use super::control::{ControlChannel, ControlRequest};
+use super::control::{ControlChannel, ControlRequest, FreezeOrder};
 use super::job::Job;
 use super::outputs::Outputs;
 use super::page::RunPage;
 use super::screen::Screen;
-use super::watch::{Listener, Views};
+use super::watch::{End, Listener, News, Views};
 use super::{Arguments, control_command, observe, shim};
 
 /// How long a running program's ranks may take to say where they stand.
@@ -55,19 +55,45 @@ pub fn why(
     wishes: &WhyWishes,
     tell: &mut dyn FnMut(&Why),
 ) -> Result<(ExitCode, Option<Why>), Failure> {
-    let arguments = arguments(wishes)?;
+    let watched = watched_for(wishes, None, &mut |news| {
+        if let News::Verdict(why) = news {
+            tell(why);
+        }
+    })?;
+    let Watched { program, end, collected } = watched;
+    let why = collected.map(|collected| at_end(&program, end.elapsed, &collected));
+    Ok((end.exit_code(), why))
+}
+
+/// A program that was watched until it ended.
+pub(crate) struct Watched {
+    pub(crate) program: String,
+    pub(crate) end: End,
+    /// Nothing where the user had it all end at once.
+    pub(crate) collected: Option<Collected>,
+}
+
+/// Starts a program and watches it until it has ended; the first trigger freezes what is ordered.
+///
+/// # Errors
+/// As [`super::run`].
+pub(crate) fn watched_for(
+    wishes: &WhyWishes,
+    freeze: Option<FreezeOrder>,
+    listener: Listener<'_>,
+) -> Result<Watched, Failure> {
+    let arguments = Arguments { freeze, ..arguments(wishes)? };
     shim::check_transport().map_err(Failure::usage)?;
     let mut job = Job::read(&arguments)?;
     let mut outputs = Outputs::prepare(&arguments)?;
     let (control, requests) = ControlChannel::open()?;
     let mut page = RunPage::open(&arguments.page, &arguments.command, Some(control.clone()))?;
     let screen = Screen::choose(false, false, &arguments.command);
-    let mut told = |why: &Why| tell(why);
+    let mut told = |news: News<'_>| listener(news);
     let listener: Option<Listener<'_>> = Some(&mut told);
     let views = Views { screen, outputs: &mut outputs, page: &mut page, listener };
     let (end, collected) = observe(&mut job, &arguments, views, requests)?;
-    let why = collected.map(|collected| at_end(&job.program, end.elapsed, &collected));
-    Ok((end.exit_code(), why))
+    Ok(Watched { program: job.program, end, collected })
 }
 
 /// The same options as `sapwood mpi` would have.

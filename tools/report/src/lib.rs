@@ -13,6 +13,8 @@
 //! While the program runs, [`RoundsFile`] adds a line to `rounds.ndjson` for each round, and
 //! [`Report::write_summary`] replaces the first two from time to time.
 //!
+//! [`freeze`] is what a frozen job leaves, [`why`] why a job is slow or stuck.
+//!
 //! All statistics were reduced in the tree or come from rows that passed it unreduced; nothing is
 //! measured here. How a terminal is repainted, and when, is not this crate's concern.
 #![forbid(unsafe_code)]
@@ -21,6 +23,7 @@
 pub mod analysis;
 mod atomic;
 mod error;
+pub mod freeze;
 mod hosts;
 mod intervals;
 mod json;

@@ -1,9 +1,13 @@
-//! `sapwood trace`: says why an MPI program is slow or stuck, and which ranks are the reason.
+//! `sapwood trace`: says why an MPI program is slow or stuck, and which ranks are the reason; and
+//! shows the last calls of its ranks.
 //!
-//! `why` starts a program and watches it through the monitor's tree, or asks a `sapwood mpi` that
-//! watches one already. What is asked of the ranks, and how an answer comes about, is
-//! `sapwood-monitor`'s and `sapwood-trace`'s; what it looks like is `sapwood-report`'s.
+//! `why` and `freeze` start a program and watch it through the monitor's tree, or ask a
+//! `sapwood mpi` that watches one already. What is asked of the ranks, and how an answer comes
+//! about, is `sapwood-monitor`'s and `sapwood-trace`'s; what it looks like is `sapwood-report`'s
+//! and `sapwood-export`'s.
 
+mod files;
+mod freeze;
 mod why;
 
 use std::process::ExitCode;
@@ -21,6 +25,8 @@ pub struct Arguments {
 enum Question {
     /// Say why a program is slow or stuck.
     Why(why::Arguments),
+    /// Show the last calls of a program's ranks: as a table, a time line or a trace.
+    Freeze(freeze::Arguments),
 }
 
 /// Answers the question.
@@ -30,5 +36,6 @@ enum Question {
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.question {
         Question::Why(arguments) => why::run(arguments),
+        Question::Freeze(arguments) => freeze::run(arguments),
     }
 }

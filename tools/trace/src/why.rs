@@ -4,8 +4,6 @@
 //! waited for the deadline, once per different verdict, and the whole answer at the end.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,6 +13,8 @@ use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::time;
 use sapwood_monitor::WhyWishes;
 use sapwood_report::why::Why;
+
+use crate::files::{say, write};
 
 /// The shortest and the longest deadline.
 const DEADLINE_MIN: Duration = Duration::from_millis(500);
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Some(why) = why.or(last) else { return Ok(code) };
     say(&why.lines());
     if let Some(file) = &arguments.json
-        && let Err(error) = write(file, &json(&why))
+        && let Err(error) = write(file, json(&why).as_bytes())
     {
         say(&[format!("cannot write '{}': {error}", file.display())]);
     }
@@ -80,7 +80,7 @@ fn tell_running(arguments: &Arguments, why: &Why) -> Result<ExitCode, Failure> {
     match arguments.json.as_deref() {
         Some(file) if file == Path::new("-") => print(&json(why))?,
         Some(file) => {
-            write(file, &json(why)).map_err(|error| {
+            write(file, json(why).as_bytes()).map_err(|error| {
                 Failure::own(&format!("cannot write '{}': {error}", file.display()))
             })?;
         }
@@ -94,30 +94,7 @@ fn json(why: &Why) -> String {
     text.expect("numbers, text and lists of them are always JSON") + "\n"
 }
 
-/// Lines on standard error, in one piece among what the program writes there.
-fn say(lines: &[String]) {
-    let mut text = String::new();
-    for line in lines {
-        text.push_str("sapwood: ");
-        text.push_str(line);
-        text.push('\n');
-    }
-    // A closed standard error leaves no place to say so.
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
-}
-
-/// What a descriptor of this process leads to is not emptied: it may be the program's own output.
-fn write(file: &Path, text: &str) -> std::io::Result<()> {
-    if file == Path::new("-") {
-        return std::io::stdout().lock().write_all(text.as_bytes());
-    }
-    if !file.starts_with("/dev/fd") && !file.starts_with("/proc/self/fd") {
-        return std::fs::write(file, text);
-    }
-    OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes())
-}
-
-fn deadline(text: &str) -> Result<Duration, String> {
+pub(crate) fn deadline(text: &str) -> Result<Duration, String> {
     let deadline = time(text).ok();
     deadline.filter(|time| (DEADLINE_MIN..=DEADLINE_MAX).contains(time)).ok_or_else(|| {
         format!(
@@ -128,7 +105,7 @@ fn deadline(text: &str) -> Result<Duration, String> {
     })
 }
 
-fn interval(text: &str) -> Result<Duration, String> {
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     let interval = time(text).ok();
     interval.filter(|time| (INTERVAL_MIN..=DEADLINE_MAX).contains(time)).ok_or_else(|| {
         format!(

@@ -11,4 +11,5 @@ pub(crate) mod deaths;
 pub(crate) mod request;
 
 pub use channel::ControlChannel;
-pub use request::{ControlRequest, GROUPS};
+pub(crate) use request::FreezeOrder;
+pub use request::{ControlRequest, FREEZE_MAX, FREEZE_MIN, FreezeRequest, GROUPS};

@@ -59,6 +59,56 @@ pub struct ControlRequest {
     /// seconds, are such in which ranks wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why_s: Option<f64>,
+    /// What is to be frozen now; the answer has the number of the freeze.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub freeze: Option<FreezeRequest>,
+    /// The number of a freeze that is wanted, once it has come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<u64>,
+}
+
+/// The shortest window.
+pub const FREEZE_MIN: Duration = Duration::from_millis(1);
+/// The longest.
+pub const FREEZE_MAX: Duration = Duration::from_secs(3600);
+
+/// What is frozen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct FreezeOrder {
+    /// The time before the last call that returned.
+    pub(crate) last: Duration,
+    /// Empty for all.
+    pub(crate) ranks: RankSet,
+    /// As a trigger: a rank that comes to a collective later than this freezes the job.
+    pub(crate) late: Option<Duration>,
+}
+
+/// What is to be frozen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FreezeRequest {
+    /// The time before the last call that returned, in seconds.
+    pub last_s: f64,
+    /// The ranks, as `0-3,7`; empty for all.
+    #[serde(default)]
+    pub ranks: String,
+}
+
+impl FreezeRequest {
+    /// The same as it is carried out.
+    pub(crate) fn order(&self, world_size: u32) -> Result<FreezeOrder, String> {
+        let last = Duration::try_from_secs_f64(self.last_s).ok();
+        let last = last.filter(|last| (FREEZE_MIN..=FREEZE_MAX).contains(last));
+        let last = last.ok_or_else(|| {
+            let (least, most) = (FREEZE_MIN.as_secs_f64(), FREEZE_MAX.as_secs());
+            format!("{:?} s cannot be frozen; give a time from {least} s to {most} s", self.last_s)
+        })?;
+        let ranks = match self.ranks.as_str() {
+            "" => RankSet::new(),
+            text => chosen(text, world_size)?,
+        };
+        Ok(FreezeOrder { last, ranks, late: None })
+    }
 }
 
 impl ControlRequest {
@@ -291,6 +341,20 @@ mod tests {
         for wrong in ["", "[]", "[1]", "3", "null"] {
             assert!(asked(wrong).unwrap_err().contains("no control request"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_frozen_is_said() {
+        let order = |last_s, ranks: &str| FreezeRequest { last_s, ranks: ranks.into() }.order(4);
+        let good = order(2.5, "1-2").expect("there are these");
+        assert_eq!(
+            (good.last, good.ranks.to_string()),
+            (Duration::from_millis(2500), "1-2".into())
+        );
+        assert!(order(10.0, "").expect("all ranks").ranks.is_empty());
+        assert!(order(-1.0, "").unwrap_err().contains("-1.0 s cannot be frozen"));
+        assert!(order(f64::NAN, "").unwrap_err().contains("from 0.001 s"));
+        assert!(order(1.0, "9").unwrap_err().contains("no rank 9"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sapwood::{Network, Policy, Stream, Wave, WaveRule};
-use sapwood_trace::{Findings, Gathered, Ledger, TRACE_WAITS};
+use sapwood_trace::{FileClock, Findings, Gathered, Ledger, TRACE_WAITS};
 
 use super::question::{Offset, Question, WAITS};
 
@@ -72,7 +72,7 @@ impl WaitsInquiry {
             wave: self.wave,
             world_size,
             is_spread: self.is_spread,
-            clock: self.ledger.reference().map(|(_, clock)| clock),
+            clock: self.reference(),
             offsets: self.offsets.clone(),
             settled: self.ledger.take_settled(SETTLED_MAX),
         };
@@ -91,13 +91,14 @@ impl WaitsInquiry {
         let samples = if self.measured.is_none() { CLOCKS_SAMPLES } else { 1 };
         self.measured = Some(Instant::now());
         // Those that are not known claim nothing against others.
-        let Ok(clocks) = network.clocks(samples, CLOCKS_TIMEOUT) else { return };
-        let leaf = |clock: &sapwood::Clock| Offset {
-            leaf: clock.rank,
-            ahead: clock.ahead,
-            error: clock.error,
-        };
-        self.offsets = clocks.known.iter().map(leaf).collect();
+        if let Some(offsets) = measured(network, samples) {
+            self.offsets = offsets;
+        }
+    }
+
+    /// The clock by which all files of one host are read, once it is known.
+    pub(crate) fn reference(&self) -> Option<FileClock> {
+        self.ledger.reference().map(|(_, clock)| clock)
     }
 
     /// Takes the answers that have come; whether one has brought anything new.
@@ -142,4 +143,19 @@ impl WaitsInquiry {
         }
         self.ledger.close()
     }
+}
+
+/// The offsets of the leaves' clocks, as they are now; those that are not known are left out.
+pub(crate) fn offsets(network: &mut Network) -> Vec<Offset> {
+    measured(network, CLOCKS_SAMPLES).unwrap_or_default()
+}
+
+fn measured(network: &mut Network, samples: u32) -> Option<Vec<Offset>> {
+    let clocks = network.clocks(samples, CLOCKS_TIMEOUT).ok()?;
+    let leaf = |clock: &sapwood::Clock| Offset {
+        leaf: clock.rank,
+        ahead: clock.ahead,
+        error: clock.error,
+    };
+    Some(clocks.known.iter().map(leaf).collect())
 }

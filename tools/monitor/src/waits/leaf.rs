@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use sapwood_profile::{Class, Function, SizeClass};
 use sapwood_trace::{
     Circumstances, Counter, ENTRIES_MAX, Event, EventFile, EventKind, FileClock, Gathered,
-    HEADER_WORDS, HostClock, Observer, Pattern, RECORD_WORDS, Record, RingCursor, Space, spaces,
+    HEADER_WORDS, HostClock, Observer, Pattern, READING_ERROR_NS, RECORD_WORDS, Record, RingCursor,
+    Space, spaces,
 };
 use sapwood_transport::SharedTable;
 
@@ -27,7 +28,7 @@ pub(crate) struct LeafWaits {
 }
 
 /// The event file of one rank.
-struct RankEvents {
+pub(crate) struct RankEvents {
     file: SharedTable,
     cursors: Vec<RingCursor>,
     /// Of its communicators, as far as they have been looked up.
@@ -52,12 +53,36 @@ impl LeafWaits {
         Ok(())
     }
 
+    /// The event file of a rank.
+    pub(crate) fn events(&self, rank: u32) -> Option<&RankEvents> {
+        self.ranks.get(&rank)
+    }
+
+    /// A copy of the clock by which times are read now; by a rank's own calibration where it is
+    /// not known which one all leaves take.
+    pub(crate) fn clock_now(&mut self, leaf: u32, question: &Question) -> HostClock {
+        self.set_clock(leaf, question);
+        if let Some(clock) = &self.clock {
+            return clock.clone();
+        }
+        let own = self.own_clock().unwrap_or_default();
+        if !question.is_spread {
+            let mut shared = HostClock::shared(own);
+            shared.error = READING_ERROR_NS;
+            return shared;
+        }
+        let mut clock = HostClock::of_host(own, leaf + 1);
+        if let Some(offset) = question.offsets.iter().find(|offset| offset.leaf == leaf) {
+            clock.set_offset(offset.ahead, offset.error);
+        }
+        clock
+    }
+
     /// The communicators of a rank as they are now, and whether their numbers mean something.
     pub(crate) fn spaces(&self, rank: u32) -> Option<(Vec<Space>, bool)> {
         let events = self.ranks.get(&rank)?;
         let file = events.header().ok()?;
-        let words = events.file.copy_words(file.spaces()).ok()?;
-        Some((spaces(&words), !file.is_order_lost))
+        Some((events.spaces_now(&file)?, !file.is_order_lost))
     }
 
     /// The answer to a question; `leaf` is the own number.
@@ -104,10 +129,24 @@ impl LeafWaits {
 }
 
 impl RankEvents {
-    fn header(&self) -> Result<EventFile, String> {
+    /// Its header as it is now.
+    ///
+    /// # Errors
+    /// One line that says what is wrong with it.
+    pub(crate) fn header(&self) -> Result<EventFile, String> {
         let header = self.file.copy_words(0..HEADER_WORDS.min(self.file.words()));
         let header = header.map_err(|error| error.to_string())?;
         EventFile::read(&header, self.file.words()).map_err(|error| error.to_string())
+    }
+
+    /// Its communicators as they are now; none where they cannot be read.
+    pub(crate) fn spaces_now(&self, file: &EventFile) -> Option<Vec<Space>> {
+        Some(spaces(&self.file.copy_words(file.spaces()).ok()?))
+    }
+
+    /// How many records a ring has had.
+    pub(crate) fn written(&self, ring: usize, file: &EventFile) -> u64 {
+        self.file.load_word(file.head(ring)).unwrap_or(0)
     }
 
     /// The communicator of a number, if its process has said what it is.
@@ -115,7 +154,7 @@ impl RankEvents {
         if number >= self.spaces.len() {
             // The header is older than the records that are read behind it.
             let file = self.header().unwrap_or(*file);
-            self.spaces = spaces(&self.file.copy_words(file.spaces()).ok()?);
+            self.spaces = self.spaces_now(&file)?;
         }
         self.spaces.get(number).copied()
     }
@@ -133,7 +172,9 @@ impl RankEvents {
             let mut copied = 0;
             // A writer that is faster than this reader is not followed for ever.
             while copied <= file.ring_records() {
-                let (records, lost) = self.copy(ring, file);
+                let mut cursor = self.cursors[ring];
+                let (records, lost) = self.copy(&mut cursor, ring, file);
+                self.cursors[ring] = cursor;
                 observer.gathered().count(Counter::Dropped, lost);
                 if records.is_empty() {
                     break;
@@ -157,9 +198,13 @@ impl RankEvents {
     }
 
     /// Copies the next records of a ring that are whole; and how many were overwritten.
-    fn copy(&mut self, ring: usize, file: &EventFile) -> (Vec<u64>, u64) {
-        let head = || self.file.load_word(file.head(ring)).unwrap_or(0);
-        let plan = self.cursors[ring].plan(head(), file.ring_records(), COPIED_MAX);
+    pub(crate) fn copy(
+        &self,
+        cursor: &mut RingCursor,
+        ring: usize,
+        file: &EventFile,
+    ) -> (Vec<u64>, u64) {
+        let plan = cursor.plan(self.written(ring, file), file.ring_records(), COPIED_MAX);
         let mut words = Vec::with_capacity(COPIED_MAX * RECORD_WORDS);
         for number in plan.clone() {
             if self.file.append_words(file.record(ring, number), &mut words).is_err() {
@@ -168,9 +213,9 @@ impl RankEvents {
         }
         // What was overwritten meanwhile is seen by where the writer is now.
         std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
-        let now = head();
+        let now = self.written(ring, file);
         let begin = plan.start;
-        let (good, lost) = self.cursors[ring].take(plan, now, file.ring_records());
+        let (good, lost) = cursor.take(plan, now, file.ring_records());
         let skipped = usize::try_from(good.start - begin).unwrap_or(usize::MAX);
         words.drain(..(skipped.saturating_mul(RECORD_WORDS)).min(words.len()));
         (words, lost)

@@ -8,8 +8,8 @@ mod inquiry;
 mod leaf;
 mod question;
 
-pub(crate) use inquiry::WaitsInquiry;
-pub(crate) use leaf::{LeafWaits, facts};
+pub(crate) use inquiry::{WaitsInquiry, offsets};
+pub(crate) use leaf::{LeafWaits, RankEvents, facts};
 pub(crate) use question::{Question, WAITS};
 
 /// The variable that has ranks record from the start.

@@ -99,7 +99,9 @@ fn time(ns: u64) -> String {
 }
 
 impl Stuck {
-    pub(super) fn of(at: Duration, verdict: &Verdict, standing: &Standing) -> Self {
+    /// What a verdict says, which was last seen at this time of the program.
+    #[must_use]
+    pub fn of(at: Duration, verdict: &Verdict, standing: &Standing) -> Self {
         let odd: Vec<StuckOdd> =
             verdict.odd.iter().map(|one| odd(one, standing, verdict)).collect();
         let waiting = verdict.waiting.iter().map(|one| waiting(one, standing)).collect();

@@ -1,0 +1,310 @@
+//! Which frozen events belong together, and how long each has waited.
+//!
+//! Events of one collective are found by communicator and number, a message's send and its receive
+//! by their channel and number, as everywhere in this crate. What lies outside of the window takes
+//! part in nothing: a collective of which a process is missing accuses no rank, unless the process
+//! has not come at all and others wait for it still.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use sapwood_packet::Rank;
+
+use crate::event::EventKind;
+use crate::frozen::{Frozen, FrozenEvent};
+use crate::instance::{Arrival, Instance, InstanceKey, Pattern};
+use crate::message::{MessageKey, Wait, wait};
+
+/// A collective in the window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrozenInstance {
+    /// Its communicator and its number there.
+    pub key: InstanceKey,
+    /// The function by which its first process came.
+    pub function: u32,
+    /// Who waits for whom.
+    pub pattern: Pattern,
+    /// Processes of the communicator.
+    pub size: u32,
+    /// The events of the processes that came, as places in [`Frozen::events`], by their begin.
+    pub arrivals: Vec<usize>,
+    /// The event of the process for which others have waited, if all have come.
+    pub culprit: Option<usize>,
+    /// Whether the clocks say that it was the one.
+    pub is_decided: bool,
+    /// Whether its processes called different functions.
+    pub is_mixed: bool,
+    /// Members that have not come, where others wait for them still.
+    pub absent: Vec<Rank>,
+}
+
+impl FrozenInstance {
+    /// Whether all processes have come.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.arrivals.len() as u64 >= self.size as u64
+    }
+}
+
+/// What belongs together in a window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Relations {
+    /// The collectives, by their first arrival.
+    pub instances: Vec<FrozenInstance>,
+    /// Sends and receives of one message each, as places in [`Frozen::events`].
+    pub messages: Vec<(usize, usize)>,
+    /// Of each event how long it has waited for another process; none where that is not known.
+    pub waits: Vec<Option<u64>>,
+}
+
+impl Relations {
+    /// Of events that are sorted by their begin ([`Frozen::cut`]).
+    #[must_use]
+    pub fn of(frozen: &Frozen) -> Self {
+        let mut found = Self { waits: alloc::vec![None; frozen.events.len()], ..Self::default() };
+        found.find_instances(frozen);
+        found.find_messages(frozen);
+        found
+    }
+
+    fn find_instances(&mut self, frozen: &Frozen) {
+        let mut open: BTreeMap<InstanceKey, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+        for (at, event) in frozen.events.iter().enumerate() {
+            let seat = frozen.seats.get(&(event.communicator, event.rank));
+            let is_known = seat.is_some_and(|seat| !seat.is_between) && event.sequence > 0;
+            if !event.is_collective() || !is_known || is_unordered(frozen, event.rank) {
+                continue;
+            }
+            let parts = open.entry((event.communicator, event.sequence)).or_default();
+            match event.kind {
+                Some(EventKind::CollectiveCompleted) => parts.1.push(at),
+                _ => parts.0.push(at),
+            }
+        }
+        for (key, (arrivals, completions)) in open {
+            let Some(instance) = instance(frozen, key, arrivals) else { continue };
+            let waiting = instance.arrivals.iter().chain(&completions);
+            for &at in waiting {
+                self.waits[at] = waited(frozen, &instance, at);
+            }
+            self.instances.push(instance);
+        }
+        self.instances.sort_by_key(|one| (one.arrivals.first().copied(), one.key));
+    }
+
+    fn find_messages(&mut self, frozen: &Frozen) {
+        let mut sends: BTreeMap<MessageKey, usize> = BTreeMap::new();
+        let mut receives: Vec<(MessageKey, usize)> = Vec::new();
+        for (at, event) in frozen.events.iter().enumerate().filter(|(_, one)| !one.is_open) {
+            let Some(seat) = frozen.seats.get(&(event.communicator, event.rank)) else { continue };
+            let Ok(peer) = Rank::try_from(event.peer) else { continue };
+            let key = |source, destination| MessageKey {
+                communicator: event.communicator,
+                source,
+                destination,
+                tag: event.tag,
+                number: event.sequence,
+            };
+            match event.kind {
+                Some(EventKind::Send | EventKind::SendStarted) => {
+                    sends.insert(key(seat.rank, peer), at);
+                }
+                Some(EventKind::Receive | EventKind::ReceiveCompleted) => {
+                    receives.push((key(peer, seat.rank), at));
+                }
+                _ => {}
+            }
+        }
+        for (key, receive) in receives {
+            let Some(&send) = sends.get(&key) else { continue };
+            self.messages.push((send, receive));
+            let (sent, awaited) = (&frozen.events[send], &frozen.events[receive]);
+            self.waits[receive] =
+                known(wait(&arrival(frozen, awaited), awaited.span, &arrival(frozen, sent)));
+            if sent.kind == Some(EventKind::Send) && awaited.kind == Some(EventKind::Receive) {
+                self.waits[send] =
+                    known(wait(&arrival(frozen, sent), sent.span, &arrival(frozen, awaited)));
+            }
+        }
+    }
+}
+
+fn is_unordered(frozen: &Frozen, rank: Rank) -> bool {
+    frozen.ranks.get(&rank).is_none_or(|one| one.is_order_lost)
+}
+
+fn known(wait: Wait) -> Option<u64> {
+    match wait {
+        Wait::Known(ns, _) => Some(ns),
+        Wait::Undecided => None,
+    }
+}
+
+/// When the process of an event came.
+fn arrival(frozen: &Frozen, event: &FrozenEvent) -> Arrival {
+    let rank = frozen.ranks.get(&event.rank).copied().unwrap_or_default();
+    Arrival { time: event.begin, rank: event.rank, clock: rank.clock, error: rank.error }
+}
+
+fn is_root(frozen: &Frozen, event: &FrozenEvent) -> bool {
+    let seat = frozen.seats.get(&(event.communicator, event.rank));
+    seat.is_some_and(|seat| event.peer >= 0 && seat.rank == event.peer.cast_unsigned())
+}
+
+fn instance(frozen: &Frozen, key: InstanceKey, arrivals: Vec<usize>) -> Option<FrozenInstance> {
+    let first = &frozen.events[*arrivals.first()?];
+    let size = frozen.seats.get(&(key.0, first.rank))?.size;
+    let one = |event: &FrozenEvent| {
+        let arrival = arrival(frozen, event);
+        Instance::of(event.function, first.pattern, size, arrival, is_root(frozen, event))
+    };
+    let mut merged = one(first);
+    for &at in &arrivals[1..] {
+        merged.merge(&one(&frozen.events[at]));
+    }
+    let culprit = merged.culprit().filter(|_| merged.is_whole() && size > 1);
+    let is_of = |rank: Rank| arrivals.iter().copied().find(|&at| frozen.events[at].rank == rank);
+    let is_waited = arrivals.iter().any(|&at| frozen.events[at].is_open);
+    let absent = if merged.is_whole() || !is_waited {
+        Vec::new()
+    } else {
+        let members = frozen.seats.range((key.0, 0)..=(key.0, Rank::MAX));
+        members.map(|(&(_, rank), _)| rank).filter(|&rank| is_of(rank).is_none()).collect()
+    };
+    Some(FrozenInstance {
+        key,
+        function: first.function,
+        pattern: first.pattern,
+        size,
+        culprit: culprit.and_then(|(arrival, _)| is_of(arrival.rank)),
+        is_decided: culprit.is_some_and(|(_, is_decided)| is_decided),
+        is_mixed: merged.is_mixed,
+        absent,
+        arrivals,
+    })
+}
+
+/// How long a call of a collective has waited.
+fn waited(frozen: &Frozen, instance: &FrozenInstance, at: usize) -> Option<u64> {
+    let event = &frozen.events[at];
+    if event.kind == Some(EventKind::CollectiveStarted) {
+        return None;
+    }
+    let is_root = is_root(frozen, event);
+    let may_wait = match instance.pattern {
+        Pattern::All => true,
+        Pattern::FromRoot => !is_root,
+        Pattern::ToRoot => is_root,
+    };
+    if !may_wait && (instance.is_whole() || event.is_open) {
+        return Some(0);
+    }
+    if event.is_open && !instance.absent.is_empty() {
+        return Some(event.span);
+    }
+    let culprit = &frozen.events[instance.culprit?];
+    if culprit.rank == event.rank {
+        return Some(0);
+    }
+    known(wait(&arrival(frozen, event), event.span, &arrival(frozen, culprit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frozen::{FrozenRank, FrozenSeat};
+
+    const WORLD: u64 = 9;
+
+    fn window(events: &[FrozenEvent], size: u32) -> (Frozen, Relations) {
+        let mut frozen = Frozen { events: events.to_vec(), ..Frozen::default() };
+        for rank in 0..size {
+            let now = 1_000;
+            frozen.ranks.insert(rank, FrozenRank { now, ..FrozenRank::default() });
+            let seat = FrozenSeat { rank, size, is_between: false };
+            frozen.seats.insert((WORLD, rank), seat);
+        }
+        frozen.cut(1_000);
+        let relations = Relations::of(&frozen);
+        (frozen, relations)
+    }
+
+    fn collective(rank: Rank, sequence: u32, begin: i64, span: u64) -> FrozenEvent {
+        let (kind, communicator) = (Some(EventKind::Collective), WORLD);
+        let event = FrozenEvent {
+            rank,
+            kind,
+            communicator,
+            sequence,
+            begin,
+            span,
+            ..FrozenEvent::default()
+        };
+        FrozenEvent { function: 7, peer: -1, ..event }
+    }
+
+    fn waits_of(frozen: &Frozen, relations: &Relations, rank: Rank) -> Vec<Option<u64>> {
+        let of_rank = frozen.events.iter().zip(&relations.waits);
+        of_rank.filter(|(event, _)| event.rank == rank).map(|(_, &wait)| wait).collect()
+    }
+
+    #[test]
+    fn all_wait_for_the_last_one() {
+        let events = [collective(0, 1, 10, 95), collective(1, 1, 100, 5), collective(2, 1, 60, 44)];
+        let (frozen, relations) = window(&events, 3);
+        let [instance] = &relations.instances[..] else { panic!("one collective") };
+        assert_eq!(instance.culprit.map(|at| frozen.events[at].rank), Some(1));
+        assert!(instance.is_whole() && instance.is_decided && instance.absent.is_empty());
+        let waits = |rank| waits_of(&frozen, &relations, rank);
+        assert_eq!([waits(0), waits(1), waits(2)], [[Some(90)], [Some(0)], [Some(40)]]);
+    }
+
+    #[test]
+    fn who_has_not_come_is_absent_while_others_wait() {
+        let open = |rank| FrozenEvent { is_open: true, ..collective(rank, 2, 400, 600) };
+        let (frozen, relations) = window(&[open(0), open(2), collective(1, 1, 300, 5)], 3);
+        let last = relations.instances.last().expect("two collectives");
+        assert_eq!((last.absent.as_slice(), last.culprit), ([1].as_slice(), None));
+        assert_eq!(waits_of(&frozen, &relations, 0), [Some(600)]);
+        // Of a part of a collective that is over nothing is claimed.
+        assert_eq!(waits_of(&frozen, &relations, 1), [None]);
+        assert!(relations.instances[0].absent.is_empty());
+    }
+
+    #[test]
+    fn a_root_that_waits_for_others_is_told_from_those_that_do_not() {
+        let to_root = |rank, begin, span| FrozenEvent {
+            pattern: Pattern::ToRoot,
+            peer: 0,
+            ..collective(rank, 1, begin, span)
+        };
+        let (frozen, relations) = window(&[to_root(0, 10, 95), to_root(1, 100, 5)], 2);
+        assert_eq!(waits_of(&frozen, &relations, 0), [Some(90)]);
+        assert_eq!(waits_of(&frozen, &relations, 1), [Some(0)]);
+    }
+
+    #[test]
+    fn a_receive_waits_for_its_send() {
+        let message = |rank, kind, peer, begin, span| FrozenEvent {
+            kind: Some(kind),
+            peer,
+            tag: 4,
+            ..collective(rank, 1, begin, span)
+        };
+        let receive = message(0, EventKind::Receive, 1, 10, 60);
+        let send = message(1, EventKind::SendStarted, 0, 50, 1);
+        let (frozen, relations) = window(&[receive, send], 2);
+        assert_eq!(relations.messages, [(1, 0)]);
+        assert_eq!(waits_of(&frozen, &relations, 0), [Some(40)]);
+        assert_eq!(waits_of(&frozen, &relations, 1), [None]);
+    }
+
+    #[test]
+    fn numbers_that_mean_nothing_match_nothing() {
+        let mut frozen = Frozen { events: [collective(0, 1, 1, 2)].into(), ..Frozen::default() };
+        let seat = FrozenSeat { rank: 0, size: 2, is_between: false };
+        frozen.seats.insert((WORLD, 0), seat);
+        frozen.ranks.insert(0, FrozenRank { is_order_lost: true, ..FrozenRank::default() });
+        assert!(Relations::of(&frozen).instances.is_empty());
+    }
+}

@@ -1,0 +1,170 @@
+//! A window as a table.
+
+use super::{Freeze, FreezePlace};
+use crate::quantity;
+use crate::text::{cut_in_the_middle, ranks_text};
+
+/// Rows that are told, at most.
+const ROWS_MAX: usize = 24;
+/// Characters of a name, at most.
+const NAME_MAX: usize = 28;
+/// Characters of a set of ranks, at most.
+const RANKS_MAX: usize = 14;
+/// Ranks that were waited for at one place, at most.
+const LAST_MAX: usize = 3;
+/// Calls in progress that are told, at most.
+const OPEN_MAX: usize = 8;
+
+const HEADER: [&str; 8] =
+    ["communicator", "function", "calls", "ranks", "spread", "longest", "lost", "waited for"];
+
+impl Freeze {
+    /// Lines for people: a head, a row for each place, calls in progress, and what is missing.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![self.head(), self.window()];
+        if !self.statement.is_empty() {
+            lines.push(self.statement.clone());
+        }
+        lines.extend(self.table());
+        lines.extend(self.open());
+        lines.extend(self.unknown.iter().map(|what| format!("missing: {what}")));
+        if self.dropped() == 0 {
+            lines.push("dropped: no call of the window was overwritten".to_owned());
+        }
+        lines
+    }
+
+    fn head(&self) -> String {
+        let (elapsed, ranks) = (self.elapsed_s, self.ranks);
+        format!(
+            "{}: {ranks} ranks, frozen {} after {elapsed:.1} s",
+            self.program,
+            self.reason.text()
+        )
+    }
+
+    fn window(&self) -> String {
+        let length = self.end_ns.saturating_sub(self.begin_ns);
+        let calls = quantity::whole(self.events.len() as u128);
+        let threads: usize = self.processes.iter().map(|process| process.threads.len()).sum();
+        format!(
+            "the last {}: {calls} calls of {threads} threads of {} ranks; {}",
+            quantity::time(length as f64),
+            self.processes.len(),
+            self.clock_text()
+        )
+    }
+
+    /// How exact the times are, in a sentence.
+    #[must_use]
+    pub fn clock_text(&self) -> String {
+        match self.clocks {
+            0 | 1 => "one clock, times exact to one another".to_owned(),
+            clocks => format!(
+                "{clocks} clocks, times off by at most {}",
+                quantity::time(self.clock_error_ns as f64)
+            ),
+        }
+    }
+
+    fn table(&self) -> Vec<String> {
+        let shown = self.places.iter().take(ROWS_MAX);
+        let mut rows = vec![HEADER.map(str::to_owned)];
+        rows.extend(shown.map(|place| self.row(place)));
+        let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..HEADER.len()).map(width).collect();
+        let mut lines: Vec<String> = rows
+            .iter()
+            .map(|row| {
+                let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| {
+                    if matches!(at, 2 | 4..=6) {
+                        format!("{cell:>width$}")
+                    } else {
+                        format!("{cell:<width$}")
+                    }
+                });
+                cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+            })
+            .collect();
+        if self.places.len() > ROWS_MAX {
+            lines.push(format!("and {} more functions", self.places.len() - ROWS_MAX));
+        }
+        lines
+    }
+
+    fn row(&self, place: &FreezePlace) -> [String; 8] {
+        let name = place.communicator.and_then(|at| self.communicators.get(at));
+        let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| quantity::time(ns as f64));
+        let mut last: Vec<String> = place
+            .last
+            .iter()
+            .take(LAST_MAX)
+            .map(|one| format!("rank {} ({} of {})", one.rank, one.times, place.whole))
+            .collect();
+        if place.last.len() > LAST_MAX {
+            last.push("...".to_owned());
+        }
+        [
+            cut_in_the_middle(name.map_or("-", |one| &one.name), NAME_MAX),
+            place.function.clone(),
+            quantity::whole(place.calls.into()),
+            cut_in_the_middle(&place.ranks, RANKS_MAX),
+            time(place.spread_mean_ns),
+            time(place.spread_max_ns),
+            quantity::time(place.wait_ns as f64),
+            if last.is_empty() { "-".to_owned() } else { last.join(", ") },
+        ]
+    }
+
+    /// Calls that have not returned, those with absent members first.
+    fn open(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for one in self.collectives.iter().filter(|one| !one.absent.is_empty()) {
+            let open = one.arrivals.iter().map(|&at| &self.events[at]).filter(|one| one.is_open);
+            let ranks: sapwood_packet::RankSet = open.clone().map(|event| event.rank).collect();
+            let longest = open.map(|event| event.end_ns - event.begin_ns).max().unwrap_or(0);
+            let name = self.communicators.get(one.communicator).map_or("", |one| &one.name);
+            lines.push(format!(
+                "waiting: {} in {} number {} on {name} for {}, {}",
+                ranks_text(&ranks.to_string()),
+                one.function,
+                one.sequence,
+                ranks_text(&one.absent),
+                quantity::time(longest as f64)
+            ));
+        }
+        for event in self.events.iter().filter(|one| one.is_open && one.kind != "collective") {
+            let longest = quantity::time((event.end_ns - event.begin_ns) as f64);
+            lines.push(format!("waiting: rank {} in {}, {longest}", event.rank, event.function));
+        }
+        if lines.len() > OPEN_MAX {
+            let more = lines.len() - OPEN_MAX;
+            lines.truncate(OPEN_MAX);
+            lines.push(format!("and {more} more places where ranks wait"));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::freeze::tests::{freeze, frozen};
+
+    #[test]
+    fn a_window_is_told_as_a_table() {
+        let lines = freeze(frozen()).lines();
+        assert_eq!(
+            lines,
+            [
+                "prog: 4 ranks, frozen when it was stuck after 31.0 s",
+                "the last 22.4 s: 11 calls of 4 threads of 4 ranks; one clock, times exact to one another",
+                "rank 1 has not entered MPI_Allreduce number 4",
+                "communicator    function       calls  ranks  spread  longest    lost  waited for",
+                "MPI_COMM_WORLD  MPI_Allreduce     11  0-3    500 ms   500 ms  33.0 s  rank 1 (2 of 2)",
+                "waiting: ranks 0,2-3 in MPI_Allreduce number 4 on MPI_COMM_WORLD for rank 1, 10.0 s",
+                "dropped: no call of the window was overwritten",
+            ]
+        );
+    }
+}

@@ -1,0 +1,28 @@
+//! Where answers go: lines on standard error, and files that a user names.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+
+/// Lines on standard error, in one piece among what the program writes there.
+pub(crate) fn say(lines: &[String]) {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str("sapwood: ");
+        text.push_str(line);
+        text.push('\n');
+    }
+    // A closed standard error leaves no place to say so.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// What a descriptor of this process leads to is not emptied: it may be the program's own output.
+pub(crate) fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if file == Path::new("-") {
+        return std::io::stdout().lock().write_all(bytes);
+    }
+    if !file.starts_with("/dev/fd") && !file.starts_with("/proc/self/fd") {
+        return std::fs::write(file, bytes);
+    }
+    OpenOptions::new().append(true).open(file)?.write_all(bytes)
+}

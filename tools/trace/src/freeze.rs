@@ -1,0 +1,190 @@
+//! `sapwood trace freeze`: of a program that it starts, or of one that `sapwood mpi` watches.
+//!
+//! Standard output is the program's. What was frozen is written to files as soon as it is there,
+//! while the program goes on; without any file a table is printed.
+
+use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use sapwood::RankSet;
+use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::times::time;
+use sapwood_export::freeze::{parquet, perfetto, svg};
+use sapwood_monitor::{FREEZE_MAX, FREEZE_MIN, FreezeWishes, WhyWishes};
+use sapwood_report::freeze::Freeze;
+
+use crate::files::{say, write};
+use crate::why::{deadline, interval};
+
+/// The shortest time by which a rank is late.
+const LATE_MIN: Duration = Duration::from_micros(1);
+
+/// Show the last calls of an MPI program's ranks, one by one.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Show this much of the time before the last call that returned, such as 10s, and all since.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = last)]
+    last: Duration,
+    /// The ranks to show, such as 0-3,7; all if this is left out.
+    #[arg(long, value_name = "RANKS", value_parser = ranks)]
+    ranks: Option<RankSet>,
+    /// Write a trace for the Perfetto viewer to this file.
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+    /// Write a row for each call to this Parquet file.
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
+    /// Write a picture to this file: a time line, and who came when to the same collectives.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write all as a JSON object to this file, or to standard output for '-'.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The run of 'sapwood mpi' to freeze, such as mpi-4711, when several run.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "processes", "deadline", "interval"])]
+    job: Option<String>,
+    /// A call that lasts as long as this is one in which ranks wait, such as 2s: freezes a program
+    /// that is stuck.
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = deadline)]
+    deadline: Duration,
+    /// Freeze the program, too, when a rank comes later than this to a collective, such as 500ms.
+    #[arg(long, value_name = "TIME", value_parser = late, requires = "command")]
+    late: Option<Duration>,
+    /// Time between two looks at the ranks.
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = interval)]
+    interval: Duration,
+    /// Number of MPI ranks, if the command does not say so.
+    #[arg(long, short = 'n', alias = "np", value_name = "N")]
+    processes: Option<NonZeroU32>,
+    /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt. It is frozen
+    /// once it is stuck, a rank comes late (--late), it is told to end, or it ends. Without one, a
+    /// 'sapwood mpi' of this host that runs is asked.
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Freezes, and ends as the program does.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let wishes = FreezeWishes {
+        last: arguments.last,
+        ranks: arguments.ranks.clone().unwrap_or_default(),
+        late: arguments.late,
+    };
+    if arguments.command.is_empty() {
+        let freeze = sapwood_monitor::freeze_of_running(arguments.job.as_deref(), &wishes)?;
+        for file in arguments.files() {
+            file.write(&freeze).map_err(|error| Failure::own(&error))?;
+        }
+        if !arguments.files().is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        print(&(freeze.lines().join("\n") + "\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let watched = WhyWishes {
+        interval: arguments.interval,
+        deadline: arguments.deadline,
+        ranks: arguments.processes,
+        command: arguments.command.clone(),
+    };
+    let mut tell = |freeze: &Freeze| arguments.leave(freeze);
+    let (code, freeze) = sapwood_monitor::freeze(&watched, &wishes, &mut tell)?;
+    if let Some(freeze) = freeze {
+        arguments.leave(&freeze);
+    }
+    Ok(code)
+}
+
+/// Makes the bytes of a file.
+type Encode = fn(&Freeze) -> Result<Vec<u8>, String>;
+
+/// One file that was asked for.
+struct Wanted<'a> {
+    file: &'a Path,
+    encode: Encode,
+}
+
+impl Wanted<'_> {
+    /// # Errors
+    /// One line that names the file.
+    fn write(&self, freeze: &Freeze) -> Result<(), String> {
+        let written = (self.encode)(freeze)
+            .and_then(|bytes| write(self.file, &bytes).map_err(|error| error.to_string()));
+        written.map_err(|error| format!("cannot write '{}': {error}", self.file.display()))
+    }
+}
+
+impl Arguments {
+    fn files(&self) -> Vec<Wanted<'_>> {
+        let all: [(&Option<PathBuf>, Encode); 4] = [
+            (&self.perfetto, |freeze| Ok(perfetto::encode(freeze))),
+            (&self.parquet, parquet::encode),
+            (&self.svg, |freeze| Ok(svg::encode(freeze).into_bytes())),
+            (&self.json, |freeze| Ok(freeze.json().into_bytes())),
+        ];
+        let wanted = all.into_iter().filter_map(|(file, encode)| Some((file.as_deref()?, encode)));
+        wanted.map(|(file, encode)| Wanted { file, encode }).collect()
+    }
+
+    /// Of a program that was started here: what cannot be written is said, and changes no exit
+    /// code, which is the program's.
+    fn leave(&self, freeze: &Freeze) {
+        let files = self.files();
+        if files.is_empty() {
+            return say(&freeze.lines());
+        }
+        let mut written = Vec::new();
+        for file in &files {
+            match file.write(freeze) {
+                Ok(()) => written.push(format!("'{}'", file.file.display())),
+                Err(error) => say(&[error]),
+            }
+        }
+        let mut lines: Vec<String> = freeze.lines().into_iter().take(2).collect();
+        if !written.is_empty() {
+            lines.push(format!("written: {}", written.join(", ")));
+        }
+        say(&lines);
+    }
+}
+
+fn last(text: &str) -> Result<Duration, String> {
+    let last = time(text).ok();
+    last.filter(|time| (FREEZE_MIN..=FREEZE_MAX).contains(time)).ok_or_else(|| {
+        format!(
+            "a time from {} ms to {} s is needed, such as 10s",
+            FREEZE_MIN.as_millis(),
+            FREEZE_MAX.as_secs()
+        )
+    })
+}
+
+fn late(text: &str) -> Result<Duration, String> {
+    let late = time(text).ok();
+    late.filter(|time| (LATE_MIN..=FREEZE_MAX).contains(time)).ok_or_else(|| {
+        format!("a time from 1 us to {} s is needed, such as 500ms", FREEZE_MAX.as_secs())
+    })
+}
+
+fn ranks(text: &str) -> Result<RankSet, String> {
+    let ranks = text.parse::<RankSet>().ok().filter(|ranks| !ranks.is_empty());
+    ranks.ok_or_else(|| "a set of ranks is needed, such as 0-3,7".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_has_limits() {
+        assert_eq!(last("10s"), Ok(Duration::from_secs(10)));
+        assert!(last("0").unwrap_err().contains("from 1 ms to 3600 s"));
+        assert_eq!(late("1ms"), Ok(Duration::from_millis(1)));
+        assert!(late("0").unwrap_err().contains("from 1 us to 3600 s"));
+        assert!(ranks("x").unwrap_err().contains("such as 0-3,7"));
+        assert_eq!(ranks("0-3,7").map(|ranks| ranks.to_string()), Ok("0-3,7".to_owned()));
+    }
+}
