@@ -36,7 +36,7 @@ def main() -> None:
     torch.manual_seed(7)
     join()
     rank = dist.get_rank()
-    layers = torch.nn.Linear(32, 64), torch.nn.BatchNorm1d(64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
+    layers = torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
     model = DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=0.01)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     data = torch.Generator().manual_seed(rank)

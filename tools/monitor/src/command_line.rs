@@ -69,6 +69,10 @@ impl JobCommand {
         };
         let mut command =
             Self { launcher: Some(first.into()), kind: Some(kind), ..Self::default() };
+        if kind == Launcher::Torchrun {
+            command.torchrun(before + named, &words[before + named..])?;
+            return Ok(command);
+        }
         let mut total = Some(0_u32);
         let mut at = before + named;
         for part in words[before + named..].split(|word| word == ":") {
@@ -78,6 +82,25 @@ impl JobCommand {
         }
         command.ranks = total.filter(|&ranks| ranks > 0);
         Ok(command)
+    }
+
+    /// Reads what comes behind `torchrun`, whose command has one part: the program is the script,
+    /// also where `sapwood.torch` runs it.
+    fn torchrun(&mut self, at: usize, words: &[OsString]) -> Result<(), String> {
+        let (options, option_words) = options(Launcher::Torchrun, words)?;
+        let count = |name: &str, unsaid: u32| {
+            let told = options.iter().rfind(|option| option.name == name);
+            told.map_or(Some(unsaid), |option| option.value().parse::<u32>().ok())
+        };
+        // Of several hosts each has a `torchrun` of its own; `auto` and `gpu` are no numbers.
+        let is_alone = count("nnodes", 1) == Some(1);
+        self.ranks = count("nproc-per-node", 1).filter(|&ranks| is_alone && ranks > 0);
+        let mut rest = words[option_words..].iter().skip_while(|word| *word == "sapwood.torch");
+        if let Some(program) = rest.next() {
+            self.programs.push(JobProgram { program: program.into(), directory: None });
+        }
+        self.parts.push(Part { at, option_words, options });
+        Ok(())
     }
 
     /// Reads one part of the command; gives its number of ranks.

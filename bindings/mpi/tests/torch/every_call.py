@@ -20,7 +20,7 @@ def collectives(group):
     dist.broadcast_object_list(objects, src=0, group=group)
     dist.barrier(group=group)
     dist.monitored_barrier(group=group)
-    works = [dist.all_reduce(x, group=group, async_op=True) for _ in range(3)]
+    works = [dist.all_reduce(part, group=group, async_op=True) for part in parts]
     for work in works:
         work.wait()
     return x, objects

@@ -222,11 +222,12 @@ pub(crate) fn facts(function: u32) -> (Pattern, bool) {
     let is = |names: &[&str]| {
         names.contains(&word.as_str()) || word.strip_prefix('i').is_some_and(|w| names.contains(&w))
     };
-    let from_root =
-        ["bcast", "scatter", "scatterv", "broadcast", "broadcast_object_list", "scatter_object_list"];
-    let pattern = if is(&from_root) {
+    // Under PyTorch a sender waits for the receiver, so that a root does for the others as well.
+    let pattern = if !function.is_mpi() {
+        Pattern::All
+    } else if is(&["bcast", "scatter", "scatterv"]) {
         Pattern::FromRoot
-    } else if is(&["reduce", "gather", "gatherv", "gather_object"]) {
+    } else if is(&["reduce", "gather", "gatherv"]) {
         Pattern::ToRoot
     } else {
         Pattern::All
@@ -248,9 +249,7 @@ mod tests {
         for name in ["MPI_Reduce", "MPI_Ireduce_c", "MPI_Gatherv", "MPI_Igather"] {
             assert_eq!(of(name), (Pattern::ToRoot, true), "{name}");
         }
-        assert_eq!(of("broadcast_object_list"), (Pattern::FromRoot, true));
-        assert_eq!(of("gather_object"), (Pattern::ToRoot, true));
-        for name in ["all_reduce", "reduce_scatter", "all_gather_object"] {
+        for name in ["all_reduce", "broadcast", "gather", "all_gather_object"] {
             assert_eq!(of(name), (Pattern::All, true), "{name}");
         }
         for name in ["MPI_Reduce_scatter", "MPI_Allgather", "MPI_Ibarrier"] {

@@ -7,6 +7,7 @@ pass of a model for which the script has registered none.
 from __future__ import annotations
 
 import functools
+import sys
 import weakref
 from collections.abc import Callable
 from types import ModuleType
@@ -16,32 +17,42 @@ from .calls import Calls
 from .functions import COLLECTIVES, DATA_PARALLEL
 
 
+_LATEST: list[list[tuple[Any, Any, Any]]] = [[]]
+"""What the latest pass has reduced. It is kept until the next one: a thread of gloo that would let go of a
+tensor last would need the interpreter, for which it waits without end while a process group is destroyed."""
+
+
 class Reduction:
     """The hook of one model: reduces its gradients, bucket by bucket, by the wrapped `all_reduce`."""
 
     def __init__(self, distributed: Any, group: Any) -> None:
         self._distributed = distributed
         self._group = group
-        self._works: list[Any] = []
+        self._open: list[tuple[Any, Any, Any]] = []
         self.other: tuple[Any, Callable[..., Any]] | None = None
 
     def __call__(self, _state: object, bucket: Any) -> Any:
-        """The future of a bucket's mean over the ranks. That of the last bucket has come when it returns: all
-        gradients of this pass are computed by then, and PyTorch would wait for them next."""
+        """The future of a bucket's mean over the ranks.
+
+        All futures are set when the last bucket's hook returns: all gradients of this pass are computed by then,
+        and PyTorch would wait for them next. None is set by a thread of the communication library, which could
+        meet an interpreter that ends.
+        """
         if self.other is not None:
             state, hook = self.other
             return hook(state, bucket)
         if bucket.index() == 0:
-            self._works.clear()
+            self._open = _LATEST[0] = []
         gradients = bucket.buffer().mul_(1.0 / self._distributed.get_world_size(self._group))
         work = self._distributed.all_reduce(gradients, group=self._group, async_op=True)
-        self._works.append(work)
-        future = work.get_future()
+        device = gradients.device
+        future = sys.modules["torch"].futures.Future(devices=None if device.type == "cpu" else [device])
+        self._open.append((work, future, gradients))
         if bucket.is_last():
-            for one in self._works:
+            for one, its_future, reduced in self._open:
                 one.wait()
-            self._works.clear()
-        return future.then(lambda done: done.value()[0])
+                its_future.set_result(reduced)
+        return future
 
 
 def wrap(module: ModuleType, calls: Calls) -> None:
