@@ -1,4 +1,5 @@
-//! The functions that are observed, MPI's and `torch.distributed`'s, made from the one table that the wrappers are made from too.
+//! The functions that are observed, MPI's and `torch.distributed`'s, made from the one table that
+//! the wrappers are made from too.
 //!
 //! `bindings/mpi/functions.table` has a line `id name class abi bytes` per function. It is parsed
 //! when this crate is compiled; a table that is out of order does not compile.

@@ -223,6 +223,22 @@ mod tests {
     }
 
     #[test]
+    fn the_script_and_the_ranks_of_torchrun_are_found() {
+        let of = |text: &str| {
+            let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+            let command = JobCommand::parse(&words).expect("a command that can be read");
+            let program = command.programs.first().map(|one| one.program.display().to_string());
+            (command.ranks, program.unwrap_or_default())
+        };
+        let traced = "torchrun --nproc_per_node 3 --standalone -m sapwood.torch a.py b:c";
+        assert_eq!(of(traced), (Some(3), "a.py".to_owned()));
+        let spelt = "python3 -m torch.distributed.run --nproc-per-node=2 a.py";
+        assert_eq!(of(spelt), (Some(2), "a.py".to_owned()));
+        assert_eq!(of("torchrun --nproc_per_node auto a.py"), (None, "a.py".to_owned()));
+        assert_eq!(of("torchrun --nnodes 2 --nproc_per_node 4 a.py"), (None, "a.py".to_owned()));
+    }
+
+    #[test]
     fn what_cannot_be_read_is_named() {
         assert!(parse("").unwrap_err().contains("a command is missing"));
         assert_eq!(parse("mpirun -np x a").unwrap_err(), "'-np x' names no number of ranks");

@@ -1,7 +1,8 @@
 //! Launchers of MPI programs: which words are one, and which of its options have arguments.
 //!
 //! Owns the lists of options of Open MPI's `mpirun` (`mpiexec`, `orterun`), of MPICH's Hydra, of
-//! Slurm's `srun` and of PyTorch's `torchrun`, and the way through the words of one part of a command.
+//! Slurm's `srun` and of PyTorch's `torchrun`, and the way through the words of one part of a
+//! command.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -47,7 +48,8 @@ impl Launcher {
 
 /// Whether these words have Python run the module that `torchrun` is.
 fn is_torchrun(words: &[OsString]) -> bool {
-    let module = |word: &OsString| word == "torch.distributed.run" || word == "torch.distributed.launch";
+    let module =
+        |word: &OsString| word == "torch.distributed.run" || word == "torch.distributed.launch";
     words.len() >= 2 && words[0] == "-m" && module(&words[1])
 }
 
@@ -174,7 +176,8 @@ fn option(launcher: Launcher, word: &str) -> Option<LauncherOption> {
     let words = if inline.is_some() { 1 } else { 1 + count };
     let values = inline.into_iter().collect();
     // PyTorch takes both spellings of its options.
-    let name = if launcher == Launcher::Torchrun { name.replace('_', "-") } else { name.to_owned() };
+    let name =
+        if launcher == Launcher::Torchrun { name.replace('_', "-") } else { name.to_owned() };
     Some(LauncherOption { name, values, at: 0, words, is_unknown })
 }
 

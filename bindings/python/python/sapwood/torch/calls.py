@@ -16,8 +16,8 @@ from typing import Any
 
 from .functions import BATCH, COLLECTIVES, DESTROY, INIT, MESSAGES, NEW_GROUP, OLD_NAMES, WAIT
 from .groups import Groups
-from .recorder import COLLECTIVE, COMPLETED, NO_PEER, STARTED, Recorder, Space, pair
 from .memory import NO_NUMBER
+from .recorder import COLLECTIVE, COMPLETED, NO_PEER, STARTED, Recorder, Space, pair
 
 Function = Callable[..., Any]
 ROOTS = ("src", "dst", "group_src", "group_dst")

@@ -140,7 +140,7 @@ def ring_records() -> int:
 
 
 def make_events(rank: int, size: int, records: int) -> SharedMemory:
-    """The event file, with rings of so many records."""
+    """The event file, with rings of this number of records."""
     length = RINGS_AT + RINGS * (64 + records * RECORD_BYTES)
     events = SharedMemory("sapwood-events", length, is_own=True)
     now = time.monotonic_ns()

@@ -16,7 +16,6 @@ from typing import Any
 from .calls import Calls
 from .functions import COLLECTIVES, DATA_PARALLEL
 
-
 _LATEST: list[list[tuple[Any, Any, Any]]] = [[]]
 """What the latest pass has reduced. It is kept until the next one: a thread of gloo that would let go of a
 tensor last would need the interpreter, for which it waits without end while a process group is destroyed."""

@@ -15,7 +15,7 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 def without_ours(traceback: TracebackType | None) -> TracebackType | None:
     """A traceback without the frames of this package, and without those that have started it."""
-    kept = []
+    kept: list[TracebackType] = []
     while traceback is not None:
         name = traceback.tb_frame.f_code.co_filename
         if os.path.dirname(name) == PACKAGE:
@@ -24,7 +24,7 @@ def without_ours(traceback: TracebackType | None) -> TracebackType | None:
         else:
             kept.append(traceback)
         traceback = traceback.tb_next
-    following = None
+    following: TracebackType | None = None
     for one in reversed(kept):
         one.tb_next = following
         following = one
