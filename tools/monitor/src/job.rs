@@ -75,11 +75,8 @@ impl Job {
         let launcher = launcher.transpose().map_err(Failure::usage)?;
         let is_torchrun = command.kind == Some(Launcher::Torchrun);
         let flavour = launcher.as_deref().filter(|_| !is_torchrun).and_then(Flavour::of);
-        let mut abi = arguments.mpi;
-        if is_torchrun {
-            // Whichever is here: its processes need not use MPI.
-            abi = abi.or_else(|| Some(shim::any()));
-        }
+        // Of processes that need not use MPI: whichever is here.
+        let mut abi = arguments.mpi.or_else(|| is_torchrun.then(shim::any));
         if abi.is_none() {
             for program in &command.programs {
                 abi = Some(abi_of(program, &command, flavour.as_ref(), abi)?);
