@@ -93,7 +93,7 @@ test-mpi: shim ## only the tests that run MPI programs
 	    $(MAKE) --keep-going -C bindings/mpi check truth OUT=$(SHIMS)
 
 .PHONY: torch-test
-torch-test: requirements-torch shim ## only PyTorch programs below sapwood trace why, over gloo
+torch-test: requirements-torch shim ## only PyTorch programs below sapwood trace why, over gloo; two minutes
 	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-monitor --example rank_rows
 	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) SAPWOOD_LIB_DIR=$(SHIMS) \
 	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
