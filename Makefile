@@ -92,6 +92,13 @@ test-mpi: shim ## only the tests that run MPI programs
 	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
 	    $(MAKE) --keep-going -C bindings/mpi check truth OUT=$(SHIMS)
 
+.PHONY: torch-test
+torch-test: requirements-torch shim ## only PyTorch programs below sapwood trace why, over gloo; two minutes
+	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-monitor --example rank_rows
+	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) SAPWOOD_LIB_DIR=$(SHIMS) \
+	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
+	    python3 bindings/mpi/tests/torch_why.py $(TORCH_ARGUMENTS)
+
 .PHONY: c-test
 c-test: ## only the C and C++ interfaces: sanitizers, valgrind, installed packages
 	cargo test -p sapwood-c
@@ -181,6 +188,10 @@ clean-demo: ## remove the report of the demo
 .PHONY: requirements-demo
 requirements-demo:
 	@testbed/requirements demo
+
+.PHONY: requirements-torch
+requirements-torch:
+	@testbed/requirements torch
 
 .PHONY: requirements-test
 requirements-test:

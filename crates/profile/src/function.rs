@@ -1,4 +1,5 @@
-//! The MPI functions, made from the one table that the wrappers are made from too.
+//! The functions that are observed, MPI's and `torch.distributed`'s, made from the one table that
+//! the wrappers are made from too.
 //!
 //! `bindings/mpi/functions.table` has a line `id name class abi bytes` per function. It is parsed
 //! when this crate is compiled; a table that is out of order does not compile.
@@ -8,12 +9,12 @@ use crate::Class;
 /// A function's number in the table, from 1.
 pub type FunctionId = u32;
 
-/// One observed MPI function.
+/// One observed function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
     /// Its number; never given to another function.
     pub id: FunctionId,
-    /// Its name in C.
+    /// Its name in C, or in PyTorch.
     pub name: &'static str,
     /// What it is judged together with.
     pub class: Class,
@@ -30,6 +31,12 @@ impl Function {
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         FUNCTIONS.iter().find(|function| function.name == name)
+    }
+
+    /// Whether it is one of MPI; else it is one of `torch.distributed`.
+    #[must_use]
+    pub fn is_mpi(&self) -> bool {
+        self.name.starts_with("MPI_")
     }
 
     /// All of them, by number.
@@ -110,6 +117,8 @@ mod tests {
         let allreduce = Function::named("MPI_Allreduce").expect("every MPI has it");
         assert_eq!(allreduce.class, Class::Collective);
         assert_eq!(Function::of(allreduce.id), Some(allreduce));
+        assert!(allreduce.is_mpi());
+        assert_eq!(Function::named("all_reduce").map(Function::is_mpi), Some(false));
         assert_eq!(Function::named("MPI_Waitall").map(|wait| wait.class), Some(Class::Wait));
     }
 

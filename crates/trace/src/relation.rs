@@ -337,7 +337,14 @@ fn absent(standing: &Standing, rank: Rank, place: &Place, pattern: Pattern) -> R
     let mut absent = RankSet::new();
     for member in members(standing, place.space).into_iter().filter(|&member| member != rank) {
         let part = Progress::of(standing, place.space, member).part(place.number, operation);
-        if matches!(part, Turnout::Absent | Turnout::Differs(_)) {
+        // One that is stopped inside does not go on there.
+        let is_stopped = || {
+            let posture = standing.postures.get(&member);
+            posture.is_some_and(|posture| posture.presence == Presence::Stopped)
+        };
+        if matches!(part, Turnout::Absent | Turnout::Differs(_))
+            || part == Turnout::Inside && is_stopped()
+        {
             absent.insert(member);
         }
     }

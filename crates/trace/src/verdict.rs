@@ -15,7 +15,7 @@ use core::cmp::Reverse;
 use sapwood_packet::{Rank, RankSet};
 
 use crate::deviation::{Deviation, deviations};
-use crate::relation::{Operation, Place, Progress, Waiting, ends_early, waiting, waits};
+use crate::relation::{Operation, Place, Progress, Turnout, Waiting, ends_early, waiting, waits};
 use crate::standing::{CallKind, Presence, Standing};
 
 /// What a rank does that others wait for.
@@ -406,7 +406,12 @@ fn difference(standing: &Standing, rank: Rank, place: &Place) -> Difference {
     if !standing.postures.contains_key(&rank) {
         return Difference::Unknown;
     }
-    Difference::Missed(Progress::of(standing, place.space, rank).made)
+    let progress = Progress::of(standing, place.space, rank);
+    if progress.part(place.number, place.operation()) == Turnout::Inside {
+        // It is there, and does not go on.
+        return Difference::Unknown;
+    }
+    Difference::Missed(progress.made)
 }
 
 /// The operation with which a rank is, or was, in the collective of a place.

@@ -199,6 +199,17 @@ fn a_stopped_a_dead_and_a_computing_rank_are_told_as_such() {
 }
 
 #[test]
+fn a_rank_that_is_stopped_inside_of_a_collective_is_named_too() {
+    let mut job = job(&[40; 4]);
+    enter(&mut job, &[0, 1, 2, 3], collective(ALLREDUCE, WORLD));
+    assert_eq!(verdict(&job).finding, Finding::NoneMissing);
+    set_presence(&mut job, 3, Presence::Stopped);
+    assert_eq!(named(&job), (Finding::Absent, "3".into()));
+    let odd = &verdict(&job).odd[0];
+    assert_eq!((odd.doing, odd.difference), (Doing::Stopped, Difference::Unknown));
+}
+
+#[test]
 fn a_rank_that_polls_is_told_apart_from_one_that_computes() {
     let mut job = job(&[40; 3]);
     enter(&mut job, &[0, 2], collective(BARRIER, WORLD));

@@ -69,6 +69,10 @@ impl JobCommand {
         };
         let mut command =
             Self { launcher: Some(first.into()), kind: Some(kind), ..Self::default() };
+        if kind == Launcher::Torchrun {
+            command.torchrun(before + named, &words[before + named..])?;
+            return Ok(command);
+        }
         let mut total = Some(0_u32);
         let mut at = before + named;
         for part in words[before + named..].split(|word| word == ":") {
@@ -78,6 +82,25 @@ impl JobCommand {
         }
         command.ranks = total.filter(|&ranks| ranks > 0);
         Ok(command)
+    }
+
+    /// Reads what comes behind `torchrun`, whose command has one part: the program is the script,
+    /// also where `sapwood.torch` runs it.
+    fn torchrun(&mut self, at: usize, words: &[OsString]) -> Result<(), String> {
+        let (options, option_words) = options(Launcher::Torchrun, words)?;
+        let count = |name: &str, unsaid: u32| {
+            let told = options.iter().rfind(|option| option.name == name);
+            told.map_or(Some(unsaid), |option| option.value().parse::<u32>().ok())
+        };
+        // Of several hosts each has a `torchrun` of its own; `auto` and `gpu` are no numbers.
+        let is_alone = count("nnodes", 1) == Some(1);
+        self.ranks = count("nproc-per-node", 1).filter(|&ranks| is_alone && ranks > 0);
+        let mut rest = words[option_words..].iter().skip_while(|word| *word == "sapwood.torch");
+        if let Some(program) = rest.next() {
+            self.programs.push(JobProgram { program: program.into(), directory: None });
+        }
+        self.parts.push(Part { at, option_words, options });
+        Ok(())
     }
 
     /// Reads one part of the command; gives its number of ranks.
@@ -197,6 +220,22 @@ mod tests {
     fn the_folder_that_the_launcher_enters_is_known() {
         let command = parse("mpirun -wdir /tmp -np 1 a").expect("a command that can be read");
         assert_eq!(command.programs[0].directory.as_deref(), Some(Path::new("/tmp")));
+    }
+
+    #[test]
+    fn the_script_and_the_ranks_of_torchrun_are_found() {
+        let of = |text: &str| {
+            let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+            let command = JobCommand::parse(&words).expect("a command that can be read");
+            let program = command.programs.first().map(|one| one.program.display().to_string());
+            (command.ranks, program.unwrap_or_default())
+        };
+        let traced = "torchrun --nproc_per_node 3 --standalone -m sapwood.torch a.py b:c";
+        assert_eq!(of(traced), (Some(3), "a.py".to_owned()));
+        let spelt = "python3 -m torch.distributed.run --nproc-per-node=2 a.py";
+        assert_eq!(of(spelt), (Some(2), "a.py".to_owned()));
+        assert_eq!(of("torchrun --nproc_per_node auto a.py"), (None, "a.py".to_owned()));
+        assert_eq!(of("torchrun --nnodes 2 --nproc_per_node 4 a.py"), (None, "a.py".to_owned()));
     }
 
     #[test]

@@ -73,8 +73,10 @@ impl Job {
         sapwood_launch::locate(&starter).map_err(Failure::usage)?;
         let launcher = command.launcher.as_deref().map(sapwood_launch::locate);
         let launcher = launcher.transpose().map_err(Failure::usage)?;
-        let flavour = launcher.as_deref().and_then(Flavour::of);
-        let mut abi = arguments.mpi;
+        let is_torchrun = command.kind == Some(Launcher::Torchrun);
+        let flavour = launcher.as_deref().filter(|_| !is_torchrun).and_then(Flavour::of);
+        // Of processes that need not use MPI: whichever is here.
+        let mut abi = arguments.mpi.or_else(|| is_torchrun.then(shim::any));
         if abi.is_none() {
             for program in &command.programs {
                 abi = Some(abi_of(program, &command, flavour.as_ref(), abi)?);
@@ -117,7 +119,8 @@ impl Job {
         warn_of_untested(&command);
         let launcher_of = flavour.as_ref().map(|known| known.abi);
         let version = flavour.filter(|known| known.abi == abi).map(|known| known.version);
-        let mpi = format!("{} {}", abi.name(), version.unwrap_or_default());
+        let name = if is_torchrun { "PyTorch" } else { abi.name() };
+        let mpi = format!("{name} {}", version.unwrap_or_default());
         Ok(Self {
             starter,
             program: names(&command.programs),

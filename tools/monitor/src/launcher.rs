@@ -1,7 +1,8 @@
 //! Launchers of MPI programs: which words are one, and which of its options have arguments.
 //!
-//! Owns the lists of options of Open MPI's `mpirun` (`mpiexec`, `orterun`), of MPICH's Hydra and of
-//! Slurm's `srun`, and the way through the words of one part of a command.
+//! Owns the lists of options of Open MPI's `mpirun` (`mpiexec`, `orterun`), of MPICH's Hydra, of
+//! Slurm's `srun` and of PyTorch's `torchrun`, and the way through the words of one part of a
+//! command.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -18,6 +19,8 @@ pub(crate) enum Launcher {
     Prun,
     /// `flux run`.
     Flux,
+    /// PyTorch's `torchrun`, or `python -m torch.distributed.run`, of one host.
+    Torchrun,
 }
 
 impl Launcher {
@@ -29,6 +32,10 @@ impl Launcher {
             "srun" => Some((Self::Srun, 1)),
             "prun" => Some((Self::Prun, 1)),
             "flux" if words.get(1).is_some_and(|word| word == "run") => Some((Self::Flux, 2)),
+            "torchrun" => Some((Self::Torchrun, 1)),
+            name if name.starts_with("python") && is_torchrun(&words[1..]) => {
+                Some((Self::Torchrun, 3))
+            }
             _ => None,
         }
     }
@@ -37,6 +44,13 @@ impl Launcher {
     pub(crate) fn is_untested(self) -> bool {
         matches!(self, Self::Prun | Self::Flux)
     }
+}
+
+/// Whether these words have Python run the module that `torchrun` is.
+fn is_torchrun(words: &[OsString]) -> bool {
+    let module =
+        |word: &OsString| word == "torch.distributed.run" || word == "torch.distributed.launch";
+    words.len() >= 2 && words[0] == "-m" && module(&words[1])
 }
 
 /// One option of a launcher, where it stands.
@@ -107,6 +121,10 @@ const SRUN_PLAIN: &str = "\
     overcommit overlap oversubscribe preserve-env propagate pty quiet quit-on-interrupt reboot \
     requeue resv-ports send-libs spread-job test-only unbuffered use-min-nodes verbose whole";
 
+/// `torchrun`'s options without an argument, with hyphens; all others have one.
+const TORCHRUN_PLAIN: &str = "\
+    enable-gpu-health-check h help m module no-python run-path standalone use-env";
+
 /// The options at the begin of one part of a command, and how many words they are.
 ///
 /// # Errors
@@ -147,6 +165,7 @@ fn option(launcher: Launcher, word: &str) -> Option<LauncherOption> {
         None => (name, None),
     };
     let (count, is_unknown) = match launcher {
+        Launcher::Torchrun => (usize::from(!has(TORCHRUN_PLAIN, &name.replace('_', "-"))), false),
         Launcher::Srun => (usize::from(!has(SRUN_PLAIN, name)), false),
         _ if has(PAIR_OPTIONS, name) => (2, false),
         _ if [RANK_OPTIONS, DIRECTORY_OPTIONS, SINGLE_OPTIONS].iter().any(|it| has(it, name)) => {
@@ -156,7 +175,10 @@ fn option(launcher: Launcher, word: &str) -> Option<LauncherOption> {
     };
     let words = if inline.is_some() { 1 } else { 1 + count };
     let values = inline.into_iter().collect();
-    Some(LauncherOption { name: name.to_owned(), values, at: 0, words, is_unknown })
+    // PyTorch takes both spellings of its options.
+    let name =
+        if launcher == Launcher::Torchrun { name.replace('_', "-") } else { name.to_owned() };
+    Some(LauncherOption { name, values, at: 0, words, is_unknown })
 }
 
 /// An option of `srun` as `-N4`, `-N 4` or `-l`. Several letters without arguments may stand in one
@@ -231,6 +253,9 @@ mod tests {
         assert_eq!(of("/usr/bin/mpiexec.hydra a"), Some((Launcher::Mpirun, 1)));
         assert_eq!(of("srun -n 2 a"), Some((Launcher::Srun, 1)));
         assert_eq!(of("flux run -n 2 a"), Some((Launcher::Flux, 2)));
+        assert_eq!(of("/usr/bin/torchrun a.py"), Some((Launcher::Torchrun, 1)));
+        assert_eq!(of("python3 -m torch.distributed.run a.py"), Some((Launcher::Torchrun, 3)));
+        assert_eq!(of("python3 -m sapwood.torch a.py"), None);
         assert_eq!(of("flux batch a"), None);
         assert_eq!(of("./a"), None);
     }

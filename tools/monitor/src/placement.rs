@@ -121,6 +121,9 @@ impl Placement {
             return Self::on(named, command, around);
         }
         let Some(launcher) = command.kind else { return Ok(Self::Here(None)) };
+        if launcher == Launcher::Torchrun {
+            return Ok(Self::Here(None));
+        }
         let named = on_command_line(launcher, command, variable)?;
         if !named.is_empty() {
             return Self::on(named, command, around);
@@ -277,6 +280,7 @@ fn ranks_per_host(command: &JobCommand) -> Option<u32> {
     let names = match command.kind? {
         Launcher::Srun | Launcher::Flux => "ntasks-per-node tasks-per-node",
         Launcher::Mpirun | Launcher::Prun => "npernode N ppn perhost",
+        Launcher::Torchrun => "nproc-per-node",
     };
     let pernode = command.options("pernode").next().map(|_| 1);
     command.options(names).filter_map(|option| option.value().parse().ok()).max().or(pernode)

@@ -44,6 +44,11 @@ pub(crate) fn find(abi: Abi) -> Result<PathBuf, String> {
     Ok(file)
 }
 
+/// An ABI whose shim is here; Open MPI's, if none is.
+pub(crate) fn any() -> Abi {
+    if find(Abi::OpenMpi).is_err() && find(Abi::Mpich).is_ok() { Abi::Mpich } else { Abi::OpenMpi }
+}
+
 /// Where shims are looked for: in the folder that is named, beside this program, and in the `lib`
 /// beside its `bin`.
 pub fn folders() -> Vec<PathBuf> {

@@ -130,11 +130,18 @@ fn at_end(program: &str, elapsed: Duration, collected: &Collected) -> Why {
     if let Some(outdated) = &collected.outdated {
         why.unknown.push(format!("the end: {}", outdated.reason));
     }
+    if why.ranks == 0 && program.starts_with("python") {
+        why.unknown.push(TORCH_HINT.to_owned());
+    }
     for missing in &collected.missing {
         why.unknown.push(format!("ranks {}: {}", missing.ranks, missing.reason));
     }
     why
 }
+
+/// Of a program of Python that has no rank.
+const TORCH_HINT: &str =
+    "groups of torch.distributed, if it has any: run the script by 'python3 -m sapwood.torch'";
 
 /// Kinds of deaths that are told.
 const DEATHS_MAX: usize = 4;

@@ -40,8 +40,9 @@ pub(crate) struct Arguments {
     /// The run of 'sapwood mpi' to ask, such as mpi-4711, when several run.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "ranks"])]
     job: Option<String>,
-    /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt. Without one, a
-    /// 'sapwood mpi' of this host that runs is asked.
+    /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt; of PyTorch:
+    /// mpirun -np 4 python3 -m sapwood.torch train.py. Without one, a 'sapwood mpi' of this host
+    /// that runs is asked.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

@@ -10,65 +10,77 @@ has made of all answers; a `BackEnd` receives and answers.
 docs/python.md says the rest.
 """
 
-from . import errors, sketch
-from ._native import (
-    FIRST_TAG,
-    VERSION,
-    Answer,
-    Arrivals,
-    AttachPoint,
-    BackEnd,
-    Event,
-    FilterFile,
-    Missing,
-    Network,
-    NodeStatus,
-    Packet,
-    RankSet,
-    Status,
-    Stream,
-    Wave,
-)
-from .causes import Cause
-from .errors import *  # noqa: F403
-from .errors import __all__ as _errors
-from .filters import PythonFilter
-from .group import LAND, LOR, MAX, MIN, PROD, SUM, BypassCount, Group, GroupRequest, make_key
-from .programs import binary, node_program
+from importlib.util import find_spec as _find_spec
+from typing import TYPE_CHECKING
 
-__version__ = VERSION
+if not TYPE_CHECKING and _find_spec(f"{__name__}._native") is None:
+    __all__ = []
 
-__all__ = [
-    "FIRST_TAG",
-    "LAND",
-    "LOR",
-    "MAX",
-    "MIN",
-    "PROD",
-    "SUM",
-    "Answer",
-    "Arrivals",
-    "AttachPoint",
-    "BackEnd",
-    "BypassCount",
-    "Cause",
-    "Event",
-    "FilterFile",
-    "Group",
-    "GroupRequest",
-    "Missing",
-    "Network",
-    "NodeStatus",
-    "Packet",
-    "PythonFilter",
-    "RankSet",
-    "Status",
-    "Stream",
-    "Wave",
-    "binary",
-    "errors",
-    "make_key",
-    "node_program",
-    "sketch",
-]
-__all__ += _errors
+    def __getattr__(name: str) -> None:
+        """`sapwood.torch` needs no more than Python; all else needs the library."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ImportError(f"sapwood.{name} needs the native module, which this Python has not; install the wheel")
+else:
+    from . import errors, sketch
+    from ._native import (
+        FIRST_TAG,
+        VERSION,
+        Answer,
+        Arrivals,
+        AttachPoint,
+        BackEnd,
+        Event,
+        FilterFile,
+        Missing,
+        Network,
+        NodeStatus,
+        Packet,
+        RankSet,
+        Status,
+        Stream,
+        Wave,
+    )
+    from .causes import Cause
+    from .errors import *  # noqa: F403
+    from .errors import __all__ as _errors
+    from .filters import PythonFilter
+    from .group import LAND, LOR, MAX, MIN, PROD, SUM, BypassCount, Group, GroupRequest, make_key
+    from .programs import binary, node_program
+
+    __version__ = VERSION
+
+    __all__ = [
+        "FIRST_TAG",
+        "LAND",
+        "LOR",
+        "MAX",
+        "MIN",
+        "PROD",
+        "SUM",
+        "Answer",
+        "Arrivals",
+        "AttachPoint",
+        "BackEnd",
+        "BypassCount",
+        "Cause",
+        "Event",
+        "FilterFile",
+        "Group",
+        "GroupRequest",
+        "Missing",
+        "Network",
+        "NodeStatus",
+        "Packet",
+        "PythonFilter",
+        "RankSet",
+        "Status",
+        "Stream",
+        "Wave",
+        "binary",
+        "errors",
+        "make_key",
+        "node_program",
+        "sketch",
+    ]
+    __all__ += _errors

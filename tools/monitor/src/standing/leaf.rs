@@ -16,9 +16,10 @@ use crate::tables::Tables;
 use crate::waits::facts;
 
 /// Calls that wait for a message, without what stands before and behind.
-const RECEIVES: [&str; 6] = ["Recv", "Probe", "Mprobe", "Mrecv", "Sendrecv", "Sendrecv_replace"];
+const RECEIVES: [&str; 7] =
+    ["Recv", "Probe", "Mprobe", "Mrecv", "Sendrecv", "Sendrecv_replace", "recv"];
 /// Calls that wait until a message is taken.
-const SENDS: [&str; 3] = ["Send", "Ssend", "Rsend"];
+const SENDS: [&str; 4] = ["Send", "Ssend", "Rsend", "send"];
 /// Calls on a file that all its processes make, beside those with `_all` or `_ordered`.
 const FILE_CALLS: [&str; 6] = [
     "File_close",
@@ -153,7 +154,7 @@ fn kind_of(function: &Function, has_communicator: bool) -> CallKind {
         Class::PointToPoint if matches!(word, "Iprobe" | "Improbe") => CallKind::Poll,
         Class::PointToPoint if RECEIVES.contains(&word) => CallKind::Receive,
         Class::PointToPoint if SENDS.contains(&word) => CallKind::Send,
-        Class::Wait if word.starts_with("Wait") => CallKind::Wait,
+        Class::Wait if word.starts_with("Wait") || word == "Work.wait" => CallKind::Wait,
         Class::Wait if word.starts_with("Test") => CallKind::Poll,
         Class::File if has_communicator => CallKind::Creation,
         Class::File
@@ -171,9 +172,17 @@ fn kind_of(function: &Function, has_communicator: bool) -> CallKind {
 
 /// Whether a function makes a communicator together with all processes of another one.
 fn makes(word: &str) -> bool {
-    ["Comm_dup", "Comm_split", "Comm_create", "Intercomm_", "Cart_", "Graph_", "Dist_graph_create"]
-        .iter()
-        .any(|begin| word.starts_with(begin))
+    const BEGINS: [&str; 8] = [
+        "Comm_dup",
+        "Comm_split",
+        "Comm_create",
+        "Intercomm_",
+        "Cart_",
+        "Graph_",
+        "Dist_graph_create",
+        "init_process_group",
+    ];
+    BEGINS.iter().any(|begin| word.starts_with(begin))
         && !["Cart_coords", "Cart_get", "Cart_rank", "Cart_shift", "Graph_get", "Graph_neighbors"]
             .iter()
             .any(|begin| word.starts_with(begin))
@@ -251,5 +260,22 @@ mod tests {
         assert_eq!(kind("MPI_Comm_split", true), CallKind::Creation);
         assert_eq!(kind("MPI_Cart_shift", true), CallKind::Other);
         assert_eq!(kind("MPI_Finalize", false), CallKind::Other);
+    }
+
+    #[test]
+    fn calls_of_pytorch_are_told_apart_too() {
+        let kind = |name: &str| {
+            kind_of(Function::named(name).expect("a function of torch.distributed"), true)
+        };
+        for name in ["all_reduce", "broadcast", "new_group", "DistributedDataParallel"] {
+            assert_eq!(kind(name), CallKind::Collective, "{name}");
+        }
+        assert_eq!(kind("init_process_group"), CallKind::Creation);
+        assert_eq!(kind("recv"), CallKind::Receive);
+        assert_eq!(kind("send"), CallKind::Send);
+        assert_eq!(kind("Work.wait"), CallKind::Wait);
+        for name in ["irecv", "isend", "batch_isend_irecv", "destroy_process_group"] {
+            assert_eq!(kind(name), CallKind::Other, "{name}");
+        }
     }
 }

@@ -267,7 +267,10 @@ pub(crate) fn facts(function: u32) -> (Pattern, bool) {
     let is = |names: &[&str]| {
         names.contains(&word.as_str()) || word.strip_prefix('i').is_some_and(|w| names.contains(&w))
     };
-    let pattern = if is(&["bcast", "scatter", "scatterv"]) {
+    // Under PyTorch a sender waits for the receiver, so that a root does for the others as well.
+    let pattern = if !function.is_mpi() {
+        Pattern::All
+    } else if is(&["bcast", "scatter", "scatterv"]) {
         Pattern::FromRoot
     } else if is(&["reduce", "gather", "gatherv"]) {
         Pattern::ToRoot
@@ -290,6 +293,9 @@ mod tests {
         }
         for name in ["MPI_Reduce", "MPI_Ireduce_c", "MPI_Gatherv", "MPI_Igather"] {
             assert_eq!(of(name), (Pattern::ToRoot, true), "{name}");
+        }
+        for name in ["all_reduce", "broadcast", "gather", "all_gather_object"] {
+            assert_eq!(of(name), (Pattern::All, true), "{name}");
         }
         for name in ["MPI_Reduce_scatter", "MPI_Allgather", "MPI_Ibarrier"] {
             assert_eq!(of(name), (Pattern::All, true), "{name}");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sapwood_profile::Function;
 use sapwood_trace::{
     CallKind, Difference, Doing, ENDING, Finding, Odd, Operation, Place, Side, Standing, Verdict,
     Waiting,
@@ -262,6 +263,7 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
         Difference::Unknown => format!("{is} waited for in {place}"),
     };
     let for_so_long = time(one.for_ns);
+    let outside = outside(&one.place);
     let doing = match one.doing {
         Doing::Stopped => format!("{is} stopped by a signal, {}", inside(one, standing)),
         Doing::Lost => format!("{has} died, {}", inside(one, standing)),
@@ -270,10 +272,11 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
         Doing::Polling(function) => {
             format!("calls {} over and over, and nothing else", function_name(function))
         }
-        Doing::Computing => format!("{is} computing outside MPI for {for_so_long}"),
-        Doing::Sleeping => format!("{is} sleeping outside MPI for {for_so_long}"),
+        Doing::Computing => format!("{is} computing outside {outside} for {for_so_long}"),
+        Doing::Sleeping => format!("{is} sleeping outside {outside} for {for_so_long}"),
         Doing::Running => format!("{is} not there yet, and makes other calls"),
-        Doing::Unseen => format!("{has} never called MPI_Init"),
+        Doing::Unseen if outside == MPI => format!("{has} never called MPI_Init"),
+        Doing::Unseen => format!("{has} never called init_process_group"),
         Doing::Waiting => return format!("{ranks} {missed}{}", instead(one, standing, verdict)),
     };
     format!("{ranks} {doing}, and {missed}")
@@ -297,7 +300,20 @@ fn inside(one: &Odd, standing: &Standing) -> String {
     let first = one.ranks.as_ref().first();
     let posture = first.and_then(|rank| standing.postures.get(&rank));
     let call = posture.and_then(|posture| posture.call);
-    call.map_or_else(|| "outside MPI".into(), |call| format!("in {}", function_name(call.function)))
+    call.map_or_else(
+        || format!("outside {}", outside(&one.place)),
+        |call| format!("in {}", function_name(call.function)),
+    )
+}
+
+const MPI: &str = "MPI";
+
+/// What ranks are outside of that do not come to a place.
+fn outside(place: &Place) -> &'static str {
+    match Function::of(place.function) {
+        Some(function) if !function.is_mpi() => "torch.distributed",
+        _ => MPI,
+    }
 }
 
 fn waiting(one: &Waiting, standing: &Standing) -> StuckWaiting {
