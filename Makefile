@@ -97,7 +97,7 @@ torch-test: requirements-torch shim ## only PyTorch programs below sapwood trace
 	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-monitor --example rank_rows
 	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) SAPWOOD_LIB_DIR=$(SHIMS) \
 	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
-	    python3 bindings/mpi/tests/torch_why.py $(TORCH_ARGUMENTS)
+	    python3 bindings/mpi/tests/torch_why.py $(TESTS:%=-k %)
 
 .PHONY: c-test
 c-test: ## only the C and C++ interfaces: sanitizers, valgrind, installed packages
@@ -109,8 +109,7 @@ library-test: build ## only loops in WebAssembly, in the C library and the progr
 	    cargo test --workspace --test c_programs loops_in_webassembly
 
 .PHONY: culprit-test
-culprit-test: shim ## only `sapwood trace why`, asked of programs that hang or lag, with the answer that each must give
-	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-monitor --example rank_rows
+culprit-test: torch-test ## only `sapwood trace why`, asked of programs that hang or lag, PyTorch's too; seven minutes
 	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) \
 	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
 	    $(MAKE) -C bindings/mpi tests/why.py.run OUT=$(SHIMS)

@@ -15,6 +15,8 @@ const STORM_SECONDS: u32 = 32;
 const SOAK_SECONDS: u32 = 40;
 
 const ROOM: &str = "disk space";
+/// Those with a stated answer; `make torch-test` has all.
+const TORCH_PROGRAMS: &str = "env SAPWOOD_TESTS_BUILT=1 make torch-test TESTS=gloo";
 const BUILD: &str = "build of all targets";
 const RELEASE: &str = "release build and MPI shims";
 
@@ -87,6 +89,7 @@ fn interface_steps() -> Vec<Step> {
         Step::program("MPI tests", "env SAPWOOD_TESTS_BUILT=1 make test-mpi", 20)
             .after(&[BUILD, RELEASE])
             .with_tests(Selection::Variable),
+        Step::program("PyTorch programs", TORCH_PROGRAMS, 10).after(&[BUILD, RELEASE]),
         Step::program("MRNet's interface", "make compat-test", 10).after(&[RELEASE]),
         Step::program("Python package", "make python-test", 15).with_tests(Selection::Variable),
         Step::program("launchers on hosts", launchers(), 10)
