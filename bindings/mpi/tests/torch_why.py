@@ -21,7 +21,7 @@ from why import WhyRun, expected_of, ranks_of
 
 ROOT = os.path.join(HERE, "..", "..", "..")
 PACKAGE = os.path.join(ROOT, "bindings", "python", "python")
-EXAMPLE = os.path.join(ROOT, "bindings", "python", "examples", "parallel.py")
+EXAMPLE = os.path.join(ROOT, "bindings", "python", "examples", "torch", "parallel.py")
 RANKS = 3
 # Below the ports that systems give to those who ask for any.
 PORTS = range(20000, 32000)
