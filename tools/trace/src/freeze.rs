@@ -22,6 +22,9 @@ use crate::why::{deadline, interval};
 /// The shortest time by which a rank is late.
 const LATE_MIN: Duration = Duration::from_micros(1);
 
+/// What a freeze is of, and its window.
+const HEAD_LINES: usize = 2;
+
 /// Show the last calls of an MPI program's ranks, one by one.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -73,6 +76,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         ranks: arguments.ranks.clone().unwrap_or_default(),
         late: arguments.late,
     };
+    if let Some(file) = arguments.file_named_twice() {
+        let file = file.display();
+        return Err(Failure::usage(format!("'{file}' is named for two outputs: name two files")));
+    }
     if arguments.command.is_empty() {
         let freeze = sapwood_monitor::freeze_of_running(arguments.job.as_deref(), &wishes)?;
         for file in arguments.files() {
@@ -129,6 +136,15 @@ impl Arguments {
         wanted.map(|(file, encode)| Wanted { file, encode }).collect()
     }
 
+    /// A file that two outputs would be written to, one over the other.
+    fn file_named_twice(&self) -> Option<&Path> {
+        let files: Vec<&Path> = self.files().iter().map(|wanted| wanted.file).collect();
+        let is_again = |at: usize| files[..at].contains(&files[at]);
+        (0..files.len())
+            .find(|&at| is_again(at) && files[at] != Path::new("/dev/null"))
+            .map(|at| files[at])
+    }
+
     /// Of a program that was started here: what cannot be written is said, and changes no exit
     /// code, which is the program's.
     fn leave(&self, freeze: &Freeze) {
@@ -143,12 +159,19 @@ impl Arguments {
                 Err(error) => say(&[error]),
             }
         }
-        let mut lines: Vec<String> = freeze.lines().into_iter().take(2).collect();
+        let mut lines = freeze.lines();
+        let losses = lines.split_off(lines.len().min(HEAD_LINES));
+        lines.extend(losses.into_iter().filter(|line| is_loss(line)));
         if !written.is_empty() {
             lines.push(format!("written: {}", written.join(", ")));
         }
         say(&lines);
     }
+}
+
+/// Whether a line says what is missing.
+fn is_loss(line: &str) -> bool {
+    line.starts_with("missing:") || line.starts_with("dropped:")
 }
 
 fn last(text: &str) -> Result<Duration, String> {
@@ -177,6 +200,25 @@ fn ranks(text: &str) -> Result<RankSet, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn two_outputs_are_two_files() {
+        let twice = |words: &[&str]| {
+            let words = std::iter::once("freeze").chain(words.iter().copied());
+            let read =
+                <Words as clap::Parser>::try_parse_from(words).expect("words that are known");
+            read.arguments.file_named_twice().map(Path::to_path_buf)
+        };
+        assert_eq!(twice(&["--svg", "a", "--json", "b"]), None);
+        assert_eq!(twice(&["--svg", "a", "--json", "a"]), Some(PathBuf::from("a")));
+        assert_eq!(twice(&["--svg", "/dev/null", "--json", "/dev/null"]), None);
+    }
 
     #[test]
     fn a_window_has_limits() {

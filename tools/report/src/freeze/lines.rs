@@ -45,12 +45,14 @@ impl Freeze {
     }
 
     fn window(&self) -> String {
-        let length = self.end_ns.saturating_sub(self.begin_ns);
+        // The program may have begun within the window.
+        let length = self.end_ns.saturating_sub(self.begin_ns) as f64;
+        let length = if self.elapsed_s > 0.0 { length.min(self.elapsed_s * 1e9) } else { length };
         let calls = quantity::whole(self.events.len() as u128);
         let threads: usize = self.processes.iter().map(|process| process.threads.len()).sum();
         format!(
             "the last {}: {calls} calls of {threads} threads of {} ranks; {}",
-            quantity::time(length as f64),
+            quantity::time(length),
             self.processes.len(),
             self.clock_text()
         )
