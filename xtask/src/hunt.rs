@@ -13,6 +13,9 @@ use crate::{command, fuzz, target};
 
 /// Schedules of one call of the simulator.
 const SCHEDULES: u64 = 500;
+/// Crates with property tests above the I/O line.
+const PROPERTIES: &str = "-p sapwood-packet -p sapwood-wire -p sapwood-filter -p sapwood-profile \
+    -p sapwood-trace -p sapwood-topology";
 /// Seconds of one storm.
 const STORM_SECONDS: u64 = 60;
 /// How long a program may go on beyond its share.
@@ -64,7 +67,8 @@ pub fn run(root: &Path, request: &Request) -> Result<bool, String> {
     let seed = request.seed.unwrap_or(now << 20);
     let whole = Duration::from_secs(60 * request.minutes);
     println!("hunt: {} min, seed {seed}", request.minutes);
-    let mut findings = schedules(root, seed, whole * 4 / 10);
+    let mut findings = schedules(root, seed, whole * 3 / 10);
+    findings += properties(root, seed, whole / 10);
     findings += group_schedules(root, seed, whole * 2 / 10);
     findings += storms(root, seed, whole * 2 / 10);
     findings += match fuzz::search(root, (whole * 2 / 10).as_secs(), seed as u32) {
@@ -91,6 +95,16 @@ fn schedules(root: &Path, seed: u64, share: Duration) -> usize {
     series("schedules of trees", share, seed, SCHEDULES, |first| {
         let program = format!("{}/debug/sapwood-sim", target());
         Try { line: format!("{program} --first {first} --seeds {SCHEDULES} --faults all"), root }
+    })
+}
+
+/// Property tests of the crates whose packets and merging they try.
+fn properties(root: &Path, seed: u64, share: Duration) -> usize {
+    let variable = crate::environment::PROPERTY_SEED.0;
+    series("seeds of property tests", share, seed, 1, |seed| {
+        let tests = "cargo test --quiet --no-fail-fast";
+        let line = format!("env {variable}={seed} {tests} {PROPERTIES}");
+        Try { line, root }
     })
 }
 
