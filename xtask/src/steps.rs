@@ -331,12 +331,12 @@ fn log(root: &Path, title: &str, name: &str) -> io::Result<(PathBuf, File)> {
     Ok((path, file))
 }
 
-/// A program in the step's environment.
+/// A program in the step's environment, which Ctrl-C ends: what a shell starts in the background
+/// ignores it, and so would all below it, of which tests press it.
 pub fn prepare(root: &Path, line: &str) -> Command {
-    let mut words = line.split(' ');
-    let mut command = Command::new(words.next().unwrap_or_default());
+    let mut command = Command::new("env");
     environment::clean(&mut command);
-    command.args(words).current_dir(root);
+    command.arg("--default-signal=INT,QUIT").args(line.split(' ')).current_dir(root);
     command
 }
 

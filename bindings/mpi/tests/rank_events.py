@@ -63,12 +63,16 @@ class Waits:
     """What all ranks' events say of waits, in ticks.
 
     `waited` maps (rank, event) to (calls, ticks), `made` a rank to its [times last, ticks, late sends, ticks,
-    late receives, ticks].
+    late receives, ticks]. `ties` maps a rank to how often it came within a nanosecond of when another time of
+    the same call decides: [as the last one, as a late sender, as a late receiver]. The tree counts whole
+    nanoseconds, of which a tick is a part, so there it may be told either way.
     """
 
     def __init__(self, files):
         self.waited = defaultdict(lambda: [0, 0])
         self.made = defaultdict(lambda: [0] * 6)
+        self.ties = defaultdict(lambda: [0] * 3)
+        self.tick_ns = files[0].scale / 2**32
         self.collectives = self.incomplete = self.unmatched_receives = 0
         events = [event for file in files for event in file.events]
         self.tell_collectives(events)
@@ -78,6 +82,9 @@ class Waits:
         entry = self.waited[(rank, event)]
         entry[0] += 1
         entry[1] += ticks
+
+    def is_tie(self, ticks):
+        return ticks * self.tick_ns <= 1
 
     def tell_collectives(self, events):
         instances, completed = defaultdict(list), {}
@@ -98,8 +105,13 @@ class Waits:
             root = next((one for one in arrivals if one.peer == one.space.rank), None)
             pool = [one for one in arrivals if one is not root] if word in TO_ROOT else arrivals
             culprit = root if word in FROM_ROOT else min(pool, key=lambda one: (-one.time, one.rank))
-            if culprit.time > min(one.time for one in arrivals):
+            first = min(one.time for one in arrivals)
+            if culprit.time > first:
                 self.made[culprit.rank][0] += 1
+            rivals = [culprit] if word in FROM_ROOT else [one for one in pool if self.is_tie(culprit.time - one.time)]
+            if len(rivals) > 1 or self.is_tie(culprit.time - first):
+                for one in rivals:
+                    self.ties[one.rank][0] += 1
             for one in arrivals:
                 waiting = completed.get((*place, one.rank)) if one.kind == STARTED else one
                 if waiting is None:
@@ -125,6 +137,7 @@ class Waits:
                 if ticks:
                     self.made[event.rank][4] += 1
                     self.made[event.rank][5] += ticks
+                self.ties[event.rank][2] += self.is_tie(abs(event.time - send.time))
             if event.members == 0:
                 continue
             if send is None:
@@ -140,3 +153,7 @@ class Waits:
             if ticks:
                 self.made[late.rank][2] += 1
                 self.made[late.rank][3] += ticks
+            rivals = [send for _, send in members if self.is_tie(late.time - send.time)]
+            if len(rivals) > 1 or self.is_tie(abs(late.time - one.time)):
+                for send in rivals:
+                    self.ties[send.rank][1] += 1
