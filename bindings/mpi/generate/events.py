@@ -46,11 +46,11 @@ def collective(function, row, a, starts):
                 f"    {ON} sapwood_collective_followed({a.comm(comm)}, sequence, {root}, {a.request(request)});"], []
 
 
-def sent(function, row, a, waits):
+def sent(function, row, a, moved, waits):
     dest, tag, comm = (place_of(function, *names) for names in (("dest",), ("tag", "sendtag"), ("comm",)))
     kind = "SAPWOOD_EVENT_SEND" if waits else "SAPWOOD_EVENT_SEND_STARTED"
     return [f"    {ON} sapwood_message_sent({row.id}, {kind}, {a.comm(comm)}, (int){a.root(dest)}, (int){a.root(tag)}, "
-            "begin, ticks);"]
+            f"{moved}, begin, ticks);"]
 
 
 def received(function, row, a):
@@ -122,8 +122,11 @@ def window(function, a):
     return NOTHING
 
 
-def statements(function, row, a):
-    """Statements before the call, after one that has succeeded, and after one that has failed."""
+def statements(function, row, a, moved):
+    """Statements before the call, after one that has succeeded, and after one that has failed.
+
+    `moved` is the expression for its bytes.
+    """
     word, is_persistent = rules.stem(function.name)
     starts = any(p.base == "MPI_Request" for p in function.parameters)
     made = next((i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and p.is_pointer), None)
@@ -139,12 +142,12 @@ def statements(function, row, a):
     if is_persistent:
         return NOTHING
     if word in SENDS:
-        return [], sent(function, row, a, word in WAITING_SENDS and not starts), []
+        return [], sent(function, row, a, moved, word in WAITING_SENDS and not starts), []
     if word in EXCHANGES and starts:
-        return [], sent(function, row, a, False) + posted(function, a), []
+        return [], sent(function, row, a, moved, False) + posted(function, a), []
     if word in EXCHANGES:
         before, after = received(function, row, a)
-        return before, sent(function, row, a, False) + after, []
+        return before, sent(function, row, a, moved, False) + after, []
     if word in ("Recv", "Mprobe") and not (word == "Recv" and starts):
         before, after = received(function, row, a)
         return before, after, []

@@ -221,7 +221,7 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
                   f"    {returns}{call};",
                   f"    sapwood_init_ends({row.id}, begin, {succeeded});"]
     else:
-        before, recorded, failed = events.statements(function, row, a)
+        before, recorded, failed = events.statements(function, row, a, bytes_expression(row.bytes, a))
         lines += [f"    if (!sapwood_begin(&begin)) {forward}",
                   enter(function, row, a), *before,
                   f"    {returns}{call};",

@@ -125,7 +125,7 @@ void sapwood_events_leave(void)
     events_fd = -1;
 }
 
-void sapwood_events_make(bool contended)
+void sapwood_events_make(void)
 {
     const char *asked = getenv("SAPWOOD_MPI_WAITS");
     for (int place = 0; place < SAPWOOD_CACHE_WORDS; place++)
@@ -138,9 +138,7 @@ void sapwood_events_make(bool contended)
     is_asked = events_fd >= 0 && asked != NULL && strcmp(asked, "1") == 0;
     if (!is_asked)
         return;
-    /* The order of messages of several threads is not known. */
-    if (!contended)
-        atomic_fetch_or(&sapwood_events->header.state, SAPWOOD_EVENTS_MESSAGES);
+    atomic_fetch_or(&sapwood_events->header.state, SAPWOOD_EVENTS_MESSAGES);
     sapwood_events_switch(true);
 }
 
@@ -338,6 +336,17 @@ static void forget_handle(uint64_t handle)
             atomic_store_explicit(&sapwood_events->spaces[i].handle, 0, memory_order_relaxed);
     if (READ(without_at[sapwood_cache_place(handle)]) == handle)
         atomic_store_explicit(&without_at[sapwood_cache_place(handle)], 0, memory_order_relaxed);
+    sapwood_table_unlock();
+}
+
+void sapwood_handle_named(uint64_t handle, uint32_t name)
+{
+    if (sapwood_events == NULL)
+        return;
+    sapwood_table_lock();
+    for (uint32_t i = READ(sapwood_events->header.spaces_used); i-- > 0;)
+        if (READ(sapwood_events->spaces[i].handle) == handle)
+            atomic_store_explicit(&sapwood_events->spaces[i].name, name, memory_order_relaxed);
     sapwood_table_unlock();
 }
 

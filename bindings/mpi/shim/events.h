@@ -4,7 +4,7 @@
  * leaf of the tree reads whenever it likes, also after the rank has been killed. Each thread
  * that calls MPI writes one ring of records, of which the oldest are overwritten. There is no
  * lock, no atomic read-modify-write, no allocation and no system call in a recorded call; under
- * MPI_THREAD_MULTIPLE those that start and complete non-blocking collectives take a lock.
+ * MPI_THREAD_MULTIPLE messages and those that start and complete non-blocking collectives take a lock.
  *
  * All numbers little-endian, all at their natural alignment. Offsets in bytes.
  *
@@ -43,7 +43,8 @@
  *    40  last             u64      the last of these collectives: function id, u32, and root, i32
  *    48  held             u32      of a window, the rank whose part this process has locked, and 1; all
  *                                  bits set for all parts; 0 for none
- *    52  reserved         12 bytes 0
+ *    52  name             u32      where its name stands in the table's names, plus 1; 0 for none
+ *    56  reserved          8 bytes 0
  *
  *   ring: 64 bytes, then its records
  *     0  head             u64      records written so far; stored with release after each.
@@ -57,7 +58,9 @@
  *    10  span             48 bits  ticks until its return
  *    16  communicator     u16      number of its space
  *    18  kind             u8       SAPWOOD_EVENT_
- *    19  members          u8       receives that the same call has completed, 1 to 255
+ *    19  members          u8       receives that the same call has completed, 1 to 255, 0 of one of which
+ *                                  it is not known which message it took; of a send the number of
+ *                                  bits of its bytes, and 1, or 0 where they are not known
  *    20  sequence         u32      of a collective on its communicator, from 1;
  *                                  of a message in its channel, from 1
  *    24  peer             i32      root, or the message's other side, in the communicator
@@ -70,7 +73,8 @@
  * order by all of them. That of a window is made of its communicator's and of how many windows were
  * made on this before. The k-th message of a channel, which is communicator, source, destination
  * and tag, is the k-th that is sent and the k-th that is received in it, because MPI's messages
- * of one channel do not overtake one another.
+ * of one channel do not overtake one another. They may where several threads use one channel: from
+ * then on none of its messages is recorded.
  */
 #ifndef SAPWOOD_EVENTS_H
 #define SAPWOOD_EVENTS_H
@@ -146,7 +150,8 @@ struct sapwood_space {
     _Atomic uint32_t posted;
     _Atomic uint64_t last;
     _Atomic uint32_t held;
-    uint32_t reserved[3];
+    _Atomic uint32_t name;
+    uint32_t reserved[2];
 };
 
 struct sapwood_record {
@@ -181,7 +186,7 @@ extern SAPWOOD_HIDDEN struct sapwood_space *_Atomic sapwood_space_at[SAPWOOD_CAC
 
 /* Makes the file, which stays open under its name, and takes over SAPWOOD_MPI_WAITS. The table is
  * filled. */
-SAPWOOD_HIDDEN void sapwood_events_make(bool contended);
+SAPWOOD_HIDDEN void sapwood_events_make(void);
 /* In a forked child. */
 SAPWOOD_HIDDEN void sapwood_events_leave(void);
 /* The descriptor of the file; -1 none. */
@@ -201,6 +206,8 @@ SAPWOOD_HIDDEN struct sapwood_space *sapwood_space_found(MPI_Comm comm);
 SAPWOOD_HIDDEN void sapwood_space_made(MPI_Comm comm);
 /* Before it is freed. */
 void sapwood_space_forget(MPI_Comm comm);
+/* A communicator or window was named: where that stands in the table, plus 1. */
+SAPWOOD_HIDDEN void sapwood_handle_named(uint64_t handle, uint32_t name);
 
 /* Windows have handles of their own kind; these are SAPWOOD_HANDLE of them. */
 #define SAPWOOD_HELD_ALL UINT32_MAX

@@ -208,7 +208,7 @@ static void start(void)
         return;
     }
     fill_header(contended);
-    sapwood_events_make(contended);
+    sapwood_events_make();
     if (!find_observer()) {
         enter_phase(SAPWOOD_OFF);
         return;

@@ -15,13 +15,16 @@ enum {
 
 enum kind { COLLECTIVE, RECEIVE, RECEIVE_WILD, PERSISTENT_SEND, PERSISTENT_RECEIVE };
 
-/* Messages of one communicator, peer and tag, in one direction. */
+/* Messages of one communicator, peer and tag, in one direction. MPI keeps the order of those that one
+ * thread sends or receives; a channel that a second one uses has no order, and is not counted on. */
 struct channel {
     uint32_t owner; /* number of the space times 2, plus 1 for sends, plus 1; 0 free */
     int32_t peer;
     int32_t tag;
     uint32_t count;
+    uint32_t thread; /* place of its thread's activity, plus 1; SEVERAL once there are two */
 };
+#define SEVERAL UINT32_MAX
 
 /* A request that has not completed. */
 struct request {
@@ -36,6 +39,8 @@ struct request {
     int32_t tag;
     uint8_t kind;
     bool is_sure;
+    bool is_waited;   /* a thread is in a call that completes it, and will look at it */
+    bool is_replaced; /* MPI has given its handle to another request meanwhile: it is in no bucket */
 };
 
 static struct channel channels[CHANNELS];
@@ -52,7 +57,7 @@ static bool is_contended(void)
     return __builtin_expect((sapwood_table->header.flags & SAPWOOD_FLAG_THREAD_MULTIPLE) != 0, 0);
 }
 
-/* Requests are followed without a lock where one thread at a time calls MPI. */
+/* Channels and requests are followed without a lock where one thread at a time calls MPI. */
 static void lock(void)
 {
     if (is_contended())
@@ -77,7 +82,15 @@ static void note_unsure(uint64_t receives)
         sapwood_add(&sapwood_events->header.unsure, receives, is_contended());
 }
 
-/* The number of the next message of a channel; 0 when it is not known. */
+/* Threads that have no place in the table are not told apart. */
+static uint32_t thread_number(void)
+{
+    uintptr_t first = (uintptr_t)sapwood_table->activities, own = (uintptr_t)sapwood_activity_own();
+    uintptr_t place = (own - first) / sizeof(struct sapwood_activity);
+    return place < SAPWOOD_ACTIVITIES ? (uint32_t)place + 1 : SEVERAL;
+}
+
+/* The number of the next message of a channel; 0 when it is not known. Callers hold the lock. */
 static uint32_t next_message(const struct sapwood_space *space, bool is_send, int peer, int tag)
 {
     uint32_t owner = ((uint32_t)(space - sapwood_events->spaces) << 1 | is_send) + 1;
@@ -86,9 +99,12 @@ static uint32_t next_message(const struct sapwood_space *space, bool is_send, in
     for (int tries = 0; tries < CHANNEL_TRIES_MAX; tries++, place = (place + 1) & (CHANNELS - 1)) {
         struct channel *channel = &channels[place];
         if (channel->owner == 0)
-            *channel = (struct channel){owner, peer, tag, 0};
-        if (channel->owner == owner && channel->peer == peer && channel->tag == tag)
-            return ++channel->count;
+            *channel = (struct channel){owner, peer, tag, 0, thread_number()};
+        if (channel->owner != owner || channel->peer != peer || channel->tag != tag)
+            continue;
+        if (is_contended() && channel->thread != thread_number())
+            channel->thread = SEVERAL;
+        return channel->thread == SEVERAL ? 0 : ++channel->count;
     }
     sapwood_events_lose_messages();
     return 0;
@@ -122,22 +138,32 @@ static uint32_t request_found(uint64_t handle)
     return 0;
 }
 
-static void request_remove(uint32_t number)
+static void request_unlink(uint32_t number)
 {
     uint32_t *link = bucket_of(requests[number - 1].handle);
     while (*link != number)
         link = &requests[*link - 1].next;
     *link = requests[number - 1].next;
+}
+
+static void request_remove(uint32_t number)
+{
+    if (!requests[number - 1].is_replaced)
+        request_unlink(number);
     requests[number - 1].next = free_request;
     free_request = number;
 }
 
-/* Follows a request. One of the same handle has ended unseen. */
+/* Follows a request. Callers hold the lock. */
 static void request_add(struct request request)
 {
-    lock();
     uint32_t number = request_found(request.handle);
-    if (number != 0) {
+    if (number != 0 && requests[number - 1].is_waited) {
+        /* Another thread's call has completed it and has not come back yet. */
+        request_unlink(number);
+        requests[number - 1].is_replaced = true;
+    } else if (number != 0) {
+        /* It has ended unseen. */
         if (requests[number - 1].kind == RECEIVE_WILD)
             sapwood_events_lose_messages();
         request_remove(number);
@@ -155,7 +181,6 @@ static void request_add(struct request request)
     } else if (request.kind != COLLECTIVE) {
         sapwood_events_lose_messages();
     }
-    unlock();
 }
 
 MPI_Status *sapwood_readable(int source, int tag, MPI_Status *status)
@@ -164,17 +189,26 @@ MPI_Status *sapwood_readable(int source, int tag, MPI_Status *status)
     return status == MPI_STATUS_IGNORE && is_wild(source, tag) ? &own : status;
 }
 
-void sapwood_message_sent(uint32_t function, uint32_t kind, MPI_Comm comm, int dest, int tag, uint64_t begin,
-                          uint64_t ticks)
+/* The number of bits of a size, and 1: what its messages are sorted by. */
+static uint32_t size_class(uint64_t bytes)
+{
+    return bytes == 0 ? 1 : 65 - (uint32_t)__builtin_clzll(bytes);
+}
+
+void sapwood_message_sent(uint32_t function, uint32_t kind, MPI_Comm comm, int dest, int tag, uint64_t bytes,
+                          uint64_t begin, uint64_t ticks)
 {
     if (dest == MPI_PROC_NULL || !messages_are_told())
         return;
     const struct sapwood_space *space = space_of(comm);
+    lock();
     uint32_t sequence = space == NULL ? 0 : next_message(space, true, dest, tag);
+    unlock();
     if (sequence != 0)
         sapwood_record((struct sapwood_event_of_call){.begin = begin, .ticks = ticks, .space = space,
-                                                      .function = function, .kind = kind, .members = 1,
-                                                      .sequence = sequence, .peer = dest, .tag = tag});
+                                                      .function = function, .kind = kind,
+                                                      .members = size_class(bytes), .sequence = sequence,
+                                                      .peer = dest, .tag = tag});
 }
 
 void sapwood_message_received(uint32_t function, MPI_Comm comm, int source, int tag, const MPI_Status *status,
@@ -193,9 +227,11 @@ void sapwood_message_received(uint32_t function, MPI_Comm comm, int source, int 
         source = status->MPI_SOURCE;
         tag = status->MPI_TAG;
     }
+    lock();
     bool is_sure = READ(space->pending) == 0;
     WRITE(space->posted, READ(space->posted) + 1);
     uint32_t sequence = next_message(space, false, source, tag);
+    unlock();
     if (!is_sure || sequence == 0)
         note_unsure(1);
     if (sequence != 0)
@@ -212,6 +248,7 @@ void sapwood_message_posted(MPI_Comm comm, int source, int tag, MPI_Request hand
     struct sapwood_space *space = messages_are_told() ? space_of(comm) : NULL;
     if (space == NULL)
         return note_unsure(1);
+    lock();
     struct request request = {.handle = SAPWOOD_HANDLE(handle), .space = space, .peer = source, .tag = tag,
                               .kind = is_wild(source, tag) ? RECEIVE_WILD : RECEIVE,
                               .is_sure = READ(space->pending) == 0};
@@ -219,25 +256,36 @@ void sapwood_message_posted(MPI_Comm comm, int source, int tag, MPI_Request hand
     WRITE(space->posted, request.posted);
     if (request.kind == RECEIVE_WILD)
         WRITE(space->pending, READ(space->pending) + 1);
-    else if ((request.sequence = next_message(space, false, source, tag)) == 0)
-        return note_unsure(1);
-    request_add(request);
+    else
+        request.sequence = next_message(space, false, source, tag);
+    bool is_known = request.kind == RECEIVE_WILD || request.sequence != 0;
+    if (is_known)
+        request_add(request);
+    unlock();
+    if (!is_known)
+        note_unsure(1);
 }
 
 void sapwood_collective_followed(MPI_Comm comm, uint32_t sequence, int root, MPI_Request handle)
 {
     struct sapwood_space *space = sapwood_space_of(comm);
-    if (READ(space->handle) == SAPWOOD_HANDLE(comm))
-        request_add((struct request){.handle = SAPWOOD_HANDLE(handle), .space = space, .sequence = sequence,
-                                     .peer = root, .kind = COLLECTIVE});
+    if (READ(space->handle) != SAPWOOD_HANDLE(comm))
+        return;
+    lock();
+    request_add((struct request){.handle = SAPWOOD_HANDLE(handle), .space = space, .sequence = sequence,
+                                 .peer = root, .kind = COLLECTIVE});
+    unlock();
 }
 
 void sapwood_persistent_made(MPI_Comm comm, bool is_send, int peer, int tag, MPI_Request handle)
 {
     struct sapwood_space *space = messages_are_told() ? space_of(comm) : NULL;
-    if (peer != MPI_PROC_NULL && space != NULL)
-        request_add((struct request){.handle = SAPWOOD_HANDLE(handle), .space = space, .peer = peer, .tag = tag,
-                                     .kind = is_send ? PERSISTENT_SEND : PERSISTENT_RECEIVE});
+    if (peer == MPI_PROC_NULL || space == NULL)
+        return;
+    lock();
+    request_add((struct request){.handle = SAPWOOD_HANDLE(handle), .space = space, .peer = peer, .tag = tag,
+                                 .kind = is_send ? PERSISTENT_SEND : PERSISTENT_RECEIVE});
+    unlock();
 }
 
 static uint64_t request_at(const void *all, int index, bool is_fortran)
@@ -262,13 +310,15 @@ void sapwood_persistent_started(uint32_t function, const void *all, int count, b
             sapwood_events_lose_messages();
             continue;
         }
+        lock();
         uint32_t sequence = next_message(request.space, is_send, request.peer, request.tag);
         if (!is_send)
             WRITE(request.space->posted, READ(request.space->posted) + 1);
+        unlock();
         uint32_t kind = is_send ? SAPWOOD_EVENT_SEND_STARTED : SAPWOOD_EVENT_RECEIVE_COMPLETED;
         if (sequence != 0)
             sapwood_record((struct sapwood_event_of_call){.begin = begin, .space = request.space,
-                                                          .function = function, .kind = kind, .members = is_send,
+                                                          .function = function, .kind = kind,
                                                           .sequence = sequence, .peer = request.peer,
                                                           .tag = request.tag});
     }
@@ -316,6 +366,7 @@ MPI_Status *sapwood_completes(struct sapwood_completion *completion, const void 
         has_wild = has_wild || request->kind == RECEIVE_WILD;
         request->index = i;
         request->waited = 0;
+        request->is_waited = true;
         *link = number;
         link = &request->waited;
         followed++;
@@ -370,7 +421,8 @@ void sapwood_completed(const struct sapwood_completion *completion, uint32_t fun
     for (uint32_t at = completion->first, next; at != 0; at = next) {
         struct request *request = &requests[at - 1];
         next = request->waited;
-        if (request_at(completion->requests, request->index, completion->is_fortran) != null)
+        request->is_waited = false;
+        if (!request->is_replaced && request_at(completion->requests, request->index, completion->is_fortran) != null)
             continue;
         if (request->kind == RECEIVE_WILD)
             resolve(request, status_of(completion, request->index, indices, count));
@@ -403,6 +455,15 @@ void sapwood_completed(const struct sapwood_completion *completion, uint32_t fun
 
 void sapwood_completion_failed(const struct sapwood_completion *completion)
 {
-    if (completion->first != 0)
-        sapwood_events_lose_messages();
+    if (completion->first == 0)
+        return;
+    sapwood_events_lose_messages();
+    lock();
+    for (uint32_t at = completion->first, next; at != 0; at = next) {
+        next = requests[at - 1].waited;
+        requests[at - 1].is_waited = false;
+        if (requests[at - 1].is_replaced)
+            request_remove(at);
+    }
+    unlock();
 }

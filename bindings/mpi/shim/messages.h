@@ -1,13 +1,14 @@
 /* Point-to-point calls and requests as events: which message of its channel each call takes, and
  * which collective it completes.
  *
- * Messages are told only where waits were asked for at the start and one thread at a time calls
- * MPI. A receive of which it is not sure which message it took is counted (events.h, `unsure`)
+ * Messages are told only where waits were asked for at the start, and under MPI_THREAD_MULTIPLE those
+ * of channels that one thread of the rank uses. A receive of which it is not sure which message it took is counted (events.h, `unsure`)
  * and recorded without a claim, with 0 members:
  *   - one that was posted while a non-blocking receive from any source or tag had not completed,
  *     and such a receive itself if another one was posted meanwhile;
  *   - one that completes together with such ones, or together with more than 255;
  *   - persistent receives, and all on intercommunicators;
+ *   - one in a channel in which a second thread has received;
  *   - all of a rank once a call could not be followed: MPI_Cancel, more channels or requests than
  *     fit, a receive from any source in Fortran.
  */
@@ -31,7 +32,7 @@ struct sapwood_completion {
 SAPWOOD_HIDDEN MPI_Status *sapwood_readable(int source, int tag, MPI_Status *status);
 
 SAPWOOD_HIDDEN void sapwood_message_sent(uint32_t function, uint32_t kind, MPI_Comm comm, int dest, int tag,
-                                         uint64_t begin, uint64_t ticks);
+                                         uint64_t bytes, uint64_t begin, uint64_t ticks);
 SAPWOOD_HIDDEN void sapwood_message_received(uint32_t function, MPI_Comm comm, int source, int tag,
                                              const MPI_Status *status, uint64_t begin, uint64_t ticks);
 SAPWOOD_HIDDEN void sapwood_message_posted(MPI_Comm comm, int source, int tag, MPI_Request request);

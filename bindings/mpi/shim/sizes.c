@@ -47,7 +47,8 @@ unsigned sapwood_class_asked(MPI_Comm comm)
     return class;
 }
 
-static void name_handle(uint64_t handle, unsigned class, const char *name, size_t length)
+/* Where the name stands in the table, plus 1; 0 for none. */
+static uint32_t name_handle(uint64_t handle, unsigned class, const char *name, size_t length)
 {
     static size_t used;
     while (length > 0 && name[length - 1] == ' ')
@@ -63,17 +64,21 @@ static void name_handle(uint64_t handle, unsigned class, const char *name, size_
         used += offset < 0 ? 0 : length + 1;
         SAPWOOD_TELL(place->name, (uint32_t)(offset + 1));
     }
+    uint32_t stored = atomic_load_explicit(&place->name, memory_order_relaxed);
     sapwood_table_unlock();
+    return stored;
 }
 
 void sapwood_name_window(uint64_t window, const char *name, size_t length)
 {
-    name_handle(window, SAPWOOD_CLASS_NONE, name, length);
+    sapwood_handle_named(window, name_handle(window, SAPWOOD_CLASS_NONE, name, length));
 }
 
 void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
 {
-    name_handle(SAPWOOD_HANDLE(comm), sapwood_class(comm), name, length);
+    uint32_t stored = name_handle(SAPWOOD_HANDLE(comm), sapwood_class(comm), name, length);
+    sapwood_space_made(comm);
+    sapwood_handle_named(SAPWOOD_HANDLE(comm), stored);
     /* Calls from now on are tallied under the new name. */
     sapwood_extras_forget(comm);
 }

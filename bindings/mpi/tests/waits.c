@@ -2,6 +2,8 @@
  *
  *     waits CASE FILE_BASE [COUNT]
  *
+ * With WAITS_THREADED in the environment MPI is initialised for several threads.
+ *
  * Each rank notes by its own clock, CLOCK_MONOTONIC of one host, when it entered and left the calls
  * in question, and writes these notes to FILE_BASE.RANK, a line each:
  *
@@ -13,7 +15,9 @@
  * in nanoseconds; ranks are those of MPI_COMM_WORLD. The notes are read beside the calls, so that
  * what a wait should be is known to as much as that takes. */
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,6 +220,67 @@ static void unsure(int count)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Messages around a ring in one thread's own channel. The last rank is late. */
+static void around(int tag, int count, bool is_noted)
+{
+    int value = rank, got, to = (rank + 1) % size, from = (rank + size - 1) % size;
+    for (int i = 0; i < count; i++) {
+        work(rank == size - 1 ? 4 : 0);
+        int64_t begin = now();
+        MPI_Request request;
+        MPI_Isend(&value, 1, MPI_INT, to, tag, MPI_COMM_WORLD, &request);
+        if (is_noted)
+            note_send("MPI_Isend", to, tag, i + 1, begin);
+        begin = now();
+        MPI_Recv(&got, 1, MPI_INT, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (is_noted)
+            note_receive("MPI_Recv", from, tag, i + 1, 0, begin, now());
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+static void *beside(void *count)
+{
+    around(2, *(int *)count, true);
+    return NULL;
+}
+
+static void *after(void *count)
+{
+    around(1, *(int *)count, false);
+    return NULL;
+}
+
+/* Two threads, each with a channel of its own, then a second one in the channel of the first. */
+static void threads(int count)
+{
+    pthread_t other;
+    pthread_create(&other, NULL, beside, &count);
+    around(1, count, true);
+    pthread_join(other, NULL);
+    pthread_create(&other, NULL, after, &count);
+    pthread_join(other, NULL);
+}
+
+/* More named communicators than a rank has places for those that it calls on. */
+static void named(int count)
+{
+    enum { COPIES = 100 };
+    MPI_Comm copies[COPIES];
+    double one = 1, sum;
+    for (int copy = 0; copy < COPIES; copy++) {
+        char name[16];
+        MPI_Comm_dup(MPI_COMM_WORLD, &copies[copy]);
+        snprintf(name, sizeof name, "grid-%d", copy);
+        MPI_Comm_set_name(copies[copy], name);
+    }
+    for (int i = 0; i < count; i++)
+        for (int copy = 0; copy < COPIES; copy++)
+            MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, copies[copy]);
+    for (int copy = 0; copy < COPIES; copy++)
+        MPI_Comm_free(&copies[copy]);
+}
+
 /* Many quick calls, which overrun small rings, then some slow ones. */
 static void many(int count)
 {
@@ -259,9 +324,10 @@ int main(int argc, char **argv)
         int count;
     } cases[] = {{"collectives", collectives, 20}, {"communicators", communicators, 20}, {"started", started, 20},
                  {"messages", messages, 10}, {"unsure", unsure, 10}, {"many", many, 20000}, {"even", even, 200},
-                 {"dies", dies, 40}};
+                 {"dies", dies, 40}, {"threads", threads, 20}, {"named", named, 5}};
     char path[4096];
-    MPI_Init(&argc, &argv);
+    int level = getenv("WAITS_THREADED") == NULL ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, provided;
+    MPI_Init_thread(&argc, &argv, level, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     snprintf(path, sizeof path, "%s.%d", argc > 2 ? argv[2] : "waits", rank);

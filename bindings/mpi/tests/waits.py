@@ -88,11 +88,11 @@ class WaitsTruth:
         self.assertEqual(sorted(run.files), list(range(ranks or self.ranks)), run.errors)
         return run
 
-    def compare(self, case, ranks=None):
+    def compare(self, case, ranks=None, **more):
         """The runs of a case at each fan-out."""
         runs = []
         for fan_out, tree in TREES.items():
-            run = self.run_case(case, *tree, ranks=ranks)
+            run = self.run_case(case, *tree, ranks=ranks, **more)
             with self.subTest(case=case, fan_out=fan_out):
                 self.check_notes(run)
                 self.check_figures(run)
@@ -219,6 +219,14 @@ class WaitsTruth:
             # A large message is not sent before rank 0 receives.
             self.assertGreaterEqual(one[0]["late_receives"], 10)
             self.assertGreaterEqual(sum(one[rank]["late_sends"] for rank in range(1, self.ranks)), 10)
+
+    def test_messages_of_a_program_that_may_have_several_threads(self):
+        for run in self.compare("messages", environment={"WAITS_THREADED": "1"}):
+            self.assertEqual(run.profile["waits"]["unsure"], 0)
+        for run in self.compare("threads", environment={"WAITS_THREADED": "1"}):
+            # Those that the second thread received in the channel of the first.
+            self.assertEqual(run.profile["waits"]["unsure"], 20 * self.ranks)
+            self.assertIn("receives of which it is not known which message they took", run.text)
 
     def test_what_is_not_sure_is_counted_and_not_guessed(self):
         run = self.run_case("unsure")

@@ -102,7 +102,7 @@ class WhyTruth:
 
     def check_stuck(self, stuck, expected):
         self.assertEqual(ranks_of(stuck["culprits"]), set(expected["culprits"]), stuck)
-        for wanted in expected["waiting"]:
+        for wanted in expected.get("waiting", []):
             if wanted["call"] == "MPI_Finalize":
                 continue
             if wanted["call"] == "MPI_Test":
@@ -183,7 +183,22 @@ class OpenMpi(WhyTruth, unittest.TestCase):
 
     def test_thread_lock(self):
         stuck = self.stuck("thread_lock")
-        self.assertIn("rank 0 has another thread that waits for a lock outside MPI", stuck["statement"])
+        self.assertIn("rank 0 has another thread that waits for a lock which its thread in MPI holds",
+                      stuck["statement"])
+
+    def test_held_lock(self):
+        stuck = self.stuck("held_lock")
+        self.assertIn("rank 1 has another thread that waits for a lock which its thread in MPI holds",
+                      stuck["statement"])
+
+    def test_own_lock(self):
+        stuck = self.stuck("own_lock")
+        self.assertEqual([one["doing"] for one in stuck["odd"]], ["locked"], stuck)
+        self.assertIn("rank 2 waits for a lock outside MPI", stuck["statement"])
+
+    def test_other_root(self):
+        [odd] = self.stuck("other_root")["odd"]
+        self.assertEqual((odd["own_root"], odd["common_root"], odd["number"]), (1, 0, 21), odd)
 
     def test_send_ring(self):
         stuck = self.stuck("send_ring")

@@ -356,6 +356,12 @@ impl<'a> TableReader<'a> {
         all.filter(|one| long(one, 0) == 0).map(|one| word(one, 40)).filter(|&thread| thread != 0)
     }
 
+    /// The threads that are in a call of MPI, by their numbers in the system.
+    pub fn threads_inside(&self) -> impl Iterator<Item = u32> + '_ {
+        let all = self.activities.chunks_exact(ACTIVITY_BYTES);
+        all.filter(|one| long(one, 0) != 0).map(|one| word(one, 40)).filter(|&thread| thread != 0)
+    }
+
     /// How the rank has spent its time until this moment, or until its process or its counting
     /// ended. `MPI_Init` is before the begin, a call that has not returned counts as far as it has
     /// come.
@@ -413,6 +419,15 @@ impl<'a> TableReader<'a> {
         let (origin, origin_ns) = (long(self.bytes, 224), long(self.bytes, 232));
         let later = u128::from(ticks.saturating_sub(origin)) * u128::from(long(self.bytes, 240));
         origin_ns.saturating_add(u64::try_from(later >> 32).unwrap_or(u64::MAX))
+    }
+
+    /// The name that a communicator or window was given, by its place among the names, from 1.
+    #[must_use]
+    pub fn given_name(&self, name: u32) -> Option<String> {
+        match self.key(REGION | u64::from(name.checked_sub(1)?))? {
+            EventKey::Region(name) => Some(name),
+            EventKey::Function { .. } => None,
+        }
     }
 
     /// What a communicator is called, by its handle.

@@ -9,10 +9,10 @@ use crate::TraceError;
 use crate::file::FileClock;
 use crate::gathered::{COUNTERS, ENTRIES_MAX, Gathered, Made, Waited};
 use crate::instance::{Arrival, Instance, Pattern};
-use crate::message::{Awaited, Link, MessageKey, ReceivingCall, Sent};
+use crate::message::{Awaited, Beside, Link, MessageKey, ReceivingCall, Sent};
 use crate::place::PlaceWaits;
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const LAYOUT: [Directive; 11] =
@@ -24,6 +24,7 @@ const HAS_ROOT: u64 = 2;
 const HAS_RIVAL: u64 = 4;
 const IS_MIXED: u64 = 8;
 const IS_BLOCKING: u64 = 1;
+const BESIDE_SHIFT: u32 = 1;
 
 /// Two numbers of 32 bits in one word.
 pub(crate) fn pair(low: u32, high: u32) -> u64 {
@@ -96,14 +97,19 @@ fn message_key(words: &[u64]) -> MessageKey {
 
 fn push_awaited(row: &mut Vec<u64>, one: &Awaited) {
     push_arrival(row, &one.begin);
-    let flags = u64::from(one.is_blocking) * IS_BLOCKING;
+    let flags = (u64::from(one.is_blocking) * IS_BLOCKING) | ((one.beside as u64) << BESIDE_SHIFT);
     row.extend([one.span, pair(one.event, one.members), flags]);
 }
 
 fn awaited(words: &[u64]) -> Awaited {
     let (event, members) = halves(words[4]);
     let is_blocking = words[5] & IS_BLOCKING != 0;
-    Awaited { begin: arrival(words), span: words[3], event, members, is_blocking }
+    let beside = match words[5] >> BESIDE_SHIFT {
+        1 => Beside::Send,
+        2 => Beside::Nothing,
+        _ => Beside::Requests,
+    };
+    Awaited { begin: arrival(words), span: words[3], event, members, is_blocking, beside }
 }
 
 impl Gathered {
@@ -120,7 +126,7 @@ impl Gathered {
         for (key, one) in &self.sends {
             push_key(&mut rows[1], key);
             push_arrival(&mut rows[1], &one.begin);
-            rows[1].extend([one.span, one.event.into()]);
+            rows[1].extend([one.span, pair(one.event, one.size_class.into())]);
         }
         for (key, one) in &self.receives {
             push_key(&mut rows[2], key);
@@ -147,6 +153,7 @@ impl Gathered {
         }
         for (&(sender, receiver), one) in &self.links {
             rows[7].extend([pair(sender, receiver), one.messages, one.transfer_ns]);
+            rows[7].extend([one.bytes, one.exchanges, one.log_sum]);
         }
         let head = Values::new().scalar(VERSION).array(&reference).array(&self.counters);
         rows.iter().fold(head, |values, rows| values.array(rows))
@@ -178,7 +185,9 @@ impl Gathered {
         }
         for words in rows(values, 4, 8)? {
             let begin = arrival(&words[3..]);
-            let sent = Sent { begin, span: words[6], event: halves(words[7]).0 };
+            let (event, size_class) = halves(words[7]);
+            let size_class = u8::try_from(size_class).map_err(|_| WRONG)?;
+            let sent = Sent { begin, span: words[6], event, size_class };
             fresh(read.sends.insert(message_key(words), sent))?;
         }
         for words in rows(values, 5, 9)? {
@@ -208,9 +217,12 @@ impl Gathered {
             let key = ((space, function), culprit, halves(waiter).0);
             fresh(read.placed.insert(key, PlaceWaits { calls, wait_ns }))?;
         }
-        for words in rows(values, 10, 3)? {
-            let [ends, messages, transfer_ns] = *words else { return Err(WRONG) };
-            fresh(read.links.insert(halves(ends), Link { messages, transfer_ns }))?;
+        for words in rows(values, 10, 6)? {
+            let [ends, messages, transfer_ns, bytes, exchanges, log_sum] = *words else {
+                return Err(WRONG);
+            };
+            let link = Link { messages, transfer_ns, log_sum, bytes, exchanges };
+            fresh(read.links.insert(halves(ends), link))?;
         }
         Ok(read)
     }

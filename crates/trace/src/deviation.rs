@@ -29,9 +29,15 @@ pub(crate) struct Deviation {
 }
 
 impl Deviation {
-    /// The less, the better it explains.
-    pub(crate) fn weight(&self) -> (u64, (usize, usize), Reverse<u64>) {
-        (self.odd.len(), self.company, Reverse(self.waiters))
+    /// The less, the better it explains. That calls contradict those of most members is an error
+    /// of the program whatever comes of it; who is absent may be so as its victim.
+    pub(crate) fn weight(&self) -> (bool, u64, (usize, usize), Reverse<u64>) {
+        (!self.is_mismatch(), self.odd.len(), self.company, Reverse(self.waiters))
+    }
+
+    /// Whether some members call another operation than most do.
+    pub(crate) const fn is_mismatch(&self) -> bool {
+        self.common.is_some() && !self.is_split
     }
 }
 

@@ -24,7 +24,20 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    pub(crate) const fn from_code(code: u8) -> Option<Self> {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Collective,
+        Self::CollectiveStarted,
+        Self::CollectiveCompleted,
+        Self::Send,
+        Self::SendStarted,
+        Self::Receive,
+        Self::ReceiveCompleted,
+    ];
+
+    /// The kind of a code; none of another one.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             1 => Self::Collective,
             2 => Self::CollectiveStarted,
@@ -53,7 +66,8 @@ pub struct Event {
     pub space: usize,
     /// What it is.
     pub kind: EventKind,
-    /// Receives that the same call has completed; 0 for one of which nothing is claimed.
+    /// Receives that the same call has completed; 0 for one of which nothing is claimed. Of a send
+    /// the class of its size: the number of bits of its bytes, and 1; 0 where that is not known.
     pub members: u8,
     /// Of a collective on its communicator, or of a message in its channel, from 1.
     pub sequence: u32,

@@ -62,6 +62,8 @@ pub struct Space {
     pub held: Side,
     /// Its handle in this process; 0 once it is freed.
     pub handle: u64,
+    /// Where its name stands among those of its process's table, from 1; 0 for none.
+    pub name: u32,
     /// Collectives on it that have returned, or were started.
     pub made: u32,
     /// The function of the last one; 0 for none.
@@ -208,6 +210,7 @@ pub fn spaces(words: &[u64]) -> Vec<Space> {
             target => Side::Rank(target - 1),
         },
         handle: words[0],
+        name: word(words[6] >> 32),
         made: word(words[2]),
         last_function: word(words[5]),
         last_root: word(words[5] >> 32).cast_signed(),
@@ -275,7 +278,7 @@ mod tests {
 
     #[test]
     fn communicators_are_read_as_they_are_drawn() {
-        let words = [1, 0xabc, 7 | 4 << 32, 2 | 3 << 32, 0, 36 | 3 << 32, 5, 0];
+        let words = [1, 0xabc, 7 | 4 << 32, 2 | 3 << 32, 0, 36 | 3 << 32, 5 | 9 << 32, 0];
         let expected = Space {
             identity: 0xabc,
             size: 4,
@@ -284,6 +287,7 @@ mod tests {
             is_window: true,
             held: Side::Rank(4),
             handle: 1,
+            name: 9,
             made: 7,
             last_function: 36,
             last_root: 3,

@@ -7,19 +7,20 @@ use sapwood_filter::{Emitter, Filter, FilterError, Registry, WaveRef};
 use sapwood_packet::ValuesRef;
 
 use crate::frozen_codec::{self, TRACE_FREEZE};
+use crate::scope_figures::{self, TRACE_SCOPE};
 use crate::standing_codec::{self, TRACE_STANDING};
 use crate::{Gathered, TraceError};
 
 /// The filter's name.
 pub const TRACE_WAITS: &str = "trace-waits";
 
-/// Adds this filter and those for where ranks stand and for frozen events to those that a process
-/// can make. They take no parameters; packets of this one are [`Gathered::encode`]d on their way in
-/// and out.
+/// Adds this filter and those for where ranks stand, for frozen events and for scopes to those that
+/// a process can make. But for the last one they take no parameters; packets of this one are
+/// [`Gathered::encode`]d on their way in and out.
 #[must_use]
 pub fn register(registry: Registry) -> Registry {
     let registry = registry.with(TRACE_WAITS, make).with(TRACE_STANDING, standing_codec::make);
-    registry.with(TRACE_FREEZE, frozen_codec::make)
+    registry.with(TRACE_FREEZE, frozen_codec::make).with(TRACE_SCOPE, scope_figures::make)
 }
 
 fn make(parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {

@@ -168,8 +168,12 @@ fn instance(frozen: &Frozen, key: InstanceKey, arrivals: Vec<usize>) -> Option<F
     let absent = if merged.is_whole() || !is_waited {
         Vec::new()
     } else {
-        let members = frozen.seats.range((key.0, 0)..=(key.0, Rank::MAX));
-        members.map(|(&(_, rank), _)| rank).filter(|&rank| is_of(rank).is_none()).collect()
+        let members = || frozen.seats.range((key.0, 0)..=(key.0, Rank::MAX)).map(|seat| seat.0.1);
+        // Where not all were looked at, one of the others may be absent as well.
+        match members().count() >= size as usize {
+            true => members().filter(|&rank| is_of(rank).is_none()).collect(),
+            false => Vec::new(),
+        }
     };
     Some(FrozenInstance {
         key,

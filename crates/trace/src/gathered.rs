@@ -6,7 +6,7 @@
 //! grows with the number of events that have been settled. It travels as these values:
 //!
 //! ```text
-//!  0  %ud    version, 3
+//!  0  %ud    version, 4
 //!  1  %auld  the clock of the lowest rank: rank, ticks, nanoseconds, scale, whether it is cycles;
 //!            or nothing
 //!  2  %auld  counters, in the order of `Counter`
@@ -18,7 +18,8 @@
 //!  8  %auld  who made others wait, 7 words each
 //!  9  %auld  waits by place, 5 words each: communicator; function and the one that was waited for;
 //!            the one that waited; calls; nanoseconds
-//! 10  %auld  transfers by sender and receiver, 3 words each: these two; messages; nanoseconds
+//! 10  %auld  transfers by sender and receiver, 6 words each: these two; messages; nanoseconds;
+//!            bytes; messages of calls that send, too; logarithms of the times
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -28,7 +29,7 @@ use sapwood_packet::Rank;
 use crate::file::FileClock;
 use crate::instance::{Instance, InstanceKey};
 use crate::message::{Awaited, CallKey, Link, MessageKey, ReceivingCall, Sent, Wait, wait};
-use crate::place::{PlaceKey, PlaceWaits};
+use crate::place::{MESSAGES, PlaceKey, PlaceWaits};
 
 /// The most entries of each kind in one packet. What is beyond is counted.
 pub const ENTRIES_MAX: usize = 1 << 16;
@@ -93,11 +94,11 @@ impl Waited {
     pub const fn add(&mut self, wait: Wait) {
         match wait {
             Wait::Known(ns, error) => {
-                self.calls += 1;
+                self.calls = self.calls.saturating_add(1);
                 self.wait_ns = self.wait_ns.saturating_add(ns);
                 self.error_ns = self.error_ns.saturating_add(error);
             }
-            Wait::Undecided => self.undecided += 1,
+            Wait::Undecided => self.undecided = self.undecided.saturating_add(1),
         }
     }
 
@@ -211,7 +212,11 @@ impl Gathered {
             if let Wait::Known(ns @ 1.., _) = waited {
                 let made = Made { receives: 1, receive_ns: ns, ..Made::default() };
                 self.blame(awaited.begin.rank, &made);
+                self.add_message_wait(awaited.begin.rank, sent.begin.rank, ns);
             }
+        }
+        if let Some(link) = Link::of(sent, &awaited) {
+            self.add_link((sent.begin.rank, awaited.begin.rank), &link);
         }
         if awaited.members > 0 {
             let key = (awaited.begin.rank, awaited.begin.time);
@@ -233,11 +238,12 @@ impl Gathered {
         self.credit(call.begin.rank, call.event, waited);
         if let Wait::Known(ns @ 1.., _) = waited {
             self.blame(last.rank, &Made { sends: 1, send_ns: ns, ..Made::default() });
+            self.add_message_wait(last.rank, call.begin.rank, ns);
         }
-        if let Wait::Known(ns, _) = waited {
-            let link = Link { messages: 1, transfer_ns: call.span.saturating_sub(ns) };
-            self.add_link((last.rank, call.begin.rank), &link);
-        }
+    }
+
+    fn add_message_wait(&mut self, culprit: Rank, waiter: Rank, ns: u64) {
+        self.add_placed(MESSAGES, culprit, waiter, &PlaceWaits { calls: 1, wait_ns: ns });
     }
 
     /// Adds to what is known of the way from one rank to another.

@@ -10,6 +10,9 @@
 //! A freeze ([`Frozen`]) is the raw events of the last seconds, which the filter `trace-freeze`
 //! puts side by side; [`Relations`] says which of them belong together.
 //!
+//! A scope ([`Scope`]) says which events are wanted and which value of them; what leaves make of
+//! their ranks' events ([`ScopeFigures`]) is merged by the filter `trace-scope`.
+//!
 //! **Identity.** A collective is known by its communicator's identity, on which all its processes
 //! agree, and its number on that communicator; a message by its communicator, sender, receiver and
 //! tag, and its number among these. Events that were overwritten, or whose number is not known,
@@ -62,6 +65,8 @@ mod observer;
 mod place;
 mod relation;
 mod ring;
+mod scope;
+mod scope_figures;
 mod standing;
 mod standing_codec;
 mod verdict;
@@ -80,11 +85,18 @@ pub use frozen_instance::{FrozenInstance, Relations};
 pub use gathered::{COUNTERS, Counter, ENTRIES_MAX, Gathered, Made, OTHERS, Waited};
 pub use instance::{Arrival, Instance, InstanceKey, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
-pub use message::{Awaited, CallKey, Link, MessageKey, ReceivingCall, Sent, Wait, wait};
+pub use message::{Awaited, Beside, CallKey, Link, MessageKey, ReceivingCall, Sent, Wait, wait};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
-pub use place::{Lateness, Outlier, PlaceFigures, PlaceKey, PlaceWaits};
+pub use place::{Lateness, MESSAGES, Outlier, PlaceFigures, PlaceKey, PlaceWaits};
 pub use relation::{Operation, Place, Waiting};
 pub use ring::RingCursor;
+pub use scope::{
+    BYTES_PER_S, CPU_PPM, SCOPE_VALUES, Scope, ScopeBy, ScopeValue, WINDOW_MAX, matches_pattern,
+};
+pub use scope_figures::{
+    SCOPE_COUNTERS, SCOPE_GROUPS_MAX, ScopeCounter, ScopeFigures, ScopeKey, ScopeStatistics,
+    TRACE_SCOPE,
+};
 pub use standing::{
     CallKind, ENDING, FILES, Posture, Presence, SEATS_MAX, Seat, Side, Standing, Standpoint,
     WINDOWS,

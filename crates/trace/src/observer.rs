@@ -12,7 +12,7 @@ use crate::event::{Event, EventKind};
 use crate::file::Space;
 use crate::gathered::{Counter, Gathered, Made};
 use crate::instance::{Arrival, Instance, InstanceKey, Pattern};
-use crate::message::{Awaited, MessageKey, Sent, Wait, wait};
+use crate::message::{Awaited, Beside, MessageKey, Sent, Wait, wait};
 use crate::place::PlaceWaits;
 
 /// Instances whose end is awaited, at most; those that are awaited longest are given up.
@@ -83,6 +83,8 @@ pub struct Circumstances {
     pub event: u32,
     /// Who waits for whom, if the function is a collective.
     pub pattern: Pattern,
+    /// What else the function waits for, if it receives.
+    pub beside: Beside,
 }
 
 /// The events of one leaf's ranks.
@@ -123,7 +125,8 @@ impl Observer {
                 let span = if event.kind == EventKind::Send { span } else { 0 };
                 let Ok(destination) = u32::try_from(event.peer) else { return };
                 let key = message(event, about.space, about.space.rank, destination);
-                self.gathered.add_send(key, Sent { begin, span, event: about.event });
+                let size_class = event.members;
+                self.gathered.add_send(key, Sent { begin, span, event: about.event, size_class });
             }
             EventKind::Receive | EventKind::ReceiveCompleted => {
                 let Ok(source) = u32::try_from(event.peer) else { return };
@@ -134,6 +137,7 @@ impl Observer {
                     event: about.event,
                     members: event.members.into(),
                     is_blocking: event.kind == EventKind::Receive,
+                    beside: about.beside,
                 };
                 self.gathered.add_receive(key, awaited);
             }

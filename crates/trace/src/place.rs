@@ -44,6 +44,9 @@ pub struct Outlier {
     pub key: InstanceKey,
 }
 
+/// In the place of a communicator and a function: messages, on whatever communicator.
+pub const MESSAGES: PlaceKey = (4, 0);
+
 /// What is known of a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlaceFigures {
@@ -68,10 +71,10 @@ impl PlaceWaits {
 impl Lateness {
     /// Adds a time by which it was late.
     pub fn add(&mut self, late_ns: u64) {
-        self.last += 1;
+        self.last = self.last.saturating_add(1);
         let class = late_ns.max(1).ilog2();
         let (times, sum) = self.classes.entry(class).or_default();
-        *times += 1;
+        *times = times.saturating_add(1);
         *sum = sum.saturating_add(late_ns);
     }
 
@@ -82,7 +85,7 @@ impl Lateness {
         let whole = self.total_ns();
         let (mut times, mut sum) = (0_u64, 0_u64);
         for (more, part) in self.classes.values().rev() {
-            times += more;
+            times = times.saturating_add(*more);
             sum = sum.saturating_add(*part);
             if u128::from(sum) * 100 >= u128::from(whole) * u128::from(USUAL_PERCENT) {
                 break;
@@ -130,8 +133,8 @@ pub(crate) fn late_ns(instance: &Instance, culprit: &Arrival) -> u64 {
         (Pattern::ToRoot, Some(root)) => i128::from(culprit.time) - i128::from(root.time),
         _ => {
             let others = i128::from(instance.count.saturating_sub(1).max(1));
-            let mean = (instance.sum - i128::from(culprit.time)) / others;
-            i128::from(culprit.time) - mean
+            let mean = instance.sum.saturating_sub(culprit.time.into()) / others;
+            i128::from(culprit.time).saturating_sub(mean)
         }
     };
     u64::try_from(late.max(0)).unwrap_or(u64::MAX)

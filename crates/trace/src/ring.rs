@@ -10,6 +10,12 @@ pub struct RingCursor {
 }
 
 impl RingCursor {
+    /// The number of the record that is read next.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.next
+    }
+
     /// The records that can be read when the writer has written `head` of them, at most `most`.
     /// They are copied next, and then [`RingCursor::take`] says which copies are good.
     #[must_use]

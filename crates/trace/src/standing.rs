@@ -127,6 +127,9 @@ pub struct Posture {
     /// Threads beside the one in the call that have called MPI before, are outside of it, and wait
     /// for a lock.
     pub blocked_threads: u32,
+    /// Whether one of its threads waits for a lock: one that its thread in the call holds, or, of
+    /// a rank that is in no call, any.
+    pub is_locked: bool,
     /// Whether since the moment before it has made tests or probes, and nothing else.
     pub is_polling: bool,
 }

@@ -1,7 +1,7 @@
 //! Packets of where ranks stand, and the filter that merges them.
 //!
 //! ```text
-//!  0  %ud    version, 2
+//!  0  %ud    version, 3
 //!  1  %ud    ranks of the program
 //!  2  %auld  ranks, 8 words each: rank and codes; communicator; function and side; tag and
 //!            request; how long; calls; polls; the function polled and blocked threads
@@ -29,7 +29,7 @@ use crate::standing::{CallKind, Posture, Presence, Seat, Side, Standing, Standpo
 /// The name of the filter that merges where ranks stand. It takes no parameters.
 pub const TRACE_STANDING: &str = "trace-standing";
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONG: Directive = Directive::new(ElementType::Uint64, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
@@ -42,6 +42,7 @@ const ROWS_MAX: usize = 1 << 22;
 const HAS_CALL: u32 = 1;
 const HAS_TAG: u32 = 2;
 const IS_REQUEST_KNOWN: u32 = 4;
+const IS_LOCKED: u32 = 8;
 const IS_FREED: u32 = 1;
 const IS_BETWEEN: u32 = 2;
 const IS_NUMBER_LOST: u32 = 4;
@@ -98,7 +99,8 @@ fn push_posture(row: &mut Vec<u64>, (&rank, one): (&Rank, &Posture)) {
     let call = one.call.unwrap_or_default();
     let flags = flag(one.call.is_some(), HAS_CALL)
         | flag(call.tag.is_some(), HAS_TAG)
-        | flag(call.is_request_known, IS_REQUEST_KNOWN);
+        | flag(call.is_request_known, IS_REQUEST_KNOWN)
+        | flag(one.is_locked, IS_LOCKED);
     let codes =
         one.presence as u32 | (call.kind as u32) << 8 | (call.pattern as u32) << 16 | flags << 24;
     row.extend([
@@ -138,6 +140,7 @@ fn posture(words: &[u64]) -> Result<(Rank, Posture), TraceError> {
         polls: words[6],
         polled,
         blocked_threads,
+        is_locked: has(IS_LOCKED),
         is_polling: false,
     };
     Ok((rank, one))
@@ -292,6 +295,7 @@ mod tests {
             polls: 5,
             polled: 3,
             blocked_threads: 2,
+            is_locked: true,
             is_polling: false,
         };
         let seat = Seat {

@@ -16,7 +16,7 @@ use sapwood_packet::{Rank, RankSet};
 
 use crate::deviation::{Deviation, deviations};
 use crate::relation::{Operation, Place, Progress, Turnout, Waiting, ends_early, waiting, waits};
-use crate::standing::{CallKind, Presence, Standing};
+use crate::standing::{CallKind, Posture, Presence, Standing};
 
 /// What a rank does that others wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,8 @@ pub enum Doing {
     Computing,
     /// It waits for the system outside of MPI.
     Sleeping,
+    /// It waits for a lock of its process outside of MPI.
+    Locked,
     /// It runs, and makes other calls.
     Running,
     /// It was never seen.
@@ -57,6 +59,8 @@ pub enum Difference {
     /// One of its other threads waits for a lock outside of MPI, and may be the one that others
     /// wait for.
     Thread,
+    /// The same, and the thread that holds the lock is the one that waits in MPI.
+    HeldLock,
     /// Others wait for it, and it is not known in what.
     Unknown,
 }
@@ -276,13 +280,15 @@ impl<'a> Graph<'a> {
         let Some(best) = all.iter().map(Deviation::weight).min() else {
             return (Finding::Ring, Vec::new(), self.ring(circle));
         };
+        let is_tied = all.iter().filter(|one| one.odd.len() == best.1).count() > 1;
         let mut least = all.into_iter().filter(|one| one.weight() == best);
         let (first, second) = (least.next(), least.next());
+        let is_mismatch = first.as_ref().is_some_and(Deviation::is_mismatch);
+        if let Some(blocked) = self.blocked(standing, &inside, is_tied).filter(|_| !is_mismatch) {
+            return (Finding::Deviation, vec![blocked], Vec::new());
+        }
         let Some(one) = first.filter(|_| second.is_none()) else {
-            return match self.blocked(standing, &inside) {
-                Some(blocked) => (Finding::Deviation, vec![blocked], Vec::new()),
-                None => (Finding::Ring, Vec::new(), self.ring(circle)),
-            };
+            return (Finding::Ring, Vec::new(), self.ring(circle));
         };
         let finding = if one.is_split { Finding::Split } else { Finding::Deviation };
         let mut named: BTreeMap<Difference, RankSet> = BTreeMap::new();
@@ -310,17 +316,23 @@ impl<'a> Graph<'a> {
         Some(self.named(standing, lock.targets.clone(), lock.place, Difference::Lock))
     }
 
-    /// Ranks of a circle that have another thread that waits for a lock, if not all have.
-    fn blocked(&self, standing: &Standing, inside: &[&Waiting]) -> Option<Odd> {
-        let has_blocked = |rank: &Rank| {
-            standing.postures.get(rank).is_some_and(|posture| posture.blocked_threads > 0)
-        };
+    /// Ranks of a circle that have another thread that waits for a lock, if not all have: a lock
+    /// that the thread in the call holds, or, where nothing else decides, any.
+    fn blocked(&self, standing: &Standing, inside: &[&Waiting], is_tied: bool) -> Option<Odd> {
         let all: RankSet = inside.iter().flat_map(|one| one.ranks.iter()).collect();
-        let blocked: RankSet = all.iter().filter(has_blocked).collect();
+        let those = |has: fn(&Posture) -> bool| -> Option<RankSet> {
+            let has = |rank: &Rank| standing.postures.get(rank).is_some_and(has);
+            let some: RankSet = all.iter().filter(has).collect();
+            (!some.is_empty() && some.len() < all.len()).then_some(some)
+        };
+        let (blocked, difference) = match those(|posture| posture.is_locked) {
+            Some(ranks) => (ranks, Difference::HeldLock),
+            None if is_tied => (those(|posture| posture.blocked_threads > 0)?, Difference::Thread),
+            None => return None,
+        };
         let waits_for = |one: &&&Waiting| one.targets.as_ref().intersects(blocked.as_ref());
         let place = inside.iter().find(waits_for)?.place;
-        let is_clear = !blocked.is_empty() && blocked.len() < all.len();
-        is_clear.then(|| self.named(standing, blocked, place, Difference::Thread))
+        Some(self.named(standing, blocked, place, difference))
     }
 
     /// Ranks of a circle that are to be named.
@@ -389,6 +401,7 @@ fn doing(standing: &Standing, rank: Rank, long_ns: u64) -> Doing {
         _ if posture.is_polling => Doing::Polling(posture.polled),
         _ if waits(posture, long_ns) => Doing::Waiting,
         Presence::Computing if posture.call.is_none() => Doing::Computing,
+        Presence::Sleeping if posture.call.is_none() && posture.is_locked => Doing::Locked,
         Presence::Sleeping if posture.call.is_none() => Doing::Sleeping,
         _ => Doing::Running,
     }

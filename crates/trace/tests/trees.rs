@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use sapwood_filter::{Emitter, Registry, WaveRef};
 use sapwood_packet::{Packet, RankSet, ValuesRef};
 use sapwood_trace::{
-    Circumstances, Event, EventKind, FileClock, Findings, Gathered, HostClock, Ledger, Observer,
-    Pattern, Space, TRACE_WAITS, register,
+    Beside, Circumstances, Event, EventKind, FileClock, Findings, Gathered, HostClock, Ledger,
+    Observer, Pattern, Space, TRACE_WAITS, register,
 };
 
 const ALLREDUCE: u32 = 17;
@@ -26,7 +26,7 @@ fn event(kind: EventKind, time: u64, span: u64, sequence: u32, peer: i32) -> Eve
 
 fn about(rank: u32, ranks: u32, event: u32) -> Circumstances {
     let space = Space { identity: 77, size: ranks, rank, ..Space::default() };
-    Circumstances { rank, space, event, pattern: Pattern::All }
+    Circumstances { rank, space, event, pattern: Pattern::All, beside: Beside::Nothing }
 }
 
 /// Merges the packets of some children in the filter of one process.

@@ -116,6 +116,21 @@ fn one_rank_with_another_root_is_the_odd_one_though_another_has_gone_on() {
 }
 
 #[test]
+fn the_rank_that_gave_another_root_is_named_though_it_has_gone_on_and_its_victim_has_not() {
+    let mut job = job(&[22, 23, 23, 23]);
+    enter(&mut job, &[0], rooted(BCAST, WORLD, 0, Pattern::FromRoot));
+    enter(&mut job, &[1, 2, 3], collective(BARRIER, WORLD));
+    for (rank, root) in [(1, 1), (2, 0), (3, 0)] {
+        let passed = job.seats.get_mut(&(WORLD, rank)).expect("a member");
+        (passed.last_function, passed.last_root) = (BCAST, Some(root));
+    }
+    assert_eq!(named(&job), (Finding::Deviation, "1".into()));
+    let operation = |root| Operation { function: BCAST, root: Some(root) };
+    let expected = Difference::Operation(operation(1), operation(0));
+    assert_eq!(verdict(&job).odd[0].difference, expected);
+}
+
+#[test]
 fn the_member_that_left_a_part_early_is_named_and_not_those_that_wait_there() {
     let mut job = job(&[0; 5]);
     add(&mut job, 200, &[(2, 39), (3, 39), (4, 39)]);
@@ -360,4 +375,33 @@ fn of_two_ranks_that_receive_from_one_another_the_one_with_a_blocked_thread_is_n
     // Threads that wait in all ranks, as those of a pool do, tell nothing.
     job.postures.get_mut(&1).expect("a rank of the job").blocked_threads = 1;
     assert_eq!(named(&job), (Finding::Ring, "0-1".into()));
+}
+
+#[test]
+fn a_rank_whose_thread_in_mpi_holds_the_lock_that_another_needs_is_named() {
+    let mut job = job(&[40; 2]);
+    enter(&mut job, &[0], message(RECV, CallKind::Receive, 1));
+    enter(&mut job, &[1], collective(ALLREDUCE, WORLD));
+    // The helper of rank 1 waits for the lock before it can send.
+    job.postures.get_mut(&1).expect("a rank of the job").is_locked = true;
+    assert_eq!(named(&job), (Finding::Deviation, "1".into()));
+    assert_eq!(verdict(&job).odd[0].difference, Difference::HeldLock);
+}
+
+#[test]
+fn where_calls_contradict_those_of_the_others_locks_are_not_the_reason() {
+    let mut job = job(&[40; 4]);
+    enter(&mut job, &[0, 1, 3], collective(ALLREDUCE, WORLD));
+    enter(&mut job, &[2], collective(BARRIER, WORLD));
+    job.postures.get_mut(&1).expect("a rank of the job").is_locked = true;
+    assert_eq!(named(&job), (Finding::Deviation, "2".into()));
+}
+
+#[test]
+fn a_rank_that_waits_for_a_lock_outside_of_mpi_is_told_as_such() {
+    let mut job = job(&[40; 2]);
+    enter(&mut job, &[0], collective(ALLREDUCE, WORLD));
+    set_presence(&mut job, 1, Presence::Sleeping);
+    job.postures.get_mut(&1).expect("a rank of the job").is_locked = true;
+    assert_eq!(verdict(&job).odd[0].doing, Doing::Locked);
 }

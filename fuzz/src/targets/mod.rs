@@ -18,12 +18,13 @@ pub mod shm_ring;
 pub mod sketch;
 pub mod specification;
 pub mod topology_file;
+pub mod trace;
 pub mod tree;
 pub mod values;
 mod world;
 
 /// All of them.
-pub const ALL: [Target; 17] = [
+pub const ALL: [Target; 18] = [
     control::TARGET,
     filter::TARGET,
     format::TARGET,
@@ -39,6 +40,7 @@ pub const ALL: [Target; 17] = [
     sketch::TARGET,
     specification::TARGET,
     topology_file::TARGET,
+    trace::TARGET,
     tree::TARGET,
     values::TARGET,
 ];

@@ -5,6 +5,7 @@ use std::time::Duration;
 use sapwood_profile::{RankRows, Round};
 use sapwood_report::freeze::Freeze;
 use sapwood_report::record::{Settings, Stacks};
+use sapwood_report::scope::ScopeRecord;
 use sapwood_report::{Analysis, FirstLost, HostRanks, Intervals, Missing, Outdated, Standstills};
 use sapwood_trace::{Findings, Standing};
 
@@ -59,6 +60,8 @@ pub(crate) struct Collected {
     pub(crate) waits: Option<Findings>,
     /// What was frozen at the end, if that was ordered and has not been told.
     pub(crate) freeze: Option<Freeze>,
+    /// What scopes have gathered at the end.
+    pub(crate) scopes: Vec<ScopeRecord>,
     /// The verdict that held at the end, and how many did before.
     pub(crate) held: Option<Held>,
     pub(crate) passed: u64,

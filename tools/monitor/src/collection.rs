@@ -31,6 +31,7 @@ use super::placement::Placement;
 use super::places::{Place, Places};
 use super::processes;
 use super::say::say;
+use super::scope::Scopes;
 use super::stack_reader;
 use super::standing::StandingWatch;
 use super::tallies::{self, Answers, Extras, TALLIES, TALLY_ROWS};
@@ -78,6 +79,8 @@ pub(crate) struct Collection {
     known: Places,
     /// Of how many ranks the leaves were last asked for their places.
     placed: u64,
+    /// The number of the latest of these questions.
+    place_question: u32,
     /// For how many rounds in turn a leaf was not there.
     absences: BTreeMap<u32, u32>,
     /// As the ranks say; 0 before the first of them.
@@ -91,6 +94,9 @@ pub(crate) struct Collection {
     extras: Extras,
     /// Opened when ranks record their events first.
     pub(crate) waits: Option<WaitsInquiry>,
+    /// Whether that is wanted of ranks that record: scopes alone read what they select.
+    gathers_waits: bool,
+    pub(crate) scopes: Scopes,
     /// What was frozen, or is to be.
     pub(crate) freeze: FreezeWatch,
     /// Where ranks stand that wait for long, if that is to be told.
@@ -136,7 +142,7 @@ impl Collection {
         let reduced = |rule| network.stream(&everyone).up(PROFILE_STATISTICS).wave(rule);
         let changes = network.stream(&everyone).up(PROFILE_CHANGES).wave(live);
         let mut collection = Self {
-            guidance: Guidance::open(&network, interval, live, arguments.waits)?,
+            guidance: Guidance::open(&network, interval, live, arguments.records())?,
             base: None,
             live: changes.policy(Policy::DropOldest).open()?,
             last: reduced(last).open()?,
@@ -148,6 +154,7 @@ impl Collection {
             asked: 0,
             known,
             placed: 0,
+            place_question: 0,
             absences: BTreeMap::new(),
             long: arguments.deadline.unwrap_or(interval).max(LONG_MIN),
             standing: match arguments.deadline {
@@ -156,6 +163,8 @@ impl Collection {
             },
             extras: arguments.extras,
             waits: None,
+            gathers_waits: arguments.waits || arguments.scopes.is_empty(),
+            scopes: Scopes::default(),
             freeze: FreezeWatch::new(arguments.freeze.clone()),
             last_wave: 1,
             // Every program has a rank 0.
@@ -165,6 +174,7 @@ impl Collection {
             leaves,
             network,
         };
+        collection.open_scopes(&arguments.scopes);
         collection.wait_until_ready()?;
         Ok(collection)
     }
@@ -243,7 +253,7 @@ impl Collection {
 
     /// Asks who waits for whom, if ranks record that or have recorded it.
     fn ask_waits(&mut self) {
-        if self.waits.is_none() && self.guidance.settings.is_tracing {
+        if self.waits.is_none() && self.guidance.settings.is_tracing && self.gathers_waits {
             self.waits = WaitsInquiry::open(&self.network, self.is_spread()).ok();
         }
         if let Some(waits) = &mut self.waits {
@@ -489,9 +499,16 @@ impl Collection {
         if self.leaves.hosts().is_empty() || come <= self.placed {
             return;
         }
-        if self.places.broadcast(PLACE, Values::new()).is_ok() {
+        if self.ask_where_ranks_are() {
             self.placed = come;
         }
+    }
+
+    /// Asks the leaves for their places; whether they could be asked.
+    fn ask_where_ranks_are(&mut self) -> bool {
+        self.place_question += 1;
+        let question = Values::new().scalar(self.place_question);
+        self.places.broadcast(PLACE, question).is_ok()
     }
 
     fn take_places(&mut self) {
@@ -500,16 +517,20 @@ impl Collection {
         }
     }
 
-    fn take_place(&mut self, answer: &Answer) {
+    /// Whether it answers the question that was asked last.
+    fn take_place(&mut self, answer: &Answer) -> bool {
         let place = answer.value().ok().and_then(Place::decode);
-        if let (Some(place), Some(leaf)) = (place, answer.contributors.as_ref().first()) {
-            self.known.set(leaf, place);
-        }
+        let (Some(place), Some(leaf)) = (place, answer.contributors.as_ref().first()) else {
+            return false;
+        };
+        let is_of_last = place.question == self.place_question;
+        self.known.set(leaf, place);
+        is_of_last
     }
 
     /// Before the last round, so that the hosts of a short program are known, too.
     fn all_places(&mut self, wait: Duration) {
-        if self.leaves.hosts().is_empty() || self.places.broadcast(PLACE, Values::new()).is_err() {
+        if self.leaves.hosts().is_empty() || !self.ask_where_ranks_are() {
             return;
         }
         let mut left = self.network.everyone().ranks().clone();
@@ -517,8 +538,10 @@ impl Collection {
         while !left.is_empty() {
             let until = deadline.saturating_duration_since(Instant::now());
             let Ok(answer) = self.places.recv_timeout(until) else { break };
-            left.subtract(answer.contributors.as_ref());
-            self.take_place(&answer);
+            // One to a question before may be of a time at which its ranks had not come.
+            if self.take_place(&answer) {
+                left.subtract(answer.contributors.as_ref());
+            }
         }
     }
 
@@ -541,12 +564,17 @@ impl Collection {
             self.result.rows = self.all_rows(ROWS, self.question(0), wait);
             self.result.tallies = self.tallies(wait);
             self.last_waits(wait);
+            self.last_scopes(elapsed, LAST_TIMEOUT);
             self.last_analysis(wait);
         } else {
             let as_of_s = self.result.as_of.map(|time| time.as_secs_f64());
             let reason = self.result.missing.first().map(|missing| missing.reason.clone());
             let reason = reason.unwrap_or_else(|| "the tree did not answer".to_owned());
             self.result.outdated = Some(Outdated { as_of_s, reason });
+        }
+        // Ranks of a program that ended soon have come since.
+        if !self.result.round.covered().difference(self.known.told().as_ref()).is_empty() {
+            self.all_places(LAST_TIMEOUT);
         }
         self.result.has_ended = has_ended;
         self.result.hosts = self.known.hosts(&self.leaves);
@@ -570,13 +598,16 @@ impl Collection {
             guidance,
             stacks,
             waits,
+            scopes,
             freeze,
             standing,
             network,
             result,
             ..
         } = self;
-        drop((live, last, rows, places, inquiry, guidance, stacks, waits, freeze, standing));
+        drop((
+            live, last, rows, places, inquiry, guidance, stacks, waits, scopes, freeze, standing,
+        ));
         // Whatever does not end by itself is ended by the network; the results are here already.
         let _ = network.close();
         result

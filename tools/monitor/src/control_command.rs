@@ -181,7 +181,7 @@ pub(crate) fn find(name: Option<&str>) -> Result<VisibleNetwork, Failure> {
     if running.len() > 1 {
         let names: Vec<&str> = running.iter().map(|network| network.name.as_str()).collect();
         let names = names.join(", ");
-        return Err(Failure::usage(format!("several runs: {names}; choose one with --network")));
+        return Err(Failure::usage(format!("several runs: {names}; name one of them")));
     }
     running.pop().ok_or_else(|| Failure::usage("no 'sapwood mpi' of this user runs here"))
 }

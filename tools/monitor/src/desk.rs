@@ -7,6 +7,7 @@ use sapwood_profile::RankState;
 use serde::{Deserialize, Serialize};
 
 use sapwood_report::freeze::{Freeze, FreezeReason};
+use sapwood_report::scope::ScopeRecord;
 use sapwood_report::why::Why;
 
 use super::collection::Collection;
@@ -41,6 +42,10 @@ pub(crate) struct Reply {
     pub(crate) freezes: u64,
     /// The freeze that was asked for, if it has come.
     pub(crate) freeze: Option<Freeze>,
+    /// The number of the scope that was begun; none where the tree is gone.
+    pub(crate) scope_number: Option<u32>,
+    /// What the scope that was asked for has gathered, if it has come.
+    pub(crate) scope: Option<ScopeRecord>,
 }
 
 impl Collection {
@@ -65,11 +70,12 @@ impl Collection {
         let changed = request.and_then(|request| {
             let changed = settings.changed(&request, world_size)?;
             let order = request.freeze.as_ref().map(|freeze| freeze.order(world_size));
-            Ok((changed, order.transpose()?, request))
+            let named = request.scope.as_ref().map(|scope| scope.named(world_size)).transpose()?;
+            Ok((changed, order.transpose()?, named, request))
         });
-        let (mut why, mut freeze) = (None, None);
+        let (mut why, mut freeze, mut scope, mut scope_number) = (None, None, None, None);
         let error = match changed {
-            Ok((settings, order, request)) => {
+            Ok((settings, order, named, request)) => {
                 let flush = request.flush;
                 if let Some(deadline_s) = request.why_s {
                     why = Some(self.look(deadline_s, elapsed));
@@ -80,6 +86,8 @@ impl Collection {
                 if let Some(number) = request.frozen {
                     freeze = self.freeze.document(number).cloned();
                 }
+                scope_number = named.and_then(|named| self.begin_scope(named));
+                scope = self.serve_scopes(&request, elapsed);
                 let is_new = settings != self.guidance.settings;
                 self.guidance.settings = settings;
                 if flush {
@@ -103,6 +111,8 @@ impl Collection {
             looks: self.standing.as_ref().map_or(0, StandingWatch::looks),
             freezes: self.freeze.begun(),
             freeze,
+            scope_number,
+            scope,
         };
         serde_json::to_string(&reply).expect("numbers, text and lists of them are always JSON")
     }

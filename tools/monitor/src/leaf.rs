@@ -14,6 +14,7 @@ use super::analysis::{Head, Moments};
 use super::freeze::{FREEZE, FreezeQuestion};
 use super::presence::Attachable;
 use super::rank_control::ControlQuestion;
+use super::scope::{SCOPE, ScopeQuestion};
 use super::stack_reader::StackReader;
 use super::standing::STANDING;
 use super::tables::Tables;
@@ -204,13 +205,20 @@ fn answer(
             let question = FreezeQuestion::decode(values)?;
             (question.clocks.wave, tables.freeze(back_end.rank(), &question).encode())
         }
+        SCOPE => {
+            let Some(question) = ScopeQuestion::decode(values)? else { return Ok(()) };
+            (question.wave, tables.scope(&question).encode())
+        }
         STANDING => {
             let (wave, world_size, long_ns) =
                 (values.scalar(1)?, values.scalar(0)?, values.scalar(2)?);
             (wave, tables.standing(world_size, long_ns).encode())
         }
         ADVICE => return tables.advise(values),
-        PLACE => return back_end.send(received.stream, PLACE, tables.place().encode()),
+        PLACE => {
+            let place = tables.place(values.scalar(0)?);
+            return back_end.send(received.stream, PLACE, place.encode());
+        }
         MARKS => {
             tables.marks_stream = Some((received.stream, values.scalar(0)?));
             return Ok(());

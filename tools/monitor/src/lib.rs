@@ -32,6 +32,7 @@ pub mod leaf;
 pub(crate) mod leaves;
 pub(crate) mod linkage;
 mod live;
+mod lock_waits;
 mod marks;
 mod outputs;
 mod page;
@@ -46,6 +47,8 @@ mod rank_reports;
 mod recording;
 mod replay;
 mod say;
+mod scope;
+mod scopes;
 mod screen;
 pub mod shim;
 mod stack_reader;
@@ -91,6 +94,8 @@ use sapwood_command_line::exit::Failure;
 
 pub use self::control::{FREEZE_MAX, FREEZE_MIN};
 pub use self::freezing::{FreezeWishes, freeze, freeze_of_running};
+pub use self::scope::NamedScope;
+pub use self::scopes::{scope, scopes_of_running};
 pub use self::why::{WhyWishes, why, why_of_running};
 
 /// The shortest time between two rounds.
@@ -185,6 +190,9 @@ pub struct Arguments {
     /// What is to be frozen by the first trigger; none for nothing.
     #[arg(skip)]
     freeze: Option<FreezeOrder>,
+    /// What is to be gathered of the events; none for nothing.
+    #[arg(skip)]
+    scopes: Vec<NamedScope>,
     /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt; or 'attach',
     /// for a job that runs already: see 'sapwood mpi attach --help'.
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
@@ -192,6 +200,11 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Whether ranks record their events from the start.
+    fn records(&self) -> bool {
+        self.waits || !self.scopes.is_empty()
+    }
+
     /// Whether rounds are shown while the program runs.
     fn shows_rounds(&self) -> bool {
         !self.quiet && !self.no_live

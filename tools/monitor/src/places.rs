@@ -16,10 +16,12 @@ use super::leaves::Leaves;
 /// another.
 const FIRST_NS: u64 = 10_000_000;
 
-/// What one leaf says of its host: `%s` its own name for it, `%aud` first and last of each range of
-/// ranks, `%aud` ranks that ended without a word, `%auld` how long ago each did, in nanoseconds.
+/// What one leaf says of its host: `%ud` the number of the question, `%s` its own name for it,
+/// `%aud` first and last of each range of ranks, `%aud` ranks that ended without a word, `%auld`
+/// how long ago each did, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
+    pub(crate) question: u32,
     pub(crate) host: String,
     pub(crate) ranks: RankSet,
     pub(crate) lost: Vec<(u32, u64)>,
@@ -30,13 +32,15 @@ impl Place {
         let ranges = self.ranks.as_ref().ranges();
         let ends: Vec<u32> = ranges.iter().flatten().copied().collect();
         let (lost, ages): (Vec<u32>, Vec<u64>) = self.lost.iter().copied().unzip();
-        Values::new().string(&self.host).array(&ends).array(&lost).array(&ages)
+        let head = Values::new().scalar(self.question);
+        head.string(&self.host).array(&ends).array(&lost).array(&ages)
     }
 
     /// None if these values are no place.
     pub(crate) fn decode(values: ValuesRef<'_>) -> Option<Self> {
-        let host = values.string(0).ok()?.to_owned();
-        let ends: &[u32] = values.array(1).ok()?;
+        let question = values.scalar(0).ok()?;
+        let host = values.string(1).ok()?.to_owned();
+        let ends: &[u32] = values.array(2).ok()?;
         let mut ranks = RankSet::new();
         for pair in ends.chunks_exact(2) {
             if pair[0] > pair[1] {
@@ -44,10 +48,10 @@ impl Place {
             }
             ranks.insert_range(pair[0], pair[1]);
         }
-        let lost: &[u32] = values.array(2).ok()?;
-        let ages: &[u64] = values.array(3).ok()?;
+        let lost: &[u32] = values.array(3).ok()?;
+        let ages: &[u64] = values.array(4).ok()?;
         let lost = lost.iter().copied().zip(ages.iter().copied()).collect();
-        Some(Self { host, ranks, lost })
+        Some(Self { question, host, ranks, lost })
     }
 }
 
@@ -102,6 +106,11 @@ impl Places {
     /// The ranks of a leaf, as far as it has told them.
     pub(crate) fn ranks(&self, leaf: u32) -> RankSet {
         self.by_leaf.get(&leaf).cloned().unwrap_or_default()
+    }
+
+    /// The ranks whose leaf has told of them.
+    pub(crate) fn told(&self) -> RankSet {
+        self.by_leaf.values().flat_map(RankSet::iter).collect()
     }
 
     /// Why ranks may be missing that no leaf has told of; `world_size` are there in all.
@@ -165,7 +174,7 @@ mod tests {
     }
 
     fn place(of: &str, lost: &[(u32, u64)]) -> Place {
-        Place { host: String::new(), ranks: ranks(of), lost: lost.to_vec() }
+        Place { ranks: ranks(of), lost: lost.to_vec(), ..Place::default() }
     }
 
     #[test]
@@ -187,7 +196,8 @@ mod tests {
 
     #[test]
     fn a_place_is_read_as_it_was_written() {
-        let place = Place { host: "a".into(), ranks: ranks("0-3,7"), lost: vec![(3, 5), (7, 1)] };
+        let lost = vec![(3, 5), (7, 1)];
+        let place = Place { question: 4, host: "a".into(), ranks: ranks("0-3,7"), lost };
         assert_eq!(Place::decode(place.encode().as_ref()), Some(place));
         assert_eq!(Place::decode(Values::new().scalar(1_u32).as_ref()), None);
     }

@@ -12,6 +12,7 @@ use sapwood_profile::{
     Condition, Counters, EventKey, Figure, Moment, RankProfile, RankRows, RankState, Round,
     RoundHistory, TableReader, TallyKind, TimeShare,
 };
+use sapwood_trace::ScopeFigures;
 use sapwood_transport::{
     ControlPage, SharedTable, TableAccepted, TableListener, TableOffer, TablePeer, monotonic_clock,
 };
@@ -24,6 +25,7 @@ use super::places::Place;
 use super::presence::{Attachable, Presence};
 use super::rank_control::RankControl;
 use super::say::say;
+use super::scope::{LeafScopes, ScopeQuestion};
 use super::usage;
 use super::waits::LeafWaits;
 
@@ -50,6 +52,8 @@ pub(crate) struct Tables {
     unwatched: u32,
     /// The events of the ranks.
     pub(crate) waits: LeafWaits,
+    /// How far scopes have read them.
+    pub(crate) scopes: LeafScopes,
 }
 
 /// The table of one rank.
@@ -125,6 +129,7 @@ impl Tables {
             sent: RoundHistory::new(),
             unwatched: 0,
             waits: LeafWaits::default(),
+            scopes: LeafScopes::default(),
         })
     }
 
@@ -261,15 +266,24 @@ impl Tables {
         if known == 0 { first() } else { known }
     }
 
+    /// The figures of a scope.
+    pub(crate) fn scope(&mut self, question: &ScopeQuestion) -> ScopeFigures {
+        let world_size = self.world_size(question.world_size);
+        let Self { ranks, waits, scopes, .. } = self;
+        let those = ranks.iter().filter(|(_, rank)| rank.world_size == world_size);
+        let those = those.filter_map(|(&rank, _)| Some((rank, waits.events(rank)?)));
+        scopes.answer(question, those, |rank| ranks.get(&rank)?.words().ok())
+    }
+
     /// Who has come to this host.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self, question: u32) -> Place {
         let ranks = self.ranks.keys().copied().collect();
         let age = |since: &Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let lost = self
             .ranks
             .iter()
             .filter_map(|(number, rank)| rank.lost_at.as_ref().map(|since| (*number, age(since))));
-        Place { host: sapwood_launch::own_host_name(), ranks, lost: lost.collect() }
+        Place { question, host: sapwood_launch::own_host_name(), ranks, lost: lost.collect() }
     }
 
     /// The statistics over all ranks that have come, as they are now. `world_size` is 0 as long as

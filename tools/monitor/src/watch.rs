@@ -9,6 +9,7 @@ use sapwood_launch::{DeathSignal, Exit, Local, Order, Process, Signal};
 use sapwood_report::RoundRecord;
 use sapwood_report::freeze::Freeze;
 use sapwood_report::record::Death;
+use sapwood_report::scope::ScopeRecord;
 use sapwood_report::why::Why;
 
 use super::Arguments;
@@ -29,6 +30,9 @@ use sapwood_hosts::signals::{Signals, stop_this_process, terminal_signals_our_gr
 
 /// Two interrupts within this time mean: at once.
 const URGENT_INTERVAL: Duration = Duration::from_secs(1);
+/// Two within this time are one, which came by two ways: `timeout` sends one to the process and one
+/// to its group.
+const SAME_INTERRUPT: Duration = Duration::from_millis(50);
 /// How long a launcher may take to end its ranks when it is to end at once.
 const URGENT_GRACE: Duration = Duration::from_millis(500);
 /// How often a program is looked after when the tree's loop has failed.
@@ -214,7 +218,7 @@ fn start(
         variables.push(("SAPWOOD_MPI_EVERY".into(), every.variable().into()));
     }
     variables.push((tallies::VARIABLE.into(), arguments.extras.words().into()));
-    variables.push((waits::VARIABLE.into(), if arguments.waits { "1" } else { "0" }.into()));
+    variables.push((waits::VARIABLE.into(), if arguments.records() { "1" } else { "0" }.into()));
     // For ranks on other hosts.
     if let Some(bytes) = std::env::var_os(waits::RING_VARIABLE) {
         variables.push((waits::RING_VARIABLE.into(), bytes));
@@ -237,6 +241,8 @@ pub(crate) enum News<'a> {
     Verdict(&'a Why),
     /// What the first trigger has frozen.
     Frozen(&'a Freeze),
+    /// What a scope has gathered.
+    Scope(&'a ScopeRecord),
 }
 
 /// Who is told.
@@ -375,6 +381,7 @@ impl Run {
             let next = last + interval.unwrap_or(QUIET_INTERVAL);
             let wait = next.saturating_duration_since(Instant::now());
             let wait = self.stacks.as_ref().map_or(wait, |stacks| stacks.wait(wait));
+            let wait = collection.wait_for_scopes(wait);
             if self.is_blind {
                 self.program.wait(wait.min(BLIND_TURN));
             } else if let Err(failure) = collection.turn(wait) {
@@ -404,6 +411,11 @@ impl Run {
                 (collection.take_freezes(elapsed), &mut views.listener)
             {
                 tell(News::Frozen(&freeze));
+            }
+            for record in collection.take_scopes(elapsed) {
+                if let Some(tell) = &mut views.listener {
+                    tell(News::Scope(&record));
+                }
             }
             let mut places = Vec::new();
             if let Some(stacks) = &mut self.stacks {
@@ -445,8 +457,12 @@ impl Run {
             let is_typed = matches!(signal, Signal::INT | Signal::QUIT | Signal::TSTP);
             if signal == Signal::INT {
                 let now = Instant::now();
-                let before = self.interrupted.replace(now);
-                if before.is_some_and(|before| now - before <= URGENT_INTERVAL) {
+                let since = self.interrupted.map(|before| now - before);
+                if since.is_some_and(|since| since <= SAME_INTERRUPT) {
+                    continue;
+                }
+                self.interrupted = Some(now);
+                if since.is_some_and(|since| since <= URGENT_INTERVAL) {
                     return true;
                 }
             }

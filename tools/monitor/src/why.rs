@@ -15,6 +15,7 @@ use super::control::{ControlChannel, ControlRequest, FreezeOrder};
 use super::job::Job;
 use super::outputs::Outputs;
 use super::page::RunPage;
+use super::scope::NamedScope;
 use super::screen::Screen;
 use super::watch::{End, Listener, News, Views};
 use super::{Arguments, control_command, observe, shim};
@@ -35,6 +36,8 @@ pub struct WhyWishes {
     pub deadline: Duration,
     /// Ranks of the program, if the command does not say so.
     pub ranks: Option<NonZeroU32>,
+    /// The tree, as `sapwood mpi --topology` has it; none for one by the number of ranks.
+    pub topology: Option<String>,
     /// The command that starts the program.
     pub command: Vec<OsString>,
 }
@@ -82,17 +85,36 @@ pub(crate) fn watched_for(
     freeze: Option<FreezeOrder>,
     listener: Listener<'_>,
 ) -> Result<Watched, Failure> {
-    let arguments = Arguments { freeze, ..arguments(wishes)? };
+    watched_with(&Arguments { freeze, ..arguments(wishes)? }, listener)
+}
+
+/// Starts a program and gathers scopes of its events, and nothing else of these.
+///
+/// # Errors
+/// As [`super::run`].
+pub(crate) fn observed(
+    wishes: &WhyWishes,
+    scopes: &[NamedScope],
+    listener: Listener<'_>,
+) -> Result<Watched, Failure> {
+    let scopes = scopes.to_vec();
+    watched_with(
+        &Arguments { scopes, waits: false, deadline: None, ..arguments(wishes)? },
+        listener,
+    )
+}
+
+fn watched_with(arguments: &Arguments, listener: Listener<'_>) -> Result<Watched, Failure> {
     shim::check_transport().map_err(Failure::usage)?;
-    let mut job = Job::read(&arguments)?;
-    let mut outputs = Outputs::prepare(&arguments)?;
+    let mut job = Job::read(arguments)?;
+    let mut outputs = Outputs::prepare(arguments)?;
     let (control, requests) = ControlChannel::open()?;
     let mut page = RunPage::open(&arguments.page, &arguments.command, Some(control.clone()))?;
     let screen = Screen::choose(false, false, &arguments.command);
     let mut told = |news: News<'_>| listener(news);
     let listener: Option<Listener<'_>> = Some(&mut told);
     let views = Views { screen, outputs: &mut outputs, page: &mut page, listener };
-    let (end, collected) = observe(&mut job, &arguments, views, requests)?;
+    let (end, collected) = observe(&mut job, arguments, views, requests)?;
     Ok(Watched { program: job.program, end, collected })
 }
 
@@ -103,6 +125,9 @@ fn arguments(wishes: &WhyWishes) -> Result<Arguments, Failure> {
     words.extend(["--interval".into(), milliseconds(wishes.interval).into()]);
     if let Some(ranks) = wishes.ranks {
         words.extend(["--ranks".into(), ranks.to_string().into()]);
+    }
+    if let Some(topology) = &wishes.topology {
+        words.extend(["--topology".into(), topology.into()]);
     }
     words.push("--".into());
     words.extend(wishes.command.iter().cloned());
@@ -126,6 +151,9 @@ fn at_end(program: &str, elapsed: Duration, collected: &Collected) -> Why {
     });
     if !collected.was_told_to_end {
         why.deaths = Death::lines(&collected.deaths.section(), DEATHS_MAX);
+        // Behind the first death, which may have come of it.
+        let at = why.deaths.len().min(1);
+        why.deaths.splice(at..at, collected.deaths.ended_before());
     }
     if let Some(outdated) = &collected.outdated {
         why.unknown.push(format!("the end: {}", outdated.reason));

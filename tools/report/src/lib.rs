@@ -13,7 +13,8 @@
 //! While the program runs, [`RoundsFile`] adds a line to `rounds.ndjson` for each round, and
 //! [`Report::write_summary`] replaces the first two from time to time.
 //!
-//! [`freeze`] is what a frozen job leaves, [`why`] why a job is slow or stuck.
+//! [`freeze`] is what a frozen job leaves, [`scope`] what a scope gathers of events, [`why`] why a
+//! job is slow or stuck.
 //!
 //! All statistics were reduced in the tree or come from rows that passed it unreduced; nothing is
 //! measured here. How a terminal is repainted, and when, is not this crate's concern.
@@ -36,6 +37,7 @@ pub mod quantity;
 pub mod record;
 mod report;
 mod rounds_file;
+pub mod scope;
 pub mod stacks;
 mod standstill;
 mod table;

@@ -146,6 +146,12 @@ pub fn ranks_text(ranks: &str) -> String {
     format!("{noun} {ranks}")
 }
 
+/// What a communicator without a name is called: by a part of its identity, which tells it from
+/// others.
+pub(crate) fn unnamed(identity: u64) -> String {
+    format!("communicator #{:04x}", identity & 0xffff)
+}
+
 /// A text in at most `width` characters: where it is longer, a tilde stands for its middle, so that
 /// names that differ in their ends remain different.
 pub(crate) fn cut_in_the_middle(text: &str, width: usize) -> String {

@@ -16,6 +16,21 @@ pub(crate) fn say(lines: &[String]) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// Whether a file can be written, before a program is started for what it is to hold. One that is
+/// not there yet is made.
+///
+/// # Errors
+/// One line that names it.
+pub(crate) fn check(file: &Path) -> Result<(), String> {
+    // A pipe may wait for its reader.
+    let is_other = file.metadata().is_ok_and(|metadata| !metadata.is_file());
+    if file == Path::new("-") || is_other && !file.is_dir() {
+        return Ok(());
+    }
+    let opened = OpenOptions::new().append(true).create(true).open(file);
+    opened.map(drop).map_err(|error| format!("cannot write '{}': {error}", file.display()))
+}
+
 /// What a descriptor of this process leads to is not emptied: it may be the program's own output.
 pub(crate) fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if file == Path::new("-") {

@@ -16,7 +16,7 @@ use sapwood_export::freeze::{parquet, perfetto, svg};
 use sapwood_monitor::{FREEZE_MAX, FREEZE_MIN, FreezeWishes, WhyWishes};
 use sapwood_report::freeze::Freeze;
 
-use crate::files::{say, write};
+use crate::files::{check, say, write};
 use crate::why::{deadline, interval};
 
 /// The shortest time by which a rank is late.
@@ -62,6 +62,9 @@ pub(crate) struct Arguments {
     /// Number of MPI ranks, if the command does not say so.
     #[arg(long, short = 'n', alias = "np", value_name = "N")]
     processes: Option<NonZeroU32>,
+    /// The tree, such as 8 or 2x4; its leaves share the ranks.
+    #[arg(long, value_name = "SPEC", requires = "command")]
+    topology: Option<String>,
     /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt. It is frozen
     /// once it is stuck, a rank comes late (--late), it is told to end, or it ends. Without one, a
     /// 'sapwood mpi' of this host that runs is asked.
@@ -91,10 +94,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         print(&(freeze.lines().join("\n") + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
+    for wanted in arguments.files() {
+        check(wanted.file).map_err(Failure::usage)?;
+    }
     let watched = WhyWishes {
         interval: arguments.interval,
         deadline: arguments.deadline,
         ranks: arguments.processes,
+        topology: arguments.topology.clone(),
         command: arguments.command.clone(),
     };
     let mut tell = |freeze: &Freeze| arguments.leave(freeze);

@@ -1,13 +1,15 @@
-//! `sapwood trace`: says why an MPI program is slow or stuck, and which ranks are the reason; and
-//! shows the last calls of its ranks.
+//! `sapwood trace`: says why an MPI program is slow or stuck, and which ranks are the reason; shows
+//! the last calls of its ranks; and gathers figures of their calls.
 //!
-//! `why` and `freeze` start a program and watch it through the monitor's tree, or ask a
-//! `sapwood mpi` that watches one already. What is asked of the ranks, and how an answer comes
-//! about, is `sapwood-monitor`'s and `sapwood-trace`'s; what it looks like is `sapwood-report`'s
-//! and `sapwood-export`'s.
+//! All of them start a program and watch it through the monitor's tree, or ask a `sapwood mpi` that
+//! watches one already. What is asked of the ranks, and how an answer comes about, is
+//! `sapwood-monitor`'s and `sapwood-trace`'s; what it looks like is `sapwood-report`'s and
+//! `sapwood-export`'s.
 
 mod files;
 mod freeze;
+mod scope;
+mod scope_text;
 mod why;
 
 use std::process::ExitCode;
@@ -27,6 +29,8 @@ enum Question {
     Why(why::Arguments),
     /// Show the last calls of a program's ranks: as a table, a time line or a trace.
     Freeze(freeze::Arguments),
+    /// Gather figures of a program's calls while it runs, as scopes say.
+    Scope(scope::Arguments),
 }
 
 /// Answers the question.
@@ -37,5 +41,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.question {
         Question::Why(arguments) => why::run(arguments),
         Question::Freeze(arguments) => freeze::run(arguments),
+        Question::Scope(arguments) => scope::run(arguments),
     }
 }

@@ -14,7 +14,7 @@ use sapwood_command_line::times::time;
 use sapwood_monitor::WhyWishes;
 use sapwood_report::why::Why;
 
-use crate::files::{say, write};
+use crate::files::{check, say, write};
 
 /// The shortest and the longest deadline.
 const DEADLINE_MIN: Duration = Duration::from_millis(500);
@@ -32,13 +32,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = interval)]
     interval: Duration,
     /// Number of MPI ranks, if the command does not say so.
-    #[arg(long, short = 'n', alias = "np", value_name = "N")]
+    #[arg(long, short = 'n', aliases = ["np", "processes"], value_name = "N")]
     ranks: Option<NonZeroU32>,
+    /// The tree, such as 8 or 2x4; its leaves share the ranks.
+    #[arg(long, value_name = "SPEC", requires = "command")]
+    topology: Option<String>,
     /// Write the answer as a JSON object to this file, or to standard output for '-'.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// The run of 'sapwood mpi' to ask, such as mpi-4711, when several run.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "ranks"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "ranks", "topology"])]
     job: Option<String>,
     /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt; of PyTorch:
     /// mpirun -np 4 python3 -m sapwood.torch train.py. Without one, a 'sapwood mpi' of this host
@@ -53,10 +56,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let why = sapwood_monitor::why_of_running(arguments.job.as_deref(), arguments.deadline)?;
         return tell_running(arguments, &why);
     }
+    if let Some(file) = &arguments.json {
+        check(file).map_err(Failure::usage)?;
+    }
     let wishes = WhyWishes {
         interval: arguments.interval,
         deadline: arguments.deadline,
         ranks: arguments.ranks,
+        topology: arguments.topology.clone(),
         command: arguments.command.clone(),
     };
     let mut last = None;
@@ -66,8 +73,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         last = Some(why.clone());
     })?;
-    // Where all was ended at once nothing could be gathered any more.
-    let Some(why) = why.or(last) else { return Ok(code) };
+    let why = why.or_else(|| last.map(ended_at_once));
+    let Some(why) = why else { return Ok(code) };
     say(&why.lines());
     if let Some(file) = &arguments.json
         && let Err(error) = write(file, json(&why).as_bytes())
@@ -75,6 +82,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         say(&[format!("cannot write '{}': {error}", file.display())]);
     }
     Ok(code)
+}
+
+/// The verdict that was told last, of a program that was ended at once: nothing could be gathered
+/// any more.
+fn ended_at_once(mut last: Why) -> Why {
+    last.has_ended = true;
+    let known_s = last.elapsed_s;
+    last.unknown.push(format!("what came after {known_s:.1} s, as all was ended at once then"));
+    last
 }
 
 fn tell_running(arguments: &Arguments, why: &Why) -> Result<ExitCode, Failure> {

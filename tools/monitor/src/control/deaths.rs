@@ -5,7 +5,11 @@ use std::time::Duration;
 use sapwood::RankSet;
 use sapwood_launch::Signal;
 use sapwood_profile::{Cause, EndKind, RankReport};
+use sapwood_report::ranks_text;
 use sapwood_report::record::Death;
+
+/// A launcher ends the other ranks within this time of the first death, and may be seen to before.
+const FOLLOWS_WITHIN: Duration = Duration::from_millis(50);
 
 /// Ends of ranks, in the order in which they were told.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,7 +60,7 @@ impl Deaths {
     pub(crate) fn section(&self) -> Vec<Death> {
         let mut ends: Vec<&End> = self.ends.iter().filter(|end| !end.kind.is_in_order()).collect();
         ends.sort_by_key(|end| (end.elapsed, end.first_rank));
-        let Some(first) = ends.first() else { return Vec::new() };
+        let Some(first) = first_of(&ends) else { return Vec::new() };
         let alone = RankSet::range(first.first_rank, first.first_rank);
         let mut deaths = vec![self.death(first, &alone, true)];
         for end in ends {
@@ -66,6 +70,21 @@ impl Deaths {
             }
         }
         deaths
+    }
+
+    /// Of ranks that died, those that had ended in order before, if they are the fewer: others may
+    /// have died of that.
+    pub(crate) fn ended_before(&self) -> Option<String> {
+        let deaths: Vec<&End> = self.ends.iter().filter(|end| !end.kind.is_in_order()).collect();
+        let first = first_of(&deaths)?;
+        let earlier = self.ends.iter().filter(|end| end.kind.is_in_order());
+        let earlier: Vec<&End> = earlier.filter(|end| end.elapsed < first.elapsed).collect();
+        let mut ranks = RankSet::new();
+        earlier.iter().for_each(|end| ranks.union_with(end.ranks.as_ref()));
+        let when = earlier.iter().map(|end| end.elapsed).min()?.as_secs_f64();
+        let is_told = ranks.len() * 2 <= self.known.len();
+        let who = ranks_text(&ranks.to_string());
+        is_told.then(|| format!("{who} had ended in order by then, {when:.3} s after the start"))
     }
 
     fn death(&self, end: &End, ranks: &RankSet, is_first: bool) -> Death {
@@ -90,6 +109,21 @@ impl Deaths {
             inside: end.kind.inside.clone(),
         }
     }
+}
+
+/// The death that others followed: the first one, but for the signal by which a launcher ends the
+/// others when one has died of itself.
+fn first_of<'a>(ends: &[&'a End]) -> Option<&'a End> {
+    let earliest = ends.iter().min_by_key(|end| (end.elapsed, end.first_rank))?;
+    let is_by_itself = |end: &&&End| match end.kind.cause {
+        Cause::Signal(number) => number != Signal::KILL.as_raw() && number != Signal::TERM.as_raw(),
+        Cause::Code(_) | Cause::Abort(_) => true,
+        _ => false,
+    };
+    let near = ends.iter().filter(|end| end.elapsed <= earliest.elapsed + FOLLOWS_WITHIN);
+    let own = near.filter(is_by_itself).min_by_key(|end| (end.elapsed, end.first_rank));
+    let is_followed = !is_by_itself(&earliest);
+    Some(own.filter(|_| is_followed).unwrap_or(earliest))
 }
 
 fn signal_text(number: i32) -> String {
@@ -138,6 +172,43 @@ mod tests {
             ]
         );
         assert!(deaths.section()[0].is_first && !deaths.section()[1].is_first);
+    }
+
+    #[test]
+    fn a_rank_that_died_of_itself_comes_before_those_that_its_launcher_ended() {
+        let of = |own_ns| {
+            let mut report = RankReport::default();
+            report.end(0, kind(Cause::Signal(9), false), 41_000_000);
+            report.end(2, kind(Cause::Signal(9), false), 40_000_000);
+            report.end(1, kind(Cause::Signal(11), false), own_ns);
+            let mut deaths = Deaths::default();
+            deaths.take(&report, Duration::from_secs(2));
+            deaths.section().into_iter().map(|death| death.ranks).collect::<Vec<_>>()
+        };
+        assert_eq!(of(40_500_000), ["1", "0,2"]);
+        // Long after a kill it is what followed.
+        assert_eq!(of(900_000_000), ["1", "0,2"]);
+        let mut report = RankReport::default();
+        report.end(0, kind(Cause::Signal(9), false), 900_000_000);
+        report.end(1, kind(Cause::Code(1), false), 40_000_000);
+        let mut deaths = Deaths::default();
+        deaths.take(&report, Duration::from_secs(2));
+        assert_eq!(deaths.section()[0].ranks, "0");
+    }
+
+    #[test]
+    fn the_few_that_had_ended_in_order_before_are_told() {
+        let mut report = RankReport::default();
+        report.end(0, kind(Cause::Code(0), true), 500_000_000);
+        report.end(1, kind(Cause::Code(1), false), 40_000_000);
+        report.end(2, kind(Cause::Code(1), false), 30_000_000);
+        let mut deaths = Deaths::default();
+        deaths.take(&report, Duration::from_secs(2));
+        let expected = "rank 0 had ended in order by then, 1.500 s after the start";
+        assert_eq!(deaths.ended_before().as_deref(), Some(expected));
+        let mut none = Deaths::default();
+        none.take(&RankReport::default(), Duration::from_secs(2));
+        assert_eq!(none.ended_before(), None);
     }
 
     #[test]

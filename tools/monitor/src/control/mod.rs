@@ -9,7 +9,9 @@
 pub(crate) mod channel;
 pub(crate) mod deaths;
 pub(crate) mod request;
+mod scope_request;
 
 pub use channel::ControlChannel;
 pub(crate) use request::FreezeOrder;
 pub use request::{ControlRequest, FREEZE_MAX, FREEZE_MIN, FreezeRequest, GROUPS};
+pub use scope_request::ScopeRequest;

@@ -6,6 +6,7 @@ use sapwood::{RankSet, Values, ValuesRef};
 use sapwood_report::ranks_text;
 use serde::{Deserialize, Serialize};
 
+use super::ScopeRequest;
 use crate::{INTERVAL_MAX, INTERVAL_MIN};
 
 /// The groups of metrics by name, with their bits in `bindings/mpi/shim/control.h`: which events
@@ -65,6 +66,18 @@ pub struct ControlRequest {
     /// The number of a freeze that is wanted, once it has come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frozen: Option<u64>,
+    /// A scope that is to be gathered now; the answer has its number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<ScopeRequest>,
+    /// The number of a scope that is to be gathered again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gather: Option<u32>,
+    /// The number of a scope whose figures are wanted, once they have come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gathered: Option<u32>,
+    /// The number of a scope that is not wanted any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_scope: Option<u32>,
 }
 
 /// The shortest window.
@@ -244,7 +257,7 @@ pub(crate) fn rank_set(words: &[u32]) -> RankSet {
 }
 
 /// Ranks of the program.
-fn chosen(text: &str, world_size: u32) -> Result<RankSet, String> {
+pub(crate) fn chosen(text: &str, world_size: u32) -> Result<RankSet, String> {
     let wrong = |_| format!("'{text}' is no set of ranks; write 0-3,7 or all");
     let ranks: RankSet = text.parse().map_err(wrong)?;
     let Some(last) = world_size.checked_sub(1) else { return Ok(ranks) };

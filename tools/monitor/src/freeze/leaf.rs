@@ -117,7 +117,7 @@ impl Sheet {
             thread: number,
             function: event.function,
             kind: Some(event.kind),
-            pattern: facts(event.function).0,
+            pattern: facts(event.function).pattern,
             is_open: false,
             communicator: spaces.get(event.space).map_or(0, |space| space.identity),
             sequence: event.sequence,

@@ -12,6 +12,7 @@ use sapwood_trace::{
 use sapwood_transport::monotonic_clock;
 
 use crate::condition::waits_for_lock;
+use crate::lock_waits::lock_waits;
 use crate::tables::Tables;
 use crate::waits::facts;
 
@@ -53,8 +54,8 @@ impl Tables {
             let (spaces, is_numbered) = self.waits.spaces(number).unwrap_or_default();
             let call = table.calls(moment).into_iter().max_by_key(|call| call.for_ns);
             let mut posture = posture(&profile, &table, call.as_ref(), &spaces);
-            if posture.for_ns >= long_ns && call.is_some() {
-                posture.blocked_threads = blocked_threads(rank.process(), &table);
+            if let Some(process) = rank.process().filter(|_| posture.for_ns >= long_ns) {
+                note_locks(&mut posture, process, &table);
             }
             standing.postures.insert(number, posture);
             note_shared(&mut standing, number, &profile);
@@ -99,15 +100,23 @@ fn posture(
         polls: polls.values().sum(),
         polled,
         blocked_threads: 0,
+        is_locked: false,
         is_polling: false,
     }
 }
 
-/// Threads outside of MPI that have called it before and wait for a lock.
-fn blocked_threads(process: Option<i32>, table: &TableReader<'_>) -> u32 {
-    let Some(process) = process else { return 0 };
+/// Notes threads that wait for a lock.
+fn note_locks(posture: &mut Posture, process: i32, table: &TableReader<'_>) {
+    let waits = lock_waits(process);
+    let Some(_) = posture.call else {
+        posture.is_locked =
+            table.threads_outside().any(|thread| waits.iter().any(|one| one.thread == thread));
+        return;
+    };
+    posture.is_locked =
+        table.threads_inside().any(|thread| waits.iter().any(|one| one.owner == Some(thread)));
     let blocked = table.threads_outside().filter(|&thread| waits_for_lock(process, thread));
-    u32::try_from(blocked.count()).unwrap_or(u32::MAX)
+    posture.blocked_threads = u32::try_from(blocked.count()).unwrap_or(u32::MAX);
 }
 
 /// The MPI functions of a profile, each with how often it has returned.
@@ -126,7 +135,7 @@ fn standpoint(call: &CallInProgress, spaces: &[Space]) -> Standpoint {
         function: call.function,
         kind,
         // What stands behind a request is told by the communicator's last collective.
-        pattern: facts(call.function).0,
+        pattern: facts(call.function).pattern,
         space: space.map_or(0, |space| space.identity),
         side: match call.peer {
             Peer::None => Side::None,
@@ -224,7 +233,8 @@ fn seats(
             is_number_lost: !is_numbered,
         };
         standing.seats.insert((space.identity, rank), seat);
-        let name = table.communicator(space.handle);
+        let given = table.given_name(space.name);
+        let name = given.unwrap_or_else(|| table.communicator(space.handle));
         // A name that only tells the size says less than the seat.
         if !name.is_empty() && !name.starts_with("a communicator") {
             standing.add_name(space.identity, name);

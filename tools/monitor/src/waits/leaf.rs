@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use sapwood_profile::{Class, Function, SizeClass};
 use sapwood_trace::{
-    Circumstances, Counter, ENTRIES_MAX, Event, EventFile, EventKind, FileClock, Gathered,
+    Beside, Circumstances, Counter, ENTRIES_MAX, Event, EventFile, EventKind, FileClock, Gathered,
     HEADER_WORDS, HostClock, Observer, Pattern, READING_ERROR_NS, RECORD_WORDS, Record, RingCursor,
     Space, spaces,
 };
@@ -239,13 +239,14 @@ impl RankEvents {
         let Some(space) = self.space(event.space, file) else {
             return observer.gathered().count(Counter::LeftOut, 1);
         };
-        let (pattern, has_communicator) = facts(event.function);
+        let Facts { pattern, has_communicator, beside } = facts(event.function);
         let size_class = match has_communicator {
             true => space.size.max(1).next_power_of_two().trailing_zeros(),
             false => SizeClass::NONE.code().into(),
         };
         let word = event.function << 8 | size_class;
-        observer.observe(event, &Circumstances { rank, space, event: word, pattern }, clock);
+        let about = Circumstances { rank, space, event: word, pattern, beside };
+        observer.observe(event, &about, clock);
     }
 
     /// What the file counts by itself.
@@ -259,9 +260,19 @@ impl RankEvents {
     }
 }
 
-/// Who waits for whom in a function, and whether a communicator is among its arguments.
-pub(crate) fn facts(function: u32) -> (Pattern, bool) {
-    let Some(function) = Function::of(function) else { return (Pattern::All, false) };
+/// What is known of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// Who waits for whom, if it is a collective.
+    pub(crate) pattern: Pattern,
+    /// Whether a communicator is among its arguments.
+    pub(crate) has_communicator: bool,
+    /// What else it waits for, if it receives.
+    pub(crate) beside: Beside,
+}
+
+pub(crate) fn facts(function: u32) -> Facts {
+    let Some(function) = Function::of(function) else { return Facts::default() };
     let word = function.name.strip_prefix("MPI_").unwrap_or(function.name);
     let word = word.strip_suffix("_c").unwrap_or(word).to_ascii_lowercase();
     let is = |names: &[&str]| {
@@ -277,7 +288,13 @@ pub(crate) fn facts(function: u32) -> (Pattern, bool) {
     } else {
         Pattern::All
     };
-    (pattern, function.class != Class::Wait && !word.starts_with("start"))
+    let beside = match word.as_str() {
+        "wait" | "recv" | "mrecv" => Beside::Nothing,
+        "sendrecv" | "sendrecv_replace" => Beside::Send,
+        _ => Beside::Requests,
+    };
+    let has_communicator = function.class != Class::Wait && !word.starts_with("start");
+    Facts { pattern, has_communicator, beside }
 }
 
 #[cfg(test)]
@@ -286,7 +303,10 @@ mod tests {
 
     #[test]
     fn rooted_collectives_are_told_by_their_names() {
-        let of = |name| facts(Function::named(name).expect("a function of MPI").id);
+        let of = |name| {
+            let facts = facts(Function::named(name).expect("a function of MPI").id);
+            (facts.pattern, facts.has_communicator)
+        };
         assert_eq!(of("MPI_Allreduce"), (Pattern::All, true));
         for name in ["MPI_Bcast", "MPI_Ibcast", "MPI_Scatterv_c", "MPI_Iscatter"] {
             assert_eq!(of(name), (Pattern::FromRoot, true), "{name}");

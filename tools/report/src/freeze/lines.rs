@@ -1,6 +1,8 @@
 //! A window as a table.
 
-use super::{Freeze, FreezePlace};
+use sapwood_packet::RankSet;
+
+use super::{Freeze, FreezeEvent, FreezePlace};
 use crate::quantity;
 use crate::text::{cut_in_the_middle, ranks_text};
 
@@ -50,8 +52,16 @@ impl Freeze {
         let length = if self.elapsed_s > 0.0 { length.min(self.elapsed_s * 1e9) } else { length };
         let calls = quantity::whole(self.events.len() as u128);
         let threads: usize = self.processes.iter().map(|process| process.threads.len()).sum();
+        let ranks: RankSet = self.processes.iter().map(|process| process.rank).collect();
+        if ranks.is_empty() {
+            return "none of the ranks that are wanted is there".to_owned();
+        }
+        let of_all = match ranks.len() < self.ranks.into() {
+            true => format!(" of {}, {ranks}, and all figures are of these", self.ranks),
+            false => String::new(),
+        };
         format!(
-            "the last {}: {calls} calls of {threads} threads of {} ranks; {}",
+            "the last {}: {calls} calls of {threads} threads of {} ranks{of_all}; {}",
             quantity::time(length),
             self.processes.len(),
             self.clock_text()
@@ -107,6 +117,10 @@ impl Freeze {
         if place.last.len() > LAST_MAX {
             last.push("...".to_owned());
         }
+        if !place.absent.is_empty() {
+            let absent = cut_in_the_middle(&ranks_text(&place.absent), NAME_MAX);
+            last.insert(0, format!("{absent} still"));
+        }
         [
             cut_in_the_middle(name.map_or("-", |one| &one.name), NAME_MAX),
             place.function.clone(),
@@ -114,9 +128,36 @@ impl Freeze {
             cut_in_the_middle(&place.ranks, RANKS_MAX),
             time(place.spread_mean_ns),
             time(place.spread_max_ns),
-            quantity::time(place.wait_ns as f64),
+            match place.wait_ns == 0 && place.open > 0 {
+                true => "-".to_owned(),
+                false => quantity::time(place.wait_ns as f64),
+            },
             if last.is_empty() { "-".to_owned() } else { last.join(", ") },
         ]
+    }
+
+    /// A call that has not returned, of which it is not known who is absent.
+    fn open_call(&self, event: &FreezeEvent) -> String {
+        let mut text = format!("waiting: rank {} in {}", event.rank, event.function);
+        if let Some(number) = event.sequence {
+            text.push_str(&format!(" number {number}"));
+        }
+        if let Some(peer) = event.peer {
+            text.push_str(&format!(" with its rank {peer}"));
+        }
+        if let Some(tag) = event.tag {
+            text.push_str(&format!(" tag {tag}"));
+        }
+        let on = self.communicator_of(event);
+        if !on.is_empty() {
+            text.push_str(&format!(" on {on}"));
+        }
+        let longest = quantity::time((event.end_ns - event.begin_ns) as f64);
+        text.push_str(&format!(", {longest}"));
+        if event.kind == "collective" && self.processes.len() < self.ranks as usize {
+            text.push_str(", for whom is not known: not all ranks were looked at");
+        }
+        text
     }
 
     /// Calls that have not returned, those with absent members first.
@@ -136,9 +177,15 @@ impl Freeze {
                 quantity::time(longest as f64)
             ));
         }
-        for event in self.events.iter().filter(|one| one.is_open && one.kind != "collective") {
-            let longest = quantity::time((event.end_ns - event.begin_ns) as f64);
-            lines.push(format!("waiting: rank {} in {}, {longest}", event.rank, event.function));
+        let told: Vec<usize> = self
+            .collectives
+            .iter()
+            .filter(|one| !one.absent.is_empty())
+            .flat_map(|one| one.arrivals.iter().copied())
+            .collect();
+        let others = self.events.iter().enumerate().filter(|(at, _)| !told.contains(at));
+        for (_, event) in others.filter(|(_, event)| event.is_open) {
+            lines.push(self.open_call(event));
         }
         if lines.len() > OPEN_MAX {
             let more = lines.len() - OPEN_MAX;
@@ -163,7 +210,7 @@ mod tests {
                 "the last 22.4 s: 11 calls of 4 threads of 4 ranks; one clock, times exact to one another",
                 "rank 1 has not entered MPI_Allreduce number 4",
                 "communicator    function       calls  ranks  spread  longest    lost  waited for",
-                "MPI_COMM_WORLD  MPI_Allreduce     11  0-3    500 ms   500 ms  33.0 s  rank 1 (2 of 2)",
+                "MPI_COMM_WORLD  MPI_Allreduce     11  0-3    500 ms   500 ms  33.0 s  rank 1 still, rank 1 (2 of 2)",
                 "waiting: ranks 0,2-3 in MPI_Allreduce number 4 on MPI_COMM_WORLD for rank 1, 10.0 s",
                 "dropped: no call of the window was overwritten",
             ]

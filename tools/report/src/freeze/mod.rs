@@ -17,6 +17,7 @@ use sapwood_trace::{EventKind, Frozen, FrozenEvent, FrozenInstance, Presence, Re
 use serde::{Deserialize, Serialize};
 
 use crate::quantity;
+use crate::text::unnamed;
 pub use place::{FreezeLast, FreezePlace};
 
 /// The form of the JSON object.
@@ -291,8 +292,15 @@ impl Freeze {
         let mut lines: Vec<String> = counts
             .map(|(count, what)| format!("{} {what}", quantity::whole(count.into())))
             .collect();
+        let all = match self.ranks {
+            0 => missing.clone(),
+            ranks => RankSet::range(0, ranks - 1),
+        };
+        let none = missing.difference(all.as_ref());
+        let silent = missing.difference(none.as_ref());
         let sets = [
-            (missing.to_string(), "did not answer"),
+            (none.to_string(), "not of this program"),
+            (silent.to_string(), "did not answer"),
             (ranks(|rank| !rank.is_recording), NOT_RECORDED),
             (
                 ranks(|rank| rank.is_order_lost),
@@ -390,7 +398,7 @@ fn communicators(frozen: &Frozen) -> Vec<(u64, FreezeCommunicator)> {
     }
     let one = |(identity, (size, ranks)): (u64, (u32, RankSet))| {
         let name = frozen.names.get(&identity).map(|name| crate::printable(name));
-        let name = name.unwrap_or_else(|| format!("a communicator of {size} ranks"));
+        let name = name.unwrap_or_else(|| format!("{} of {size} ranks", unnamed(identity)));
         let identity_text = format!("{identity:016x}");
         let ranks = ranks.to_string();
         (identity, FreezeCommunicator { name, identity: identity_text, size, ranks })

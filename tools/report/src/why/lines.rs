@@ -14,6 +14,8 @@ const PLACES_BESIDE: usize = 2;
 const GROUPS: usize = 3;
 /// Slow links.
 const LINKS: usize = 2;
+/// Ranks whose messages came late.
+const LATE: usize = 4;
 /// Lines of those that wait.
 const WAITING: usize = 6;
 /// What is not parted from the number before it.
@@ -69,9 +71,12 @@ impl Why {
         for link in self.links.iter().take(LINKS) {
             lines.extend(wrapped(&link.line(), ""));
         }
-        let late = self.messages.iter().take(2).filter(|one| one.send_wait_s >= one.receive_wait_s);
+        // One that waits for a slow link sends late itself.
+        let is_held = |rank| self.links.iter().any(|link| link.to == rank);
+        let late = self.messages.iter().filter(|one| !one.is_passed_on && !is_held(one.rank));
+        let late = late.filter(|one| one.send_wait_s >= one.receive_wait_s);
         let rank_s = self.elapsed_s * f64::from(self.ranks);
-        for one in late.filter(|one| one.send_wait_s >= rank_s * SHARE_MIN) {
+        for one in late.filter(|one| one.send_wait_s >= rank_s * SHARE_MIN).take(LATE) {
             lines.push(format!(
                 "messages of rank {} came late {} times: others waited {} for them",
                 one.rank,
@@ -95,8 +100,15 @@ impl Why {
             (None, true) => "ended",
             (None, false) => "running",
         };
+        let rank_s = (self.elapsed_s * f64::from(self.ranks)).max(f64::MIN_POSITIVE);
+        let late = self.messages.iter().map(|one| one.send_wait_s).fold(0.0, |all, one| all + one);
+        let late = late / rank_s;
+        let messages = match late >= SHARE_MIN {
+            true => format!(", {} for late messages", quantity::percent(Some(late))),
+            false => String::new(),
+        };
         format!(
-            "{}: {} {ranks}, {:.1} s, {state}; {} of the ranks' time lost in collectives",
+            "{}: {} {ranks}, {:.1} s, {state}; {} of the ranks' time lost in collectives{messages}",
             self.program,
             self.ranks,
             self.elapsed_s,
@@ -133,14 +145,17 @@ impl SlowGroup {
         let turns = if is_shared { " by turns" } else { "" };
         let mostly = if self.times_late < self.times_last { "mostly in " } else { "in " };
         let waiters = if is_shared { "the others".to_owned() } else { ranks_text(&self.waiting) };
+        let waited_s = if is_shared { self.lost_s } else { self.waited_s };
+        let together = if waiters.starts_with("rank ") { "" } else { " together" };
         format!(
-            "{who} came last{turns} {} times of {}, by {} {mostly}{}: {waiters} waited {} ({})",
+            "{who} came last{turns} {} times of {}, by {} {mostly}{}: {waiters} waited {}{together} \
+             ({})",
             quantity::whole(self.times_last.into()),
             quantity::whole(place.collectives.into()),
             seconds(self.late_s),
             quantity::whole(self.times_late.into()),
-            seconds(self.lost_s),
-            quantity::percent(Some(self.lost_share)),
+            seconds(waited_s),
+            quantity::percent(Some(waited_s / place.lost_s.max(f64::MIN_POSITIVE))),
         )
     }
 }

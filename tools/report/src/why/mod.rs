@@ -11,10 +11,12 @@ mod stuck;
 
 use std::time::Duration;
 
+use sapwood_packet::RankSet;
 use sapwood_profile::Function;
 use sapwood_trace::{Counter, ENDING, FILES, Findings, Standing, Verdict, WINDOWS};
 use serde::{Deserialize, Serialize};
 
+use crate::text::{cut_in_the_middle, unnamed};
 pub use link::SlowLink;
 pub use slow::{SlowGroup, SlowMessages, SlowPlace};
 pub use stuck::{Stuck, StuckOdd, StuckWaiting};
@@ -115,6 +117,10 @@ fn gaps(findings: &Findings) -> Vec<String> {
         (findings.counter(Counter::Unordered), "collectives while ranks were not counted"),
         (findings.counter(Counter::WithoutSpace), "calls on communicators that found no room"),
         (findings.counter(Counter::WithoutRing), "calls of threads that have no ring"),
+        (
+            findings.counter(Counter::Unsure),
+            "receives of which it is not known which message they took",
+        ),
     ];
     let told = known.into_iter().filter(|(count, _)| *count > 0);
     told.map(|(count, what)| format!("{} {what}", crate::quantity::whole(count.into()))).collect()
@@ -137,11 +143,21 @@ fn communicator_name(standing: &Standing, space: u64) -> String {
     if let Some(name) = standing.names.get(&space) {
         return crate::printable(name);
     }
-    match standing.members(space).next() {
-        Some((_, seat)) => format!("a communicator of {} ranks", seat.size),
-        None => "a communicator".to_owned(),
+    let unnamed = unnamed(space);
+    let Some((_, seat)) = standing.members(space).next() else { return unnamed };
+    let members: RankSet = standing.members(space).map(|(rank, _)| rank).collect();
+    if members.len() < seat.size.into() || seat.is_between {
+        return format!("{unnamed} of {} ranks", seat.size);
     }
+    if seat.size == standing.world_size {
+        return format!("{unnamed} of all ranks");
+    }
+    let ranks = cut_in_the_middle(&members.to_string(), MEMBERS_MAX);
+    format!("{unnamed} of {}", crate::ranks_text(&ranks))
 }
+
+/// Characters for the members of a communicator without a name, at most.
+const MEMBERS_MAX: usize = 24;
 
 /// The ranks of a communicator where its name does not tell them.
 fn is_whole_program(standing: &Standing, space: u64) -> bool {
@@ -225,7 +241,7 @@ mod tests {
                 "  waiting: rank 2 in MPI_Barrier number 41 on MPI_COMM_WORLD for ranks 0-1,3, 2.3 s",
                 "ranks were found waiting once before, and went on (1)",
                 "1. MPI_Allreduce on MPI_COMM_WORLD: 15.0 s lost in 100 calls, 37.5 % of the ranks' time",
-                "   rank 1 came last 100 times of 100, by 50.0 ms in 100: ranks 0,2-3 waited 15.0 s",
+                "   rank 1 came last 100 times of 100, by 50.0 ms in 100: ranks 0,2-3 waited 15.0 s together",
                 "     (100.0 %)",
             ]
         );

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sapwood_packet::{Rank, RankSet};
-use sapwood_trace::{Findings, Lateness, OTHERS, PlaceFigures, PlaceWaits, Standing};
+use sapwood_trace::{Findings, Lateness, MESSAGES, OTHERS, PlaceFigures, PlaceWaits, Standing};
 use serde::{Deserialize, Serialize};
 
 use super::{communicator_name, function_name};
+use crate::text::unnamed;
 
 /// Places that are told, at most.
 const PLACES_MAX: usize = 16;
@@ -56,6 +57,8 @@ pub struct SlowGroup {
     pub late_s: f64,
     /// Those that waited for them.
     pub waiting: String,
+    /// How long these did, all together.
+    pub waited_s: f64,
     /// How long all others together waited for them.
     pub lost_s: f64,
     /// The part of the place's lost time that this is.
@@ -75,6 +78,12 @@ pub struct SlowMessages {
     pub late_receives: u64,
     /// How long.
     pub receive_wait_s: f64,
+    /// The longest time that one rank has waited for it in these.
+    pub longest_s: f64,
+    /// How long it has waited itself, for messages and in collectives.
+    pub own_wait_s: f64,
+    /// Whether it came late because it waited itself: that it did makes up most of `longest_s`.
+    pub is_passed_on: bool,
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -89,13 +98,13 @@ pub(super) fn places(
     elapsed: Duration,
 ) -> Vec<SlowPlace> {
     let whole_ns = elapsed.as_nanos() as f64 * f64::from(standing.world_size.max(1));
-    let mut sorted: Vec<_> = findings.places.iter().collect();
+    let mut sorted: Vec<_> = findings.places.iter().filter(|(key, _)| **key != MESSAGES).collect();
     sorted.sort_by_key(|(key, one)| (Reverse(one.lost_ns()), **key));
     let told = sorted.into_iter().filter(|(_, one)| one.lost_ns() > 0).take(PLACES_MAX);
     told.map(|(&(space, function), one)| SlowPlace {
         communicator: match standing.members(space).next() {
             Some(_) => communicator_name(standing, space),
-            None => format!("a communicator of {} ranks", one.size),
+            None => format!("{} of {} ranks", unnamed(space), one.size),
         },
         size: one.size,
         function: function_name(function),
@@ -111,16 +120,23 @@ pub(super) fn places(
 #[allow(clippy::cast_precision_loss, reason = "shares are shown with two figures")]
 fn groups(place: &PlaceFigures) -> Vec<SlowGroup> {
     let lost_ns = place.lost_ns();
-    let mut by_waiters: BTreeMap<String, (RankSet, RankSet)> = BTreeMap::new();
-    for &rank in place.late.keys() {
+    let matters = |rank: Rank| {
         let mine = u128::from(place.lost_for(rank));
-        if mine * 100 >= u128::from(lost_ns) * PART_PERCENT && mine > 0 {
-            let waiters = waiters(place, rank, None);
-            let group = by_waiters.entry(waiters.to_string()).or_default();
-            group.0.insert(rank);
-            group.0.union_with(as_late(place, rank).as_ref());
-            group.1 = waiters;
-        }
+        mine * 100 >= u128::from(lost_ns) * PART_PERCENT && mine > 0
+    };
+    let mut late: Vec<Rank> = place.late.keys().copied().filter(|&rank| matters(rank)).collect();
+    late.sort_by_key(|&rank| (Reverse(place.lost_for(rank)), rank));
+    // Each rank is of one group: by itself, or with the first one that it comes together with.
+    let mut grouped: RankSet = late.iter().copied().collect();
+    let mut by_waiters: BTreeMap<String, (RankSet, RankSet)> = BTreeMap::new();
+    for rank in late {
+        let waiters = waiters(place, rank, None);
+        let beside = as_late(place, rank).difference(grouped.as_ref());
+        grouped.union_with(beside.as_ref());
+        let group = by_waiters.entry(waiters.to_string()).or_default();
+        group.0.insert(rank);
+        group.0.union_with(beside.as_ref());
+        group.1 = waiters;
     }
     merge_turns(place, &mut by_waiters);
     let mut groups: Vec<SlowGroup> = by_waiters
@@ -129,13 +145,19 @@ fn groups(place: &PlaceFigures) -> Vec<SlowGroup> {
             let mut late = Lateness::default();
             ranks.iter().filter_map(|rank| place.late.get(&rank)).for_each(|one| late.merge(one));
             let (times_late, mean_ns) = late.usual();
+            let waited_ns = waited_ns(place, &ranks, &waiters);
+            let late_ns = match ranks == waiters {
+                true => mean_ns,
+                false => as_waited(mean_ns, waited_ns / waiters.len().max(1), late.total_ns()),
+            };
             let group_ns = ranks.iter().map(|rank| place.lost_for(rank)).sum::<u64>();
             SlowGroup {
                 ranks: ranks.to_string(),
                 times_last: late.last,
                 times_late,
-                late_s: seconds(mean_ns),
+                late_s: seconds(late_ns),
                 waiting: waiters.to_string(),
+                waited_s: seconds(waited_ns),
                 lost_s: seconds(group_ns),
                 lost_share: group_ns as f64 / lost_ns.max(1) as f64,
             }
@@ -144,6 +166,20 @@ fn groups(place: &PlaceFigures) -> Vec<SlowGroup> {
     groups.sort_by(|one, other| other.lost_s.total_cmp(&one.lost_s));
     groups.truncate(GROUPS_MAX);
     groups
+}
+
+/// A mean lateness, as those saw it that waited: it is measured from the mean arrival of all
+/// others, of which some may have come together with the one that was last.
+fn as_waited(mean_ns: u64, each_waited_ns: u64, late_ns: u64) -> u64 {
+    let ns = u128::from(mean_ns) * u128::from(each_waited_ns) / u128::from(late_ns.max(1));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+/// How long some ranks have waited for others, all together.
+fn waited_ns(place: &PlaceFigures, ranks: &RankSet, waiters: &RankSet) -> u64 {
+    let is_of = |(late, waiter): (Rank, Rank)| ranks.contains(late) && waiters.contains(waiter);
+    let all = place.waits.iter().filter(|(key, _)| is_of(**key));
+    all.fold(0, |sum, (_, one)| sum.saturating_add(one.wait_ns))
 }
 
 /// Those that waited for a rank, without those that did so only seldom or for short.
@@ -200,18 +236,41 @@ pub(super) fn messages(findings: &Findings) -> Vec<SlowMessages> {
         .iter()
         .filter(|(rank, one)| **rank != OTHERS && one.send_ns.saturating_add(one.receive_ns) > 0);
     let mut all: Vec<SlowMessages> = late
-        .map(|(&rank, one)| SlowMessages {
-            rank,
-            late_sends: one.sends,
-            send_wait_s: seconds(one.send_ns),
-            late_receives: one.receives,
-            receive_wait_s: seconds(one.receive_ns),
+        .map(|(&rank, one)| {
+            let longest_ns = longest_ns(findings, rank);
+            let own_ns = own_wait_ns(findings, rank);
+            SlowMessages {
+                rank,
+                late_sends: one.sends,
+                send_wait_s: seconds(one.send_ns),
+                late_receives: one.receives,
+                receive_wait_s: seconds(one.receive_ns),
+                longest_s: seconds(longest_ns),
+                own_wait_s: seconds(own_ns),
+                is_passed_on: own_ns.saturating_mul(2) > longest_ns,
+            }
         })
         .collect();
-    let total = |one: &SlowMessages| one.send_wait_s + one.receive_wait_s;
-    all.sort_by(|one, other| total(other).total_cmp(&total(one)));
+    let weight = |one: &SlowMessages| {
+        let total = one.send_wait_s + one.receive_wait_s;
+        if one.is_passed_on { -1.0 / (1.0 + total) } else { total }
+    };
+    all.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
     all.truncate(PLACES_MAX);
     all
+}
+
+/// The longest time that one rank has waited for the messages of another, or until it took them.
+fn longest_ns(findings: &Findings, rank: Rank) -> u64 {
+    let Some(place) = findings.places.get(&MESSAGES) else { return 0 };
+    let waits = place.waits.range((rank, 0)..=(rank, Rank::MAX));
+    waits.map(|(_, one)| one.wait_ns).max().unwrap_or(0)
+}
+
+/// How long a rank has waited for others.
+fn own_wait_ns(findings: &Findings, rank: Rank) -> u64 {
+    let own = findings.waited.range((rank, 0)..=(rank, u32::MAX));
+    own.fold(0, |all, (_, one)| all.saturating_add(one.wait_ns))
 }
 
 #[cfg(test)]
@@ -267,5 +326,28 @@ mod tests {
         let late: [(Rank, &[Rank]); 4] =
             [(0, &[1, 2, 3]), (1, &[0, 2, 3]), (2, &[0, 1, 3]), (3, &[0, 1, 2])];
         assert_eq!(told(&late), [("0-3".into(), "0-3".into(), 200)]);
+    }
+
+    #[test]
+    fn a_rank_that_only_passes_a_delay_on_is_told_apart() {
+        let mut findings = Findings::default();
+        let mut place = PlaceFigures::default();
+        let mut late = |rank: Rank, waiters: &[Rank], ns: u64| {
+            let made = findings.made.entry(rank).or_default();
+            for waiter in waiters {
+                made.sends += 10;
+                made.send_ns += ns;
+                place.waits.insert((rank, *waiter), PlaceWaits { calls: 10, wait_ns: ns });
+                let event = findings.waited.entry((*waiter, 1)).or_default();
+                event.wait_ns += ns;
+            }
+        };
+        // Worker 2 is slow; the master waits for it, and the other workers for the master.
+        late(2, &[0], 2_000_000_000);
+        late(0, &[1, 3], 2_000_000_000);
+        findings.places.insert(MESSAGES, place);
+        let told = messages(&findings);
+        let told: Vec<_> = told.iter().map(|one| (one.rank, one.is_passed_on)).collect();
+        assert_eq!(told, [(2, false), (0, true)]);
     }
 }

@@ -191,6 +191,13 @@ fn place_name(place: &Place, standing: &Standing) -> String {
     text
 }
 
+/// A collective that was started, in words.
+fn started_name(function: u32, place: &Place, standing: &Standing) -> String {
+    let on = communicator_name(standing, place.space);
+    let on = if on.is_empty() { on } else { format!(" on {on}") };
+    format!("{} number {}{on}", function_name(function), place.number)
+}
+
 fn odd(one: &Odd, standing: &Standing, verdict: &Verdict) -> StuckOdd {
     let (own, common) = match one.difference {
         Difference::Operation(own, common) => (Some(own), Some(common)),
@@ -225,6 +232,7 @@ const fn doing_word(doing: Doing) -> &'static str {
         Doing::Polling(_) => "polling",
         Doing::Computing => "computing",
         Doing::Sleeping => "sleeping",
+        Doing::Locked => "locked",
         Doing::Running => "running",
         Doing::Unseen => "unseen",
         Doing::Waiting => "waiting",
@@ -239,7 +247,14 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
         _ => ("are", "have", "do"),
     };
     let place = place_name(&one.place, standing);
+    let started = match one.place.behind {
+        0 => None,
+        behind => Some(started_name(behind, &one.place, standing)),
+    };
     let missed = match one.difference {
+        Difference::Missed(made) if made + 1 == one.place.number && started.is_some() => {
+            format!("{has} not started {}", started.unwrap_or_default())
+        }
         Difference::Missed(_) if one.place.space == ENDING => format!("{has} not come to {place}"),
         Difference::Missed(made) if made + 1 == one.place.number => {
             format!("{has} not entered {place}")
@@ -256,10 +271,18 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
         }
         Difference::Lock => format!("{has} the lock for which others wait in {place}"),
         Difference::Thread => format!("{has} another thread that waits for a lock outside MPI"),
+        Difference::HeldLock => {
+            format!("{has} another thread that waits for a lock which its thread in MPI holds")
+        }
         Difference::Message if one.place.kind == CallKind::Send => {
             format!("{does} not receive from those that wait in {place}")
         }
-        Difference::Message => format!("{has} not sent to those that wait in {place}"),
+        Difference::Message => match one.place.tag {
+            Some(tag) => {
+                format!("{has} not sent the message with tag {tag} to those that wait in {place}")
+            }
+            None => format!("{has} not sent to those that wait in {place}"),
+        },
         Difference::Unknown => format!("{is} waited for in {place}"),
     };
     let for_so_long = time(one.for_ns);
@@ -274,6 +297,10 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
         }
         Doing::Computing => format!("{is} computing outside {outside} for {for_so_long}"),
         Doing::Sleeping => format!("{is} sleeping outside {outside} for {for_so_long}"),
+        Doing::Locked => {
+            let waits = if one.ranks.len() == 1 { "waits" } else { "wait" };
+            format!("{waits} for a lock outside {outside} for {for_so_long}")
+        }
         Doing::Running => format!("{is} not there yet, and makes other calls"),
         Doing::Unseen if outside == MPI => format!("{has} never called MPI_Init"),
         Doing::Unseen => format!("{has} never called init_process_group"),

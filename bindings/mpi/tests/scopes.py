@@ -1,0 +1,273 @@
+"""Gathers scopes with `sapwood trace scope`, and compares their figures with what each rank wrote by itself.
+
+Every rank writes its events to disk. From these the same selections and reductions are computed here,
+without any of Sapwood's code: numbers of events must be equal, times to what the calibrations of two
+ranks' clocks differ by. At fan-out 1, 2 and 8.
+
+Needs the environment that watched.py names; `make truth` sets it.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import unittest
+from collections import defaultdict
+
+import watched
+from rank_events import COLLECTIVE, SEND, EventFile
+from truth import TREES
+from watched import LAUNCHERS, Watched, has_mpi, sapwood, test_program
+
+KINDS = {1: "collective", 2: "collective_started", 3: "collective_completed", 4: "send", 5: "send_started",
+         6: "receive", 7: "receive_completed"}
+SCOPES = """
+[[scope]]
+name = "all"
+by = ["rank", "function", "kind"]
+every = "100ms"
+
+[[scope]]
+name = "some"
+functions = "MPI_All*"
+ranks = "1-2"
+longer = "2ms"
+by = "rank"
+every = "150ms"
+
+[[scope]]
+name = "gaps"
+value = "gap"
+by = "rank"
+every = "end"
+
+[[scope]]
+name = "last"
+kinds = ["collective", "send"]
+window = 5
+by = "rank"
+every = "end"
+
+[[scope]]
+name = "communicators"
+kinds = "collective"
+communicators = ["MPI_COMM_WORLD"]
+by = "communicator"
+every = "end"
+"""
+# As in waits.py, and a median is known within 1/32.
+CALIBRATION = 1e-3
+BIN = 1 / 32
+
+
+class RecordedRun(Watched):
+    """A run of which `files` are the ranks' own events."""
+
+    def read_rows(self):
+        dumps = os.path.join(self.folder, "dumps")
+        self.files = {}
+        for name in os.listdir(dumps):
+            if name.endswith(".events"):
+                with open(os.path.join(dumps, name), "rb") as file:
+                    one = EventFile(file.read())
+                self.files[one.rank] = one
+                os.unlink(os.path.join(dumps, name))
+        return super().read_rows()
+
+
+class ScopeRun(RecordedRun):
+    """A run of `sapwood trace scope`: `records` are its lines."""
+
+    def __init__(self, abi, ranks, case, *options, scopes=SCOPES, environment=None):
+        self.scopes = scopes
+        super().__init__([*LAUNCHERS[abi], str(ranks), test_program(abi, "waits"), case, "notes"], *options, out=False,
+                         environment=environment)
+
+    def execute(self, words, environment, while_running):
+        dashes = words.index("--")
+        document, lines = (os.path.join(self.folder, name) for name in ("scopes.toml", "scopes.ndjson"))
+        with open(document, "w", encoding="utf-8") as file:
+            file.write(self.scopes)
+        words = [sapwood(), "trace", "scope", "--file", document, "--ndjson", lines, *words[2:dashes], *words[dashes:]]
+        super().execute(words, environment, while_running)
+        with open(lines, encoding="utf-8") as file:
+            self.records = [json.loads(line) for line in file]
+
+    def of(self, scope):
+        return [record for record in self.records if record["scope"] == scope]
+
+    def groups(self, scope, *keys):
+        """Of all records of a scope: by these keys the events and their sum."""
+        found = defaultdict(lambda: [0, 0])
+        for record in self.of(scope):
+            for group in record["groups"]:
+                entry = found[tuple(group[key] for key in keys)]
+                entry[0] += group["count"]
+                entry[1] += group["sum_ns"]
+        return dict(found)
+
+    def calls(self, rank, selects):
+        """The calls of a rank of which an event is selected: with their spans and gaps in nanoseconds."""
+        file, found = self.files[rank], []
+        begin = end = before = None
+        for event in file.events:
+            if event.time != begin:
+                begin, before, end, is_selected = event.time, end, event.time + event.span, False
+            span = event.span * file.scale >> 32
+            if not is_selected and selects(event, span):
+                is_selected = True
+                gap = None if before is None else max(0, event.time - before) * file.scale >> 32
+                found.append((event, span, gap))
+        return found
+
+
+class ScopeTruth:
+    """The comparison, for one MPI."""
+
+    abi = None
+    ranks = 4
+
+    def setUp(self):
+        if not has_mpi(self.abi):
+            self.skipTest(f"no {self.abi} here")
+
+    def check_sums(self, came, expected):
+        self.assertEqual({key: count for key, (count, _) in came.items()},
+                         {key: len(values) for key, values in expected.items() if values})
+        for key, (count, sum_ns) in came.items():
+            wanted = sum(expected[key])
+            self.assertLessEqual(abs(sum_ns - wanted), wanted * CALIBRATION + 2 * count, key)
+
+    def check(self, run):
+        for record in run.records:
+            losses = [record[key] for key in ("events_dropped", "throttled", "groups_folded", "silent_ranks",
+                                              "missing_leaves")]
+            self.assertEqual(losses, [0] * 5, record)
+        total = sum(len(file.events) for file in run.files.values())
+        self.assertEqual(sum(record["events_read"] for record in run.of("all")), total)
+        expected = defaultdict(list)
+        for rank in run.files:
+            for event, span, _ in run.calls(rank, lambda event, span: True):
+                expected[(rank, event.function, KINDS[event.kind])].append(span)
+        self.check_sums(run.groups("all", "rank", "function", "kind"), expected)
+        some = {(rank,): [span for _, span, _ in run.calls(rank, lambda event, span: span >= 2_000_000 and
+                          event.function.startswith("MPI_All"))] for rank in (1, 2) if rank in run.files}
+        self.check_near_limit(run, some)
+        gaps = {(rank,): [gap for _, _, gap in run.calls(rank, lambda event, span: True) if gap is not None]
+                for rank in run.files}
+        self.check_sums(run.groups("gaps", "rank"), gaps)
+        self.check_last(run)
+
+    def check_near_limit(self, run, some):
+        """An event that lasted about as long as the limit may be on either side."""
+        came = run.groups("some", "rank")
+        self.assertLessEqual(set(came), set(some))
+        for key, values in some.items():
+            self.assertLessEqual(abs(came.get(key, (0, 0))[0] - len(values)), 1, key)
+
+    def check_last(self, run):
+        [record] = run.of("last")
+        def wanted(rank):
+            return run.calls(rank, lambda event, span: event.kind in (COLLECTIVE, SEND))
+
+        self.assertEqual({group["rank"] for group in record["groups"]}, {rank for rank in run.files if wanted(rank)})
+        for group in record["groups"]:
+            spans = [span for _, span, _ in wanted(group["rank"])][-5:]
+            self.assertEqual(group["count"], len(spans))
+            near = lambda came, expected: self.assertLessEqual(abs(came - expected), expected * CALIBRATION + 2, group)
+            near(group["min_ns"], min(spans))
+            near(group["max_ns"], max(spans))
+            near(group["mean_ns"], statistics.mean(spans))
+            deviation = statistics.pstdev(spans)
+            # A difference of large squares.
+            self.assertLessEqual(abs(group["deviation_ns"] - deviation), deviation * 0.01 + 1e-6 * max(spans) + 2)
+            median = statistics.median_low(spans)
+            self.assertLessEqual(abs(group["median_ns"] - median), median * (BIN + CALIBRATION) + 2, (group, spans))
+
+    def test_figures_of_collectives_and_messages(self):
+        for fan_out, tree in TREES.items():
+            for case in ("collectives", "messages"):
+                with self.subTest(case=case, fan_out=fan_out):
+                    run = ScopeRun(self.abi, self.ranks, case, *tree)
+                    self.assertEqual((run.code, sorted(run.files)), (0, list(range(self.ranks))), run.errors)
+                    self.check(run)
+
+    def test_communicators_are_selected_by_name(self):
+        run = ScopeRun(self.abi, self.ranks, "collectives")
+        [record] = run.of("communicators")
+        [group] = record["groups"]
+        self.assertEqual((group["communicator"], group["count"]), ("MPI_COMM_WORLD", 120 * self.ranks))
+
+    def test_many_communicators_keep_their_names(self):
+        scopes = ("[[scope]]\nname = 'some'\ncommunicators = ['grid-7', 'grid-9*']\nby = ['communicator', 'rank']\n"
+                  "[[scope]]\nname = 'all'\nkinds = 'collective'\nby = 'communicator'\nbytes = '1MB'\nevery = 'end'\n")
+        run = ScopeRun(self.abi, self.ranks, "named", scopes=scopes)
+        some = {("grid-7", rank) for rank in range(self.ranks)}
+        some |= {(f"grid-9{tail}", rank) for tail in ["", *"0123456789"] for rank in range(self.ranks)}
+        came = run.groups("some", "communicator", "rank")
+        self.assertEqual({key: count for key, (count, _) in came.items()}, {key: 5 for key in some}, run.errors)
+        came = run.groups("all", "communicator")
+        came = {name: count for (name,), (count, _) in came.items() if name != "MPI_COMM_WORLD"}
+        self.assertEqual(came, {f"grid-{copy}": 5 * self.ranks for copy in range(100)}, run.errors)
+
+    def test_a_budget_is_kept_and_what_it_costs_is_told(self):
+        scopes = "[[scope]]\nname = 'all'\nevery = '100ms'\nby = 'rank'\ncpu = '0.001%'\n"
+        # 20,000 quick calls of each rank are more than a leaf reads in a millisecond now and then.
+        run = ScopeRun(self.abi, self.ranks, "many", scopes=scopes, environment={"SAPWOOD_MPI_RING_BYTES": "1048576"})
+        self.assertEqual(run.code, 0, run.errors)
+        self.assertGreater(sum(record["throttled"] for record in run.records), 0)
+        known = sum(record["events_read"] + record["events_dropped"] for record in run.records)
+        self.assertLessEqual(known, 20_020 * self.ranks)
+
+    def test_a_program_that_is_watched_already_is_asked(self):
+        stop, told = [], []
+
+        def ask(run, *options):
+            words = [sapwood(), "trace", "scope", "--job", f"mpi-{run.process.pid}", *options]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=watched.RUN_SECONDS_MAX)
+            return done if done.returncode == 0 else None
+
+        def act(run):
+            run.wait_for("ranks that count", lambda: os.path.exists(f"{stop[0]}.begun"))
+            wait = "scope ranks after"
+            told.append(run.wait_for("figures", lambda: (lambda one: one if one and wait in one.stdout else None)(
+                ask(run, "--scope", "name=ranks by=rank"))))
+            lines = os.path.join(run.folder, "asked.ndjson")
+            told.append(ask(run, "--for", "400ms", "--scope", "by=rank every=100ms", "--ndjson", lines))
+            with open(lines, encoding="utf-8") as file:
+                told.append([json.loads(line) for line in file])
+            open(stop[0], "x", encoding="utf-8").close()
+
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-scopes-") as folder:
+            stop.append(os.path.join(folder, "stop"))
+            command = [*LAUNCHERS[self.abi], str(self.ranks), test_program(self.abi, "paced"), stop[0]]
+            run = RecordedRun(command, "--waits", "--interval", "100ms", "--quiet", while_running=act, out=False)
+        self.assertEqual(run.code, 0, run.errors)
+        once, repeated, records = told
+        self.assertIn(f"{self.ranks} ranks", once.stdout)
+        self.assertEqual((repeated.stdout, repeated.stderr), ("", ""))
+        self.assertGreaterEqual(len(records), 2)
+        # The first one is of all that the rings hold, the others of what came since.
+        self.assertTrue(all(record["ranks"] == self.ranks and record["events_dropped"] == 0 for record in records))
+        self.assertTrue(all({group["rank"] for group in record["groups"]} == set(range(self.ranks))
+                            for record in records[:1]))
+
+    def test_the_program_keeps_its_output_and_its_code(self):
+        run = ScopeRun(self.abi, self.ranks, "dies", scopes="[[scope]]\nby = 'rank'\n")
+        self.assertNotEqual(run.code, 0)
+        self.assertTrue(run.records and run.records[-1]["is_last"], run.errors)
+        self.assertNotIn("sapwood", run.output)
+
+
+class OpenMpi(ScopeTruth, unittest.TestCase):
+    abi = "openmpi"
+
+
+class Mpich(ScopeTruth, unittest.TestCase):
+    abi = "mpich"
+    ranks = 2
+
+
+if __name__ == "__main__":
+    unittest.main()

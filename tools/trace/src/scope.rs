@@ -1,0 +1,151 @@
+//! `sapwood trace scope`: figures of the events that a program's ranks record, as scopes say.
+//!
+//! Of a program that it starts, or of one that `sapwood mpi` watches. Each gathering is a table, on
+//! standard error where standard output is the program's, or a line of a file.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write as _;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::times::time;
+use sapwood_monitor::WhyWishes;
+use sapwood_report::scope::ScopeRecord;
+
+use crate::files::say;
+use crate::scope_text::scopes;
+
+/// Between two looks at the program; scopes are gathered as often as they say.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// What to do for ranks that do not record.
+const RECORD: &str = "'sapwood mpi control --tracing on' has them do so";
+/// Scopes need no verdict, by which calls are long.
+const DEADLINE: Duration = Duration::from_secs(3600);
+
+/// Gather figures of a program's MPI calls: which, by what, and how often is said by scopes.
+#[derive(clap::Args)]
+#[command(after_help = "A scope is words KEY=VALUE, such as\n  \
+    --scope 'functions=MPI_All* ranks=0-3 by=rank,function longer=1ms every=500ms'\n\
+    or the name of one that is built in: statistics, compute. Keys and files: docs/trace.md.")]
+pub(crate) struct Arguments {
+    /// A scope; may be given several times. Without any it is the built-in one, statistics.
+    #[arg(long, value_name = "SCOPE")]
+    scope: Vec<String>,
+    /// A file of scopes, of TOML, or of JSON if its name ends with .json.
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+    /// Write each gathering as a line of JSON to this file, and print no table.
+    #[arg(long, value_name = "FILE")]
+    ndjson: Option<PathBuf>,
+    /// Number of MPI ranks, if the command does not say so.
+    #[arg(long, short = 'n', aliases = ["np", "ranks"], value_name = "N")]
+    processes: Option<NonZeroU32>,
+    /// The tree, such as 8 or 2x4; its leaves share the ranks.
+    #[arg(long, value_name = "SPEC")]
+    topology: Option<String>,
+    /// The run of 'sapwood mpi' to ask, such as mpi-4711, when several run.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "processes", "topology"])]
+    job: Option<String>,
+    /// Gather a program that runs already for this time, as often as the scopes say, and not once.
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "command", value_parser = time)]
+    time: Option<Duration>,
+    /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt. Without one, a
+    /// 'sapwood mpi' of this host that runs is asked.
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Where records go.
+struct Records {
+    file: Option<(PathBuf, File)>,
+    /// Whether standard output is not the program's.
+    is_printed: bool,
+    failure: Option<String>,
+    /// Scopes of which a table was printed.
+    told: Vec<String>,
+}
+
+impl Records {
+    /// Whether a table is the last one of its scope and empty, behind others.
+    fn is_told_again(&mut self, record: &ScopeRecord) -> bool {
+        let is_known = self.told.contains(&record.scope);
+        if !is_known {
+            self.told.push(record.scope.clone());
+        }
+        is_known && record.is_last && record.events_read == 0 && record.events_dropped == 0
+    }
+
+    fn open(arguments: &Arguments) -> Result<Self, Failure> {
+        let file = match &arguments.ndjson {
+            Some(path) => Some(File::create(path).map_err(|error| {
+                Failure::usage(format!("cannot write '{}': {error}", path.display()))
+            })?),
+            None => None,
+        };
+        let file = arguments.ndjson.clone().zip(file);
+        Ok(Self { file, is_printed: arguments.command.is_empty(), failure: None, told: Vec::new() })
+    }
+
+    fn take(&mut self, record: &ScopeRecord) {
+        let is_told_again = self.file.is_none() && self.is_told_again(record);
+        match &mut self.file {
+            Some((path, file)) => {
+                if let Err(error) = file.write_all(line(record).as_bytes()) {
+                    let failure = || format!("'{}' lacks lines: {error}", path.display());
+                    self.failure.get_or_insert_with(failure);
+                }
+            }
+            // What has not come since the table before would say nothing more.
+            None if is_told_again => {}
+            None if self.is_printed => {
+                if let Err(failure) = print(&(record.lines().join("\n") + "\n")) {
+                    self.failure.get_or_insert_with(|| failure.to_string());
+                }
+            }
+            None => say(&record.lines()),
+        }
+    }
+}
+
+/// Gathers, and ends as the program does.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let scopes = scopes(&arguments.file, &arguments.scope).map_err(Failure::usage)?;
+    let mut records = Records::open(arguments)?;
+    let mut silent = 0;
+    let mut take = |record: &ScopeRecord| {
+        silent = silent.max(record.silent_ranks);
+        records.take(record);
+    };
+    if arguments.command.is_empty() {
+        let job = arguments.job.as_deref();
+        sapwood_monitor::scopes_of_running(job, &scopes, arguments.time, &mut take)?;
+        if silent > 0 {
+            say(&[format!("{silent} ranks do not record their calls; {RECORD}")]);
+        }
+        return match records.failure {
+            Some(failure) => Err(Failure::own(&failure)),
+            None => Ok(ExitCode::SUCCESS),
+        };
+    }
+    let wishes = WhyWishes {
+        interval: INTERVAL,
+        deadline: DEADLINE,
+        ranks: arguments.processes,
+        topology: arguments.topology.clone(),
+        command: arguments.command.clone(),
+    };
+    let code = sapwood_monitor::scope(&wishes, &scopes, &mut take)?;
+    if let Some(failure) = records.failure {
+        say(&[failure]);
+    }
+    Ok(code)
+}
+
+fn line(record: &ScopeRecord) -> String {
+    let text = serde_json::to_string(record);
+    text.expect("numbers, text and lists of them are always JSON") + "\n"
+}

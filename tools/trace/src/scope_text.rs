@@ -1,0 +1,382 @@
+//! Scopes as a user writes them: on the command line, or in a file of TOML or JSON.
+//!
+//! On the command line a scope is words `KEY=VALUE`; in a file it is a table of `scope` with the
+//! same keys, where a value may be a list. One word without a sign is a scope that is built in.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use sapwood::RankSet;
+use sapwood_command_line::times::time;
+use sapwood_monitor::NamedScope;
+use sapwood_profile::{Class, Function};
+use sapwood_report::scope::kind_word;
+use sapwood_trace::{EventKind, Scope, ScopeValue, WINDOW_MAX, matches_pattern};
+use serde::Deserialize;
+
+/// The most scopes of one run.
+const SCOPES_MAX: usize = 32;
+/// The largest file of scopes, in bytes.
+const FILE_MAX: u64 = 1 << 20;
+const EVERY: Duration = Duration::from_secs(1);
+const EVERY_MIN: Duration = Duration::from_millis(50);
+const EVERY_MAX: Duration = Duration::from_secs(3600);
+const BYTES_MIN: u64 = 4096;
+const BYTES_MAX: u64 = 1 << 30;
+const KEYS: &str = "name, functions, kinds, communicators, ranks, longer, value, by, every, window, \
+                    cpu, bytes";
+/// Scopes that have a name already, and what they are.
+const BUILT_IN: [(&str, &str); 2] = [
+    // Bongo et al., section 4: mean, least, most, deviation and median over the last 100 events.
+    ("statistics", "by=rank,function,communicator window=100"),
+    ("compute", "value=gap by=rank,function"),
+];
+
+/// A value in a file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Given {
+    Number(u64),
+    Text(String),
+    List(Vec<String>),
+    Other(serde::de::IgnoredAny),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScopeFile {
+    scope: Vec<BTreeMap<String, Given>>,
+}
+
+/// The scopes of files and of the command line; the built-in statistics where there are none.
+///
+/// # Errors
+/// One line that says which scope and which value is wrong.
+pub(crate) fn scopes(
+    files: &[std::path::PathBuf],
+    texts: &[String],
+) -> Result<Vec<NamedScope>, String> {
+    let mut all = Vec::new();
+    for file in files {
+        all.extend(of_file(file).map_err(|error| format!("'{}': {error}", file.display()))?);
+    }
+    for text in texts {
+        all.push(of_text(text).map_err(|error| format!("scope '{text}': {error}"))?);
+    }
+    if files.is_empty() && texts.is_empty() {
+        all.push(of_text(BUILT_IN[0].0)?);
+    }
+    for (number, one) in (1..).zip(&mut all) {
+        if one.name.is_empty() {
+            one.name = format!("scope-{number}");
+        }
+    }
+    let mut names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+    names.sort_unstable();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!("two scopes are called '{}'", pair[0]));
+    }
+    match all.len() {
+        0 => Err("the files have no scope".to_owned()),
+        1..=SCOPES_MAX => Ok(all),
+        many => Err(format!("{many} scopes; at most {SCOPES_MAX} are gathered at once")),
+    }
+}
+
+fn of_file(file: &Path) -> Result<Vec<NamedScope>, String> {
+    let bytes = std::fs::metadata(file).map_err(|error| error.to_string())?.len();
+    if bytes > FILE_MAX {
+        return Err(format!("{bytes} bytes; a file of scopes has at most {FILE_MAX}"));
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let is_json = file.extension().is_some_and(|extension| extension == "json");
+    let read: ScopeFile = match is_json {
+        true => serde_json::from_str(&text).map_err(|error| error.to_string())?,
+        false => toml::from_str(&text)
+            .map_err(|error| sapwood_command_line::exit::one_line(&error.to_string()))?,
+    };
+    let scope = |(number, table): (usize, BTreeMap<String, Given>)| {
+        let values = table.into_iter().map(|(key, given)| match given {
+            Given::Number(number) => Ok((key, vec![number.to_string()])),
+            Given::Text(text) => Ok((key, words(&text))),
+            Given::List(list) => Ok((key, list)),
+            Given::Other(_) => {
+                Err(format!("{key}: a text, a whole number or a list of texts is needed"))
+            }
+        });
+        let values = values.collect::<Result<Vec<_>, String>>();
+        let read = values.and_then(|values| of_values(values.into_iter()));
+        read.map_err(|error| format!("scope {}: {error}", number + 1))
+    };
+    read.scope.into_iter().enumerate().map(scope).collect()
+}
+
+fn of_text(text: &str) -> Result<NamedScope, String> {
+    if text.trim().is_empty() {
+        return Err("it is empty; write KEY=VALUE, or a built-in scope".to_owned());
+    }
+    let built_in = BUILT_IN.iter().find(|(name, _)| *name == text.trim());
+    if let Some((name, text)) = built_in {
+        return Ok(NamedScope { name: (*name).to_owned(), ..of_text(text)? });
+    }
+    let values = text.split_whitespace().map(|word| {
+        let (key, value) = word.split_once('=').ok_or_else(|| {
+            let known = BUILT_IN.map(|(name, _)| name).join(", ");
+            format!("'{word}' is neither KEY=VALUE nor one of the built-in scopes: {known}")
+        })?;
+        Ok((key.to_owned(), words(value)))
+    });
+    of_values(values.collect::<Result<Vec<_>, String>>()?.into_iter())
+}
+
+/// The parts of a text between commas.
+fn words(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+fn of_values(values: impl Iterator<Item = (String, Vec<String>)>) -> Result<NamedScope, String> {
+    let mut named = NamedScope { name: String::new(), scope: Scope::default(), every: Some(EVERY) };
+    let mut seen = Vec::new();
+    for (key, values) in values {
+        if values.is_empty() {
+            return Err(format!("'{key}' has no value"));
+        }
+        set(&mut named, &key, &values).map_err(|error| format!("{key}: {error}"))?;
+        if seen.contains(&key) {
+            return Err(format!("'{key}' is given twice"));
+        }
+        seen.push(key);
+    }
+    Ok(named)
+}
+
+fn set(named: &mut NamedScope, key: &str, values: &[String]) -> Result<(), String> {
+    let scope = &mut named.scope;
+    let all = || values.join(",");
+    match key {
+        "name" if all().chars().any(sapwood_report::is_hidden) => {
+            return Err("it has characters that are not seen".to_owned());
+        }
+        "name" => named.name = all(),
+        "functions" => {
+            for pattern in values {
+                scope.functions.extend(functions(pattern)?);
+            }
+        }
+        "kinds" => scope.kinds = values.iter().map(|word| kind(word)).collect::<Result<_, _>>()?,
+        "communicators" => scope.communicators = values.to_vec(),
+        "ranks" => {
+            let ranks = all().parse::<RankSet>().ok().filter(|ranks| !ranks.is_empty());
+            scope.ranks = ranks.ok_or_else(|| format!("'{}' is no set such as 0-3,7", all()))?;
+        }
+        "longer" => scope.at_least_ns = nanoseconds(time(&all())?),
+        "value" => {
+            scope.value = match all().as_str() {
+                "span" => ScopeValue::Span,
+                "gap" => ScopeValue::Gap,
+                other => return Err(format!("'{other}' is neither span nor gap")),
+            };
+        }
+        "by" => {
+            for word in values {
+                match word.as_str() {
+                    "rank" => scope.by.rank = true,
+                    "function" => scope.by.function = true,
+                    "communicator" => scope.by.communicator = true,
+                    "kind" => scope.by.kind = true,
+                    _ => {
+                        return Err(format!(
+                            "'{word}' is none of rank, function, communicator, kind"
+                        ));
+                    }
+                }
+            }
+        }
+        "every" if all() == "end" => named.every = None,
+        "every" => {
+            let every = time(&all()).ok();
+            let is_fit = |every: &Duration| (EVERY_MIN..=EVERY_MAX).contains(every);
+            let every = every.filter(is_fit);
+            named.every = Some(every.ok_or("a time from 50 ms to 3600 s is needed, or end")?);
+        }
+        "window" => {
+            let window =
+                all().parse::<u32>().ok().filter(|window| (1..=WINDOW_MAX).contains(window));
+            scope.window = window.ok_or(format!("a number from 1 to {WINDOW_MAX} is needed"))?;
+        }
+        "cpu" => scope.cpu_ppm = share(&all())?,
+        "bytes" => scope.bytes_per_s = bytes(&all())?,
+        _ => return Err(format!("there is no such key; there are {KEYS}")),
+    }
+    Ok(())
+}
+
+/// The functions that a name with asterisks stands for.
+fn functions(pattern: &str) -> Result<Vec<u32>, String> {
+    let fits = |one: &&Function| matches_pattern(pattern, one.name);
+    let found: Vec<&Function> = Function::all().iter().filter(fits).collect();
+    if found.is_empty() {
+        return Err(format!("no function is called '{pattern}'"));
+    }
+    let recorded: Vec<u32> =
+        found.iter().filter(|one| is_recorded(one)).map(|one| one.id).collect();
+    match recorded.is_empty() {
+        true => Err(format!(
+            "calls of '{pattern}' are not recorded; collectives, sends, blocking receives and what \
+             completes requests (MPI_Wait, MPI_Test and their like) are"
+        )),
+        false => Ok(recorded),
+    }
+}
+
+/// Whether a function's calls are events, as `bindings/mpi/generate/events.py` decides.
+fn is_recorded(function: &Function) -> bool {
+    let name = function.name.strip_prefix("MPI_").unwrap_or(function.name);
+    let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
+    if !function.is_mpi() {
+        return true;
+    }
+    match function.class {
+        Class::Collective => !name.contains("eighbor_") && !name.contains("_init"),
+        Class::PointToPoint => {
+            !name.contains("_init") && !begins(&["Irecv", "Imrecv", "Probe", "Iprobe", "Improbe"])
+        }
+        Class::Wait => !begins(&["Request", "Start"]),
+        _ => false,
+    }
+}
+
+fn kind(word: &str) -> Result<EventKind, String> {
+    let found = EventKind::ALL.into_iter().find(|kind| kind_word(Some(*kind)) == word);
+    found.ok_or_else(|| {
+        let known = EventKind::ALL.map(|kind| kind_word(Some(kind))).join(", ");
+        format!("'{word}' is none of {known}")
+    })
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A share of a processor, such as `1%`, in millionths.
+fn share(text: &str) -> Result<u32, String> {
+    let percent = text.strip_suffix('%').and_then(|text| text.trim().parse::<f64>().ok());
+    let percent = percent.filter(|percent| (0.001..=100.0).contains(percent));
+    let percent = percent.ok_or("a share from 0.001% to 100% is needed, such as 1%")?;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1e6 at most")]
+    Ok((percent * 10_000.0).round() as u32)
+}
+
+/// Bytes per second, such as `64kB`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || "bytes per second from 4096 to 1 GB are needed, such as 64kB".to_owned();
+    let at = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let times = match unit.trim() {
+        "" | "B" => 1,
+        "kB" => 1_000,
+        "KiB" => 1 << 10,
+        "MB" => 1_000_000,
+        "MiB" => 1 << 20,
+        "GB" => 1_000_000_000,
+        _ => return Err(wrong()),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(times));
+    bytes.filter(|bytes| (BYTES_MIN..=BYTES_MAX).contains(bytes)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Result<NamedScope, String> {
+        scopes(&[], &[text.to_owned()]).map(|mut all| all.remove(0))
+    }
+
+    fn file(name: &str, text: &str) -> Result<Vec<NamedScope>, String> {
+        let folder = std::env::temp_dir().join(format!("sapwood-scopes-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let file = folder.join(name);
+        std::fs::write(&file, text).expect("a file");
+        let read = scopes(std::slice::from_ref(&file), &[]);
+        std::fs::remove_file(&file).expect("it is there");
+        read
+    }
+
+    #[test]
+    fn a_scope_is_the_same_by_words_by_toml_and_by_json() {
+        let words =
+            one("name=late functions=MPI_All*,MPI_Barrier ranks=0-3 longer=1ms by=rank,kind \
+                         every=500ms window=100 cpu=2% bytes=8kB kinds=collective value=span")
+            .expect("a scope");
+        assert_eq!(words.name, "late");
+        assert_eq!(words.every, Some(Duration::from_millis(500)));
+        assert!(words.scope.functions.len() > 4 && words.scope.by.rank && words.scope.by.kind);
+        assert_eq!((words.scope.window, words.scope.cpu_ppm), (100, 20_000));
+        assert_eq!((words.scope.at_least_ns, words.scope.bytes_per_s), (1_000_000, 8_000));
+        let toml = file(
+            "one.toml",
+            "[[scope]]\nname = 'late'\nfunctions = ['MPI_All*', 'MPI_Barrier']\nranks = '0-3'\n\
+             longer = '1ms'\nby = ['rank', 'kind']\nevery = '500ms'\nwindow = 100\ncpu = '2%'\n\
+             bytes = '8kB'\nkinds = 'collective'\nvalue = 'span'\n",
+        );
+        assert_eq!(toml, Ok(vec![words.clone()]));
+        let json = file(
+            "one.json",
+            r#"{"scope": [{"name": "late", "functions": "MPI_All*,MPI_Barrier", "ranks": "0-3",
+                "longer": "1ms", "by": "rank,kind", "every": "500ms", "window": 100, "cpu": "2%",
+                "bytes": 8000, "kinds": ["collective"], "value": "span"}]}"#,
+        );
+        assert_eq!(json, Ok(vec![words]));
+    }
+
+    #[test]
+    fn without_any_scope_there_is_the_one_of_the_paper() {
+        let all = scopes(&[], &[]).expect("a built-in scope");
+        assert_eq!((all[0].name.as_str(), all[0].scope.window), ("statistics", 100));
+        assert_eq!(one("compute").expect("built in").scope.value, ScopeValue::Gap);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        for (text, wanted) in [
+            ("by=host", "scope 'by=host': by: 'host' is none of rank, function"),
+            ("functions=MPI_Nothing*", "no function is called 'MPI_Nothing*'"),
+            ("functions=MPI_Irecv", "calls of 'MPI_Irecv' are not recorded"),
+            ("functions=MPI_Comm_split", "calls of 'MPI_Comm_split' are not recorded"),
+            ("", "it is empty"),
+            ("colour=red", "colour: there is no such key; there are name, functions"),
+            ("window=0", "a number from 1 to 10000 is needed"),
+            ("window=5 window=6", "'window' is given twice"),
+            ("cpu=200%", "a share from 0.001% to 100%"),
+            ("bytes=12", "bytes per second from 4096"),
+            ("every=1ms", "a time from 50 ms to 3600 s"),
+            ("kinds=sending", "'sending' is none of collective"),
+            ("ranks=x", "'x' is no set such as 0-3,7"),
+            ("by=", "'by' has no value"),
+            ("nothing", "neither KEY=VALUE nor one of the built-in scopes: statistics, compute"),
+        ] {
+            let error = one(text).expect_err(text);
+            assert!(error.contains(wanted), "{text}: {error}");
+        }
+        let twice = scopes(&[], &["statistics".into(), "statistics".into()]);
+        assert_eq!(twice.expect_err("one name"), "two scopes are called 'statistics'");
+        for (name, text, wanted) in [
+            ("a.toml", "[[scope]]\nby = 'rank'\n[[scope]]\nby = 'host'", "scope 2: by: 'host'"),
+            ("b.toml", "scope = 3", "invalid type"),
+            ("c.toml", "[[scopes]]", "unknown field"),
+            ("d.json", "{", "EOF"),
+            ("e.json", r#"{"scope": []}"#, "the files have no scope"),
+            (
+                "f.json",
+                r#"{"scope": [{"ranks": [0, 1]}]}"#,
+                "scope 1: ranks: a text, a whole number",
+            ),
+            ("g.toml", "[[scope]]\nwindow = 3.5", "scope 1: window: a text, a whole number"),
+        ] {
+            let error = file(name, text).expect_err(text);
+            assert!(error.contains(wanted) && !error.contains('\n'), "{text}: {error}");
+        }
+    }
+}
