@@ -17,17 +17,13 @@ const SOAK_SECONDS: u32 = 40;
 const ROOM: &str = "disk space";
 /// Those with a stated answer; `make torch-test` has all.
 const TORCH_PROGRAMS: &str = "env SAPWOOD_TESTS_BUILT=1 make torch-test TESTS=gloo";
-const BUILD: &str = "build of all targets";
+pub const BUILD: &str = "build of all targets";
 const RELEASE: &str = "release build and MPI shims";
 
 /// The quick looks first: a name in the wrong place is said before anything is compiled.
 pub fn check_steps() -> Vec<Step> {
-    vec![
-        Step::program("format", "cargo fmt --all --check", 2),
-        Step::look(ROOM, looks::disk_space),
-        Step::look("layers", looks::layers),
-        Step::look("tidy", looks::tidy),
-        Step::look("packet path", looks::packet_path),
+    let mut steps = looks();
+    steps.extend([
         Step::program("lints", "cargo clippy --workspace --all-targets -- -D warnings", 20),
         Step::program(BUILD, "cargo build --workspace --all-targets", 20).after(&[ROOM]),
         Step::program(
@@ -37,6 +33,18 @@ pub fn check_steps() -> Vec<Step> {
         )
         .after(&[BUILD])
         .with_tests(Selection::Instead("--workspace")),
+    ]);
+    steps
+}
+
+/// What takes seconds: looks at the repository as it is.
+pub fn looks() -> Vec<Step> {
+    vec![
+        Step::program("format", "cargo fmt --all --check", 2),
+        Step::look(ROOM, looks::disk_space),
+        Step::look("layers", looks::layers),
+        Step::look("tidy", looks::tidy),
+        Step::look("packet path", looks::packet_path),
     ]
 }
 

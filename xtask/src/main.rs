@@ -7,6 +7,7 @@
 //! [`packet_path`] for the names in that page, [`fuzz`] and [`demo`] for the longer runs.
 
 mod alone;
+mod changed;
 mod command;
 mod demo;
 mod environment;
@@ -39,6 +40,8 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   check        format, layers, house style, lints, unit tests: the quick loop
+  check --changed [COMMIT]
+               the same for the packages that differ from a commit (HEAD), and those above them
   ci           check, then each crate alone, documentation, release build, conformance, simulated
                faults, a short storm and soak, tests of a scraper, of exports, of MPI programs, of
                MRNet's interface, of the Python package, of launchers, of the tools of examples, of
@@ -61,6 +64,8 @@ fn main() -> ExitCode {
     let root = root();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["check"] => code(steps::run_all("check", &root, &gate::check_steps())),
+        ["check", "--changed"] => check_changed(&root, "HEAD"),
+        ["check", "--changed", since] => check_changed(&root, since),
         ["ci"] => code(steps::run_all("ci", &root, &gate::ci_steps())),
         ["layers"] => say(looks::layers(&root)),
         ["tidy"] => say(looks::tidy(&root)),
@@ -87,6 +92,10 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn check_changed(root: &Path, since: &str) -> ExitCode {
+    judge(changed::steps(root, since).map(|steps| steps::run_all("check", root, &steps)))
 }
 
 fn code(has_passed: bool) -> ExitCode {
