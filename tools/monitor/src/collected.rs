@@ -58,6 +58,9 @@ pub(crate) struct Collected {
     pub(crate) tallies: Answers,
     /// Who waited for whom, if that was asked for.
     pub(crate) waits: Option<Findings>,
+    /// Until when that is known, and when the last answer about it came.
+    pub(crate) waits_at: Duration,
+    pub(crate) waits_answered: Duration,
     /// What was frozen at the end, if that was ordered and has not been told.
     pub(crate) freeze: Option<Freeze>,
     /// What scopes have gathered at the end.
@@ -69,4 +72,13 @@ pub(crate) struct Collected {
     pub(crate) was_told_to_end: bool,
     /// Where ranks stood last.
     pub(crate) standing: Option<Standing>,
+}
+
+impl Collected {
+    /// An answer about waits has come. A leaf tells how long its ranks waited in a collective with
+    /// the answer after the one with which it became known who was last; of the first answer none
+    /// is known.
+    pub(crate) fn note_waits(&mut self, elapsed: Duration) {
+        self.waits_at = std::mem::replace(&mut self.waits_answered, elapsed);
+    }
 }

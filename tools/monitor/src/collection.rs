@@ -344,6 +344,7 @@ impl Collection {
         }
         if self.waits.as_mut().is_some_and(WaitsInquiry::take) {
             self.result.waits = self.waits.as_ref().map(|waits| waits.findings().clone());
+            self.result.note_waits(elapsed);
         }
         while let Ok(Some(answer)) = self.live.try_recv() {
             if answer.is_late {

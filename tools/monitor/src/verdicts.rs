@@ -80,6 +80,7 @@ impl Collection {
     pub(crate) fn why(&self, program: &str, elapsed: Duration) -> Why {
         let watch = self.standing.as_ref();
         let held = watch.and_then(|watch| watch.held());
+        let waits = self.result.waits.as_ref().filter(|_| !self.result.waits_at.is_zero());
         Why::of(&Parts {
             program,
             elapsed,
@@ -87,7 +88,8 @@ impl Collection {
             standing: watch.and_then(|watch| watch.latest()),
             verdict: held.map(|held| (held.at, &held.verdict, &held.standing)),
             passed: watch.map_or(0, |watch| watch.passed()),
-            findings: self.result.waits.as_ref(),
+            findings: waits.map(|waits| (self.result.waits_at, waits)),
+            is_recording: self.guidance.settings.is_tracing,
         })
     }
 }

@@ -132,7 +132,13 @@ fn arguments(wishes: &WhyWishes) -> Result<Arguments, Failure> {
     words.push("--".into());
     words.extend(wishes.command.iter().cloned());
     let read = Words::try_parse_from(words);
-    let mut arguments = read.map_err(|error| Failure::usage(error.to_string()))?.arguments;
+    // What is wrong is a line; how other commands are used does not follow here.
+    let told = |error: clap::Error| {
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        Failure::usage(line.strip_prefix("error: ").unwrap_or(line))
+    };
+    let mut arguments = read.map_err(told)?.arguments;
     arguments.deadline = Some(wishes.deadline);
     Ok(arguments)
 }
@@ -147,7 +153,8 @@ fn at_end(program: &str, elapsed: Duration, collected: &Collected) -> Why {
         standing: collected.standing.as_ref(),
         verdict: held.map(|held| (held.at, &held.verdict, &held.standing)),
         passed: collected.passed,
-        findings: collected.waits.as_ref(),
+        findings: collected.waits.as_ref().map(|waits| (elapsed, waits)),
+        is_recording: false,
     });
     if !collected.was_told_to_end {
         why.deaths = Death::lines(&collected.deaths.section(), DEATHS_MAX);

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 /// Lines on standard error, in one piece among what the program writes there.
@@ -22,10 +23,14 @@ pub(crate) fn say(lines: &[String]) {
 /// # Errors
 /// One line that names it.
 pub(crate) fn check(file: &Path) -> Result<(), String> {
-    // A pipe may wait for its reader.
-    let is_other = file.metadata().is_ok_and(|metadata| !metadata.is_file());
-    if file == Path::new("-") || is_other && !file.is_dir() {
+    if file == Path::new("-") {
         return Ok(());
+    }
+    let kind = file.metadata().map(|metadata| metadata.file_type());
+    // What it is opened for waits for its other side, and takes no signal meanwhile.
+    if kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket()) && !is_descriptor(file) {
+        let file = file.display();
+        return Err(format!("'{file}' is a pipe; name a file, or /dev/fd/N for an open pipe"));
     }
     let opened = OpenOptions::new().append(true).create(true).open(file);
     opened.map(drop).map_err(|error| format!("cannot write '{}': {error}", file.display()))
@@ -36,8 +41,21 @@ pub(crate) fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if file == Path::new("-") {
         return std::io::stdout().lock().write_all(bytes);
     }
-    if !file.starts_with("/dev/fd") && !file.starts_with("/proc/self/fd") {
+    if !is_descriptor(file) {
         return std::fs::write(file, bytes);
     }
     OpenOptions::new().append(true).open(file)?.write_all(bytes)
+}
+
+fn is_descriptor(file: &Path) -> bool {
+    file.starts_with("/dev/fd") || file.starts_with("/proc/self/fd")
+}
+
+/// Whether two names lead to one file, once it is there.
+pub(crate) fn are_same(one: &Path, other: &Path) -> bool {
+    let place = |file: &Path| {
+        let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    one == other || place(one).is_some_and(|one| place(other) == Some(one))
 }

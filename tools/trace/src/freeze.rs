@@ -16,7 +16,7 @@ use sapwood_export::freeze::{parquet, perfetto, svg};
 use sapwood_monitor::{FREEZE_MAX, FREEZE_MIN, FreezeWishes, WhyWishes};
 use sapwood_report::freeze::Freeze;
 
-use crate::files::{check, say, write};
+use crate::files::{are_same, check, say, write};
 use crate::why::{deadline, interval};
 
 /// The shortest time by which a rank is late.
@@ -79,6 +79,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         ranks: arguments.ranks.clone().unwrap_or_default(),
         late: arguments.late,
     };
+    for wanted in arguments.files() {
+        check(wanted.file).map_err(Failure::usage)?;
+    }
     if let Some(file) = arguments.file_named_twice() {
         let file = file.display();
         return Err(Failure::usage(format!("'{file}' is named for two outputs: name two files")));
@@ -93,9 +96,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         print(&(freeze.lines().join("\n") + "\n"))?;
         return Ok(ExitCode::SUCCESS);
-    }
-    for wanted in arguments.files() {
-        check(wanted.file).map_err(Failure::usage)?;
     }
     let watched = WhyWishes {
         interval: arguments.interval,
@@ -146,10 +146,10 @@ impl Arguments {
     /// A file that two outputs would be written to, one over the other.
     fn file_named_twice(&self) -> Option<&Path> {
         let files: Vec<&Path> = self.files().iter().map(|wanted| wanted.file).collect();
-        let is_again = |at: usize| files[..at].contains(&files[at]);
-        (0..files.len())
-            .find(|&at| is_again(at) && files[at] != Path::new("/dev/null"))
-            .map(|at| files[at])
+        let is_again = |at: usize| files[..at].iter().any(|before| are_same(before, files[at]));
+        // What is no file keeps nothing that the other one could write over.
+        let is_file = |at: usize| files[at].metadata().map_or(true, |metadata| metadata.is_file());
+        (0..files.len()).find(|&at| is_again(at) && is_file(at)).map(|at| files[at])
     }
 
     /// Of a program that was started here: what cannot be written is said, and changes no exit

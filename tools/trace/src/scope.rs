@@ -4,10 +4,10 @@
 //! standard error where standard output is the program's, or a line of a file.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use sapwood_command_line::times::time;
 use sapwood_monitor::WhyWishes;
 use sapwood_report::scope::ScopeRecord;
 
-use crate::files::say;
+use crate::files::{check, say};
 use crate::scope_text::scopes;
 
 /// Between two looks at the program; scopes are gathered as often as they say.
@@ -38,7 +38,8 @@ pub(crate) struct Arguments {
     /// A file of scopes, of TOML, or of JSON if its name ends with .json.
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// Write each gathering as a line of JSON to this file, and print no table.
+    /// Write each gathering as a line of JSON to this file, or to standard output for '-', and
+    /// print no table.
     #[arg(long, value_name = "FILE")]
     ndjson: Option<PathBuf>,
     /// Number of MPI ranks, if the command does not say so.
@@ -61,7 +62,7 @@ pub(crate) struct Arguments {
 
 /// Where records go.
 struct Records {
-    file: Option<(PathBuf, File)>,
+    file: Option<(PathBuf, Box<dyn Write>)>,
     /// Whether standard output is not the program's.
     is_printed: bool,
     failure: Option<String>,
@@ -81,12 +82,25 @@ impl Records {
 
     fn open(arguments: &Arguments) -> Result<Self, Failure> {
         let file = match &arguments.ndjson {
-            Some(path) => Some(File::create(path).map_err(|error| {
-                Failure::usage(format!("cannot write '{}': {error}", path.display()))
-            })?),
+            Some(path) => {
+                check(path).map_err(Failure::usage)?;
+                let opened: Box<dyn Write> = match path == Path::new("-") {
+                    true => Box::new(std::io::stdout()),
+                    false => {
+                        Box::new(OpenOptions::new().write(true).truncate(true).open(path).map_err(
+                            |error| {
+                                Failure::usage(format!(
+                                    "cannot write '{}': {error}",
+                                    path.display()
+                                ))
+                            },
+                        )?)
+                    }
+                };
+                Some((path.clone(), opened))
+            }
             None => None,
         };
-        let file = arguments.ndjson.clone().zip(file);
         Ok(Self { file, is_printed: arguments.command.is_empty(), failure: None, told: Vec::new() })
     }
 

@@ -4,6 +4,8 @@
 //! same keys, where a value may be a list. One word without a sign is a scope that is built in.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,6 +19,9 @@ use serde::Deserialize;
 
 /// The most scopes of one run.
 const SCOPES_MAX: usize = 32;
+/// The longest name, and what is quoted of a text in a message, in letters.
+const NAME_MAX: usize = 64;
+const QUOTED_MAX: usize = 200;
 /// The largest file of scopes, in bytes.
 const FILE_MAX: u64 = 1 << 20;
 const EVERY: Duration = Duration::from_secs(1);
@@ -59,10 +64,12 @@ pub(crate) fn scopes(
 ) -> Result<Vec<NamedScope>, String> {
     let mut all = Vec::new();
     for file in files {
-        all.extend(of_file(file).map_err(|error| format!("'{}': {error}", file.display()))?);
+        let told = |error: String| format!("'{}': {}", file.display(), readable(&error));
+        all.extend(of_file(file).map_err(told)?);
     }
     for text in texts {
-        all.push(of_text(text).map_err(|error| format!("scope '{text}': {error}"))?);
+        let told = |error: String| format!("scope '{}': {}", readable(text), readable(&error));
+        all.push(of_text(text).map_err(told)?);
     }
     if files.is_empty() && texts.is_empty() {
         all.push(of_text(BUILT_IN[0].0)?);
@@ -84,12 +91,28 @@ pub(crate) fn scopes(
     }
 }
 
-fn of_file(file: &Path) -> Result<Vec<NamedScope>, String> {
-    let bytes = std::fs::metadata(file).map_err(|error| error.to_string())?.len();
-    if bytes > FILE_MAX {
-        return Err(format!("{bytes} bytes; a file of scopes has at most {FILE_MAX}"));
+/// A text of a user in a message: nothing that steers a terminal, and no more than a few lines.
+fn readable(text: &str) -> String {
+    let text = sapwood_report::printable(text);
+    match text.char_indices().nth(QUOTED_MAX) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text,
     }
-    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+}
+
+fn of_file(file: &Path) -> Result<Vec<NamedScope>, String> {
+    let metadata = std::fs::metadata(file).map_err(|error| error.to_string())?;
+    let is_descriptor = file.starts_with("/dev/fd") || file.starts_with("/proc/self/fd");
+    if !metadata.is_file() && !is_descriptor {
+        return Err("it is no file; name a file of TOML or JSON".to_owned());
+    }
+    let mut text = String::new();
+    let opened = File::open(file).map_err(|error| error.to_string())?;
+    let read = opened.take(FILE_MAX + 1).read_to_string(&mut text);
+    read.map_err(|error| error.to_string())?;
+    if text.len() as u64 > FILE_MAX {
+        return Err(format!("it has more than {FILE_MAX} bytes, the most of a file of scopes"));
+    }
     let is_json = file.extension().is_some_and(|extension| extension == "json");
     let read: ScopeFile = match is_json {
         true => serde_json::from_str(&text).map_err(|error| error.to_string())?,
@@ -157,6 +180,9 @@ fn set(named: &mut NamedScope, key: &str, values: &[String]) -> Result<(), Strin
     match key {
         "name" if all().chars().any(sapwood_report::is_hidden) => {
             return Err("it has characters that are not seen".to_owned());
+        }
+        "name" if all().chars().count() > NAME_MAX => {
+            return Err(format!("a name has at most {NAME_MAX} letters"));
         }
         "name" => named.name = all(),
         "functions" => {

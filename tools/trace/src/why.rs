@@ -52,12 +52,12 @@ pub(crate) struct Arguments {
 
 /// Answers, and ends as the program does.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Some(file) = &arguments.json {
+        check(file).map_err(Failure::usage)?;
+    }
     if arguments.command.is_empty() {
         let why = sapwood_monitor::why_of_running(arguments.job.as_deref(), arguments.deadline)?;
         return tell_running(arguments, &why);
-    }
-    if let Some(file) = &arguments.json {
-        check(file).map_err(Failure::usage)?;
     }
     let wishes = WhyWishes {
         interval: arguments.interval,

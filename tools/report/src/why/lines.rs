@@ -16,6 +16,8 @@ const GROUPS: usize = 3;
 const LINKS: usize = 2;
 /// Ranks whose messages came late.
 const LATE: usize = 4;
+/// Where the waits are known until a moment that is longer ago than this, that is said.
+const UNTIL_S: f64 = 0.3;
 /// Lines of those that wait.
 const WAITING: usize = 6;
 /// What is not parted from the number before it.
@@ -65,7 +67,12 @@ impl Why {
             lines.extend(place.lines(at));
         }
         let is_even = self.slow.iter().all(|one| one.lost_share < SHARE_MIN);
-        if is_even && self.stuck.is_none() && self.deaths.is_empty() && self.ranks > 1 {
+        if is_even
+            && self.collectives > 0
+            && self.stuck.is_none()
+            && self.deaths.is_empty()
+            && self.ranks > 1
+        {
             lines.push("no communicator has made its ranks wait for 1 % of their time".to_owned());
         }
         for link in self.links.iter().take(LINKS) {
@@ -100,15 +107,20 @@ impl Why {
             (None, true) => "ended",
             (None, false) => "running",
         };
-        let rank_s = (self.elapsed_s * f64::from(self.ranks)).max(f64::MIN_POSITIVE);
+        let rank_s = (self.known_s * f64::from(self.ranks)).max(f64::MIN_POSITIVE);
         let late = self.messages.iter().map(|one| one.send_wait_s).fold(0.0, |all, one| all + one);
         let late = late / rank_s;
+        let until = match self.known_s > 0.0 && self.elapsed_s - self.known_s > UNTIL_S {
+            true => format!(" until {:.1} s", self.known_s),
+            false => String::new(),
+        };
         let messages = match late >= SHARE_MIN {
             true => format!(", {} for late messages", quantity::percent(Some(late))),
             false => String::new(),
         };
         format!(
-            "{}: {} {ranks}, {:.1} s, {state}; {} of the ranks' time lost in collectives{messages}",
+            "{}: {} {ranks}, {:.1} s, {state}; {} of the ranks' time{until} lost in \
+             collectives{messages}",
             self.program,
             self.ranks,
             self.elapsed_s,

@@ -35,6 +35,10 @@ pub struct Why {
     pub ranks: u32,
     /// For how long it was watched.
     pub elapsed_s: f64,
+    /// Until when the waits of its calls are known, which the shares of its time are of.
+    pub known_s: f64,
+    /// Collectives of which all processes are known.
+    pub collectives: u64,
     /// Whether the program had ended by then.
     pub has_ended: bool,
     /// The standstill that goes on, or in which the program ended.
@@ -68,8 +72,10 @@ pub struct Parts<'a> {
     pub verdict: Option<(Duration, &'a Verdict, &'a Standing)>,
     /// Verdicts that held before.
     pub passed: u64,
-    /// Who waited for whom; none where that was not recorded.
-    pub findings: Option<&'a Findings>,
+    /// Who waited for whom, and until when that is known; none where it was not recorded.
+    pub findings: Option<(Duration, &'a Findings)>,
+    /// Whether ranks record, so that it will be known.
+    pub is_recording: bool,
 }
 
 impl Why {
@@ -89,11 +95,16 @@ impl Why {
             ..Self::default()
         };
         match parts.findings {
-            Some(findings) => {
-                why.slow = slow::places(findings, &standing, parts.elapsed);
+            Some((until, findings)) => {
+                why.known_s = until.as_secs_f64();
+                why.collectives = findings.collectives;
+                why.slow = slow::places(findings, &standing, until);
                 why.messages = slow::messages(findings);
-                why.links = link::links(findings, parts.elapsed);
+                why.links = link::links(findings, until);
                 why.unknown = gaps(findings);
+            }
+            None if parts.is_recording => {
+                why.unknown.push("how long ranks have waited: no calls were gathered yet".into());
             }
             None => why.unknown.push("how long ranks have waited: calls were not recorded".into()),
         }
@@ -214,7 +225,8 @@ mod tests {
             standing: Some(&standing),
             verdict: is_stuck.then_some((at, &verdict, &standing)),
             passed: 1,
-            findings: Some(findings),
+            findings: Some((Duration::from_secs(10), findings)),
+            is_recording: true,
         })
     }
 
