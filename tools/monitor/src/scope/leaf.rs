@@ -1,8 +1,9 @@
 //! The leaf's side: reads the rings of the ranks that a scope wants, and reduces what it selects.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use sapwood_profile::{Function, TableReader};
 use sapwood_trace::{
     Event, EventFile, EventKind, HostClock, OTHERS, RECORD_WORDS, Record, RingCursor, Scope,
@@ -89,10 +90,10 @@ impl LeafScopes {
             }
         }
         let one = self.by_number.entry(question.number).or_default();
-        let begun = Instant::now();
+        let begun = processor_time();
         let mut reading = Reading {
             scope: &question.scope,
-            until: begun + Duration::from_nanos(question.cpu_ns),
+            until: begun.saturating_add(Duration::from_nanos(question.cpu_ns)),
             figures: ScopeFigures::default(),
         };
         let names_are_needed =
@@ -136,7 +137,8 @@ impl LeafScopes {
             }
         }
         figures.bound(question.bytes_max);
-        let used = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let used = processor_time().saturating_sub(begun);
+        let used = u64::try_from(used.as_nanos()).unwrap_or(u64::MAX);
         figures.count(ScopeCounter::CpuNs, used);
         figures
     }
@@ -156,6 +158,12 @@ impl RankReader {
     }
 }
 
+/// What this thread has used of a processor: on a busy machine it is not charged for waiting.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
 /// Whether an event is the start of a persistent receive: it numbers the message, and is no call
 /// that waits.
 fn is_start(event: &Event) -> bool {
@@ -166,8 +174,8 @@ fn is_start(event: &Event) -> bool {
 /// One reading of all rings for one scope.
 struct Reading<'a> {
     scope: &'a Scope,
-    /// When its share of the processor is used up.
-    until: Instant,
+    /// The processor time of this thread at which its share is used up.
+    until: Duration,
     figures: ScopeFigures,
 }
 
@@ -200,7 +208,7 @@ impl Reading<'_> {
             let mut left = head.saturating_sub(state.cursor.position());
             // What is written meanwhile is for the next question.
             while left > 0 {
-                if Instant::now() >= self.until {
+                if processor_time() >= self.until {
                     self.figures.count(ScopeCounter::Throttled, 1);
                     return false;
                 }

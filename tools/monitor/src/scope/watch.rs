@@ -14,7 +14,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// A scope that is gathered at the end only may use what one may that is gathered as often as this.
 const ONCE: Duration = Duration::from_secs(10);
 /// A leaf gets at least this time, and an answer at least as many bytes.
-const CPU_NS_MIN: u64 = 1_000_000;
+const CPU_NS_MIN: u64 = 50_000;
 const BYTES_MIN: u64 = 4_096;
 
 /// One scope of a run.
