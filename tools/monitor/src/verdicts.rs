@@ -52,7 +52,8 @@ impl Collection {
     pub(crate) fn last_standing(&mut self, code: Option<i32>, wait: Duration) {
         let question = self.question_of_waves();
         let Some(standing) = &mut self.standing else { return };
-        if code == Some(0) {
+        // A launcher may end with 0 when it is told to end.
+        if code == Some(0) && !standing.is_ending() {
             standing.note_good_end();
         }
         self.result.was_told_to_end = standing.is_ending();

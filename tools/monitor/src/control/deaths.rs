@@ -11,6 +11,9 @@ use sapwood_report::record::Death;
 /// A launcher ends the other ranks within this time of the first death, and may be seen to before.
 const FOLLOWS_WITHIN: Duration = Duration::from_millis(50);
 
+/// Of ends that near each other it is not known which came first: leaves look one after another.
+const TOGETHER: Duration = Duration::from_millis(10);
+
 /// Ends of ranks, in the order in which they were told.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Deaths {
@@ -112,7 +115,8 @@ impl Deaths {
 }
 
 /// The death that others followed: the first one, but for the signal by which a launcher ends the
-/// others when one has died of itself.
+/// others when one has died of itself. Of several that were ended at once it is the one outside of
+/// MPI, where the others wait for it.
 fn first_of<'a>(ends: &[&'a End]) -> Option<&'a End> {
     let earliest = ends.iter().min_by_key(|end| (end.elapsed, end.first_rank))?;
     let is_by_itself = |end: &&&End| match end.kind.cause {
@@ -122,8 +126,15 @@ fn first_of<'a>(ends: &[&'a End]) -> Option<&'a End> {
     };
     let near = ends.iter().filter(|end| end.elapsed <= earliest.elapsed + FOLLOWS_WITHIN);
     let own = near.filter(is_by_itself).min_by_key(|end| (end.elapsed, end.first_rank));
-    let is_followed = !is_by_itself(&earliest);
-    Some(own.filter(|_| is_followed).unwrap_or(earliest))
+    if is_by_itself(&earliest) {
+        return Some(earliest);
+    }
+    let waits = |end: &End| end.kind.inside.starts_with("MPI_");
+    let together = ends.iter().filter(|end| end.elapsed <= earliest.elapsed + TOGETHER);
+    let outside =
+        together.filter(|end| !waits(end)).min_by_key(|end| (end.elapsed, end.first_rank));
+    let outside = outside.filter(|_| waits(earliest));
+    Some(own.or(outside).unwrap_or(earliest))
 }
 
 fn signal_text(number: i32) -> String {
@@ -194,6 +205,22 @@ mod tests {
         let mut deaths = Deaths::default();
         deaths.take(&report, Duration::from_secs(2));
         assert_eq!(deaths.section()[0].ranks, "0");
+    }
+
+    #[test]
+    fn of_ranks_that_were_killed_at_once_the_one_outside_of_mpi_is_the_first() {
+        let first = |own_ns| {
+            let inside = EndKind { inside: "MPI_Sendrecv".into(), ..kind(Cause::Signal(9), false) };
+            let mut report = RankReport::default();
+            report.end(2, inside.clone(), 41_000_000);
+            report.end(0, inside, 39_000_000);
+            report.end(1, kind(Cause::Signal(9), false), own_ns);
+            let mut deaths = Deaths::default();
+            deaths.take(&report, Duration::from_secs(2));
+            deaths.section()[0].ranks.clone()
+        };
+        assert_eq!(first(38_000_000), "1");
+        assert_eq!(first(20_000_000), "2", "long after the others");
     }
 
     #[test]
