@@ -35,6 +35,12 @@ mod waves;
 pub use api::application::Application;
 #[cfg(feature = "mutations")]
 pub use interface::Mutation;
+pub use interface::hop_waves::{
+    ArrivalSums, ChildSums, HopWave, HopWaves, LastArrival, PartArrival, StreamSums,
+};
+pub use interface::hops::{
+    HOP_EVENTS, HOP_EVENTS_MAX, HopEvent, HopForm, HopKind, HopQuestion, ProcessHops,
+};
 pub use interface::record::{
     LINK_COLUMNS, LinkRecord, NODE_COLUMNS, NodeRecord, Records, TELEMETRY,
 };

@@ -51,8 +51,16 @@ impl Node {
         }
     }
 
+    /// Whether this process notes events of waves and packets: then calls of the application need
+    /// the time at which they are made ([`Node::set_time`]), for which nothing else has a use.
+    #[inline]
+    #[must_use]
+    pub fn notes_hops(&self) -> bool {
+        self.turn.hops.is_on()
+    }
+
     /// Sets the time before the first input; otherwise the first heartbeat would count the whole
-    /// time since the clock's zero as delay.
+    /// time since the clock's zero as delay. Also before a call of the application.
     pub fn set_time(&mut self, now: Instant) {
         self.turn.now = now;
     }

@@ -17,7 +17,7 @@ use sapwood_transport::{
 
 use crate::attach::own_interface;
 use crate::attempt::{Attempt, Failure};
-use crate::clock::{clock, wall};
+use crate::clock::{clock, tell_time, wall};
 use crate::invitation::Invitation;
 use crate::links::SocketTable;
 use crate::processes::{GRACE, Processes};
@@ -231,7 +231,7 @@ impl Driver {
 
     /// The application's handle of the node; call [`Driver::carry_out`] after a change.
     pub fn application(&mut self) -> Application<'_> {
-        self.node.application()
+        tell_time(&mut self.node).application()
     }
 
     /// The node.

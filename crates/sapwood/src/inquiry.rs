@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sapwood_filter::{FilterSpec, WaveRule};
-use sapwood_node::{Instant, Missing, Records, StreamSpec, TELEMETRY};
+use sapwood_node::{HopQuestion, Instant, Missing, Records, StreamSpec, TELEMETRY};
 use sapwood_packet::StreamId;
 use sapwood_runtime::clock;
 use sapwood_topology::Topology;
@@ -27,6 +27,10 @@ const ASKS_STATUS: u8 = 1;
 /// The first byte of a visitor's question for the application; its words follow behind three more.
 const ASKS_APPLICATION: u8 = 2;
 
+/// The first byte of a visitor's question for the network's status with the events of its
+/// processes; the wait and the numbers of a [`HopQuestion`] follow.
+const ASKS_HOPS: u8 = 3;
+
 /// Questions for the application that wait, at most; further ones get an empty answer.
 const QUESTIONS_MAX: usize = 64;
 
@@ -43,11 +47,18 @@ pub struct Question {
 pub(crate) struct Inquiries {
     /// The planned tree, at a front-end.
     pub(crate) topology: Option<Rc<Topology>>,
-    waiting: VecDeque<(Asker, Duration)>,
+    waiting: VecDeque<Inquiry>,
     under_way: Option<UnderWay>,
     /// The result for the application.
     result: Option<Status>,
     questions: VecDeque<Question>,
+}
+
+/// A query that waits.
+struct Inquiry {
+    asker: Asker,
+    timeout: Duration,
+    hops: Option<HopQuestion>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,6 +71,7 @@ struct UnderWay {
     stream: StreamId,
     began: Instant,
     askers: Vec<Asker>,
+    hops: Option<HopQuestion>,
 }
 
 /// The question of a visitor for the network's status.
@@ -68,9 +80,60 @@ pub(crate) fn status_question(timeout: Duration) -> Vec<u8> {
     [&[ASKS_STATUS, 0, 0, 0][..], &milliseconds.to_le_bytes()].concat()
 }
 
+/// The question of a visitor for the network's status and the events of its processes.
+pub(crate) fn hop_question(question: &HopQuestion, timeout: Duration) -> Vec<u8> {
+    let milliseconds = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+    let numbers = question.to_numbers().into_iter().flat_map(u64::to_le_bytes);
+    let head = [&[ASKS_HOPS, 0, 0, 0][..], &milliseconds.to_le_bytes()].concat();
+    head.into_iter().chain(numbers).collect()
+}
+
 /// A visitor's question for the application.
 pub(crate) fn application_question(words: &[u8]) -> Vec<u8> {
     [&[ASKS_APPLICATION, 0, 0, 0][..], words].concat()
+}
+
+/// Queries that one wave answers.
+struct Together {
+    askers: Vec<Asker>,
+    timeout: Duration,
+    hops: Option<HopQuestion>,
+}
+
+impl Inquiry {
+    /// The query that a visitor's bytes are, if they are one.
+    fn of_visitor(visitor: u64, question: &[u8]) -> Option<Self> {
+        let [kind, 0, 0, 0, rest @ ..] = question else { return None };
+        let (milliseconds, numbers) = rest.split_first_chunk()?;
+        let hops = match (*kind, numbers) {
+            (ASKS_STATUS, []) => None,
+            (ASKS_HOPS, numbers) => {
+                let (words, []) = numbers.as_chunks() else { return None };
+                let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+                Some(HopQuestion::from_numbers(&words)?)
+            }
+            _ => return None,
+        };
+        let timeout = Duration::from_millis(u32::from_le_bytes(*milliseconds).into());
+        Some(Self { asker: Asker::Visitor(visitor), timeout, hops })
+    }
+}
+
+impl Inquiries {
+    /// The next queries that one wave can answer: one for events alone, since each session has a
+    /// place of its own in them; else all that ask for no events.
+    fn take_together(&mut self) -> Option<Together> {
+        let first = self.waiting.pop_front()?;
+        let mut together =
+            Together { askers: vec![first.asker], timeout: first.timeout, hops: first.hops };
+        while together.hops.is_none()
+            && let Some(next) = self.waiting.pop_front_if(|next| next.hops.is_none())
+        {
+            together.askers.push(next.asker);
+            together.timeout = together.timeout.min(next.timeout);
+        }
+        Some(together)
+    }
 }
 
 impl Shared {
@@ -82,15 +145,10 @@ impl Shared {
             self.inquiries.questions.push_back(Question { visitor, bytes: words.to_vec() });
             return;
         }
-        let timeout = match question {
-            [ASKS_STATUS, 0, 0, 0, milliseconds @ ..] => milliseconds.try_into().ok(),
-            _ => None,
-        };
-        let Some(timeout) = timeout.map(u32::from_le_bytes) else {
+        let Some(inquiry) = Inquiry::of_visitor(visitor, question) else {
             return self.driver.application().reply(visitor, &[]);
         };
-        let timeout = Duration::from_millis(timeout.into());
-        self.inquiries.waiting.push_back((Asker::Visitor(visitor), timeout));
+        self.inquiries.waiting.push_back(inquiry);
     }
 
     /// The next question for the application.
@@ -105,8 +163,13 @@ impl Shared {
     }
 
     /// Asks for the application, and waits.
-    pub(crate) fn status(&mut self, timeout: Duration) -> Result<Status> {
-        self.inquiries.waiting.push_back((Asker::Application, timeout));
+    pub(crate) fn status(
+        &mut self,
+        timeout: Duration,
+        hops: Option<HopQuestion>,
+    ) -> Result<Status> {
+        let asker = Asker::Application;
+        self.inquiries.waiting.push_back(Inquiry { asker, timeout, hops });
         // A wave for a visitor may be under way; this query waits for its end.
         let limit = timeout.saturating_add(TIMEOUT_MAX);
         self.wait("status", Some(limit), |shared| {
@@ -126,11 +189,13 @@ impl Shared {
     }
 
     fn begin_inquiry(&mut self) -> Result<()> {
-        if self.inquiries.under_way.is_some() || self.inquiries.waiting.is_empty() {
+        if self.inquiries.under_way.is_some() {
             return Ok(());
         }
-        let (askers, waits): (Vec<Asker>, Vec<Duration>) = self.inquiries.waiting.drain(..).unzip();
-        let wait = waits.into_iter().min().unwrap_or_default().min(TIMEOUT_MAX);
+        let Some(Together { askers, timeout, hops }) = self.inquiries.take_together() else {
+            return Ok(());
+        };
+        let wait = timeout.min(TIMEOUT_MAX);
         let milliseconds = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).max(1);
         let began = clock();
         let mut application = self.driver.application();
@@ -140,11 +205,18 @@ impl Shared {
             wave: WaveRule::Timeout { milliseconds },
             ..StreamSpec::default()
         };
-        let opened = application.open_stream(spec);
-        match opened.and_then(|stream| application.ask_everyone(began, stream).map(|()| stream)) {
-            Ok(stream) => self.inquiries.under_way = Some(UnderWay { stream, began, askers }),
+        let opened = application.open_stream(spec).and_then(|stream| {
+            application.ask_everyone(began, stream, hops.as_ref()).map(|()| stream)
+        });
+        match opened {
+            Ok(stream) => {
+                self.inquiries.under_way = Some(UnderWay { stream, began, askers, hops });
+            }
             // Without a connected back-end no stream can be opened: this process answers alone.
-            Err(_) => self.tell(&askers, None, Vec::new(), began),
+            Err(_) => {
+                let under_way = UnderWay { stream: 0, began, askers, hops };
+                self.tell(&under_way, None, Vec::new());
+            }
         }
         self.collect();
         Ok(self.driver.carry_out()?)
@@ -164,23 +236,18 @@ impl Shared {
         let records = packet.and_then(|packet| Records::from_values(packet.values()).ok());
         application.close_stream(stream)?;
         self.answers.remove(&stream);
-        if let Some(UnderWay { askers, began, .. }) = self.inquiries.under_way.take() {
-            self.tell(&askers, records, missing, began);
+        if let Some(under_way) = self.inquiries.under_way.take() {
+            self.tell(&under_way, records, missing);
         }
         Ok(self.driver.carry_out()?)
     }
 
-    fn tell(
-        &mut self,
-        askers: &[Asker],
-        records: Option<Records>,
-        missing: Vec<Missing>,
-        began: Instant,
-    ) {
+    fn tell(&mut self, under_way: &UnderWay, records: Option<Records>, missing: Vec<Missing>) {
+        let UnderWay { askers, began, hops, .. } = under_way;
         let Some(topology) = self.inquiries.topology.clone() else { return };
         let mut application = self.driver.application();
-        let records = records.unwrap_or_else(|| application.own_records());
-        let status = Status::new(&topology, records, missing, clock().since(began));
+        let records = records.unwrap_or_else(|| application.own_records(hops.as_ref()));
+        let status = Status::new(&topology, records, missing, clock().since(*began));
         let bytes = status.to_bytes();
         for asker in askers {
             match asker {

@@ -80,8 +80,10 @@ pub use sapwood_group::{
 };
 pub use sapwood_launch::{own_process_id, run_launch_agent};
 pub use sapwood_node::{
-    AffectedWaves, AttachPoint, Cause, Event, FILTER_LIMIT, LinkRecord, Missing, NodeError,
-    NodeRecord, Policy, Records, Recovery,
+    AffectedWaves, ArrivalSums, AttachPoint, Cause, ChildSums, Event, FILTER_LIMIT, HOP_EVENTS,
+    HOP_EVENTS_MAX, HopEvent, HopForm, HopKind, HopQuestion, HopWave, HopWaves, LastArrival,
+    LinkRecord, Missing, NodeError, NodeRecord, PartArrival, Policy, ProcessHops, Records,
+    Recovery, StreamSums,
 };
 pub use sapwood_packet::{
     FIRST_TAG, Format, IntoValues, OutOfMemory, Packet, PacketError, Rank, RankSet, Recipients,

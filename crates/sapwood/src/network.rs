@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sapwood_extension::with_extensions;
 use sapwood_filter::Registry;
-use sapwood_node::{AttachPoint, Event, FILTER_LIMIT, Recovery, StreamSpec};
+use sapwood_node::{AttachPoint, Event, FILTER_LIMIT, HopQuestion, Recovery, StreamSpec};
 use sapwood_packet::{Rank, RankSet, StreamId};
 use sapwood_runtime::{Driver, Plan, TransportKind, TreeOptions, clock};
 use sapwood_topology::Topology;
@@ -525,7 +525,17 @@ impl Network {
     /// # Errors
     /// [`Error::Ended`], [`Error::Runtime`] when the system fails this process.
     pub fn status(&mut self, timeout: Duration) -> Result<Status> {
-        self.shared.borrow_mut().status(timeout)
+        self.shared.borrow_mut().status(timeout, None)
+    }
+
+    /// The status of the network, with the events of waves and packets that its processes have
+    /// noted since the session's last question ([`Status::hops`]). The first question of a session
+    /// has them begin.
+    ///
+    /// # Errors
+    /// As [`Network::status`].
+    pub fn hops(&mut self, question: &HopQuestion, timeout: Duration) -> Result<Status> {
+        self.shared.borrow_mut().status(timeout, Some(*question))
     }
 
     /// The offsets of all processes' clocks from the front-end's, from that many status queries (at

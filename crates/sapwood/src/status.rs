@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use sapwood_node::{Cause, LinkRecord, Missing, NodeRecord, Records};
+use sapwood_node::{Cause, LinkRecord, Missing, NodeRecord, ProcessHops, Records};
 use sapwood_packet::{FormatRef, PacketError, Rank, RankSet, Slab, Values, ValuesRef, padded};
 use sapwood_topology::{Role, Topology};
 
@@ -139,6 +139,12 @@ impl Status {
     #[must_use]
     pub fn root(&self) -> &NodeStatus {
         self.nodes.first().expect("a status has a front-end")
+    }
+
+    /// What processes tell of events of waves and packets, where the query asked for them.
+    #[must_use]
+    pub fn hops(&self) -> &[ProcessHops] {
+        &self.sources.records.hops
     }
 
     /// A process by rank.

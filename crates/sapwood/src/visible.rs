@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use sapwood_node::HopQuestion;
 use sapwood_runtime::{RuntimeError, Visitor};
 use sapwood_transport::{Address, Encryption, Key};
 
-use crate::inquiry::{application_question, status_question};
+use crate::inquiry::{application_question, hop_question, status_question};
 use crate::{Clocks, Error, Result, Status};
 
 /// The first line of a network's file.
@@ -76,6 +77,16 @@ impl VisibleNetwork {
     pub fn status(&self, timeout: Duration) -> Result<Status> {
         let limit = timeout.saturating_add(ANSWER_TIME);
         Status::from_bytes(&self.visit(&status_question(timeout), limit)?)
+    }
+
+    /// Queries its status with the events of waves and packets that its processes have noted since
+    /// the session's last question, as [`Network::hops`](crate::Network::hops) does.
+    ///
+    /// # Errors
+    /// As [`VisibleNetwork::status`].
+    pub fn hops(&self, question: &HopQuestion, timeout: Duration) -> Result<Status> {
+        let limit = timeout.saturating_add(ANSWER_TIME);
+        Status::from_bytes(&self.visit(&hop_question(question, timeout), limit)?)
     }
 
     /// The offsets of all its processes' clocks from the front-end's, from that many status queries

@@ -10,6 +10,9 @@
 //! A freeze ([`Frozen`]) is the raw events of the last seconds, which the filter `trace-freeze`
 //! puts side by side; [`Relations`] says which of them belong together.
 //!
+//! The waves of a tree are followed by the events that its processes note ([`HopTrace`]): whose
+//! part came last, what each link and each process took, and which of these the answer waited for.
+//!
 //! A scope ([`Scope`]) says which events are wanted and which value of them; what leaves make of
 //! their ranks' events ([`ScopeFigures`]) is merged by the filter `trace-scope`.
 //!
@@ -58,6 +61,7 @@ mod frozen;
 mod frozen_codec;
 mod frozen_instance;
 mod gathered;
+mod hops;
 mod instance;
 mod ledger;
 mod message;
@@ -83,6 +87,10 @@ pub use frozen::{
 pub use frozen_codec::TRACE_FREEZE;
 pub use frozen_instance::{FrozenInstance, Relations};
 pub use gathered::{COUNTERS, Counter, ENTRIES_MAX, Gathered, Made, OTHERS, Waited};
+pub use hops::{
+    Blame, BlameShare, EdgeFigures, Figure, HopClock, HopLosses, HopProcess, HopTrace,
+    ProcessFigures, RECENT_EVENTS, StreamFigures,
+};
 pub use instance::{Arrival, Instance, InstanceKey, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
 pub use message::{Awaited, Beside, CallKey, Link, MessageKey, ReceivingCall, Sent, Wait, wait};

@@ -25,16 +25,16 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// Which network, and how long to wait.
 #[derive(clap::Args)]
-pub(crate) struct Whom {
+pub struct Whom {
     /// The network's name, when several run.
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<String>,
     /// How long processes may take to answer, such as 500ms or 2s.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = wait)]
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// Print one JSON object.
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 /// What `sapwood status` is asked.
@@ -107,7 +107,7 @@ impl Whom {
     ///
     /// # Errors
     /// [`Failure`] when no network or more than one is there.
-    pub(crate) fn find(&self) -> Result<VisibleNetwork, Failure> {
+    pub fn find(&self) -> Result<VisibleNetwork, Failure> {
         let mut running = VisibleNetwork::all()?;
         let names = || running.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
         match &self.network {

@@ -1,8 +1,9 @@
 //! `sapwood trace`: says why an MPI program is slow or stuck, and which ranks are the reason; shows
-//! the last calls of its ranks; and gathers figures of their calls.
+//! the last calls of its ranks; gathers figures of their calls; and follows the waves of a running
+//! network.
 //!
-//! All of them start a program and watch it through the monitor's tree, or ask a `sapwood mpi` that
-//! watches one already. What is asked of the ranks, and how an answer comes about, is
+//! All but the last start a program and watch it through the monitor's tree, or ask a `sapwood mpi`
+//! that watches one already. What is asked of the ranks, and how an answer comes about, is
 //! `sapwood-monitor`'s and `sapwood-trace`'s; what it looks like is `sapwood-report`'s and
 //! `sapwood-export`'s.
 
@@ -10,6 +11,7 @@ mod files;
 mod freeze;
 mod scope;
 mod scope_text;
+mod tree;
 mod why;
 
 use std::process::ExitCode;
@@ -31,6 +33,9 @@ enum Question {
     Freeze(freeze::Arguments),
     /// Gather figures of a program's calls while it runs, as scopes say.
     Scope(scope::Arguments),
+    /// Follow the waves of a running network, and say which processes and links its answers wait
+    /// for.
+    Tree(tree::Arguments),
 }
 
 /// Answers the question.
@@ -42,5 +47,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Question::Why(arguments) => why::run(arguments),
         Question::Freeze(arguments) => freeze::run(arguments),
         Question::Scope(arguments) => scope::run(arguments),
+        Question::Tree(arguments) => tree::run(arguments),
     }
 }

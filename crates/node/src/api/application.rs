@@ -3,14 +3,16 @@
 
 use core::time::Duration;
 
-use sapwood_packet::{OutOfMemory, Rank, RankSet, StreamId};
+use sapwood_packet::{OutOfMemory, Rank, RankSet, StreamId, Values};
 use sapwood_wire::Control;
 use sapwood_wire::limits::REPLY_BYTES_MAX;
 
+use crate::interface::hops::HopQuestion;
 use crate::interface::record::Records;
 use crate::interface::{Delivery, Instant, NodeError, Recovery, Role};
 use crate::node::Node;
 use crate::status::telemetry::TELEMETRY_TAG;
+use crate::streams::telemetry_wave::TelemetryWave;
 
 /// A node as the application of its process sees it, lent by [`Node::application`] between two
 /// inputs. What a call causes comes out of [`Node::poll_output`].
@@ -120,17 +122,28 @@ impl Application<'_> {
         is_free
     }
 
-    /// Asks all processes that lead to a telemetry stream's members (front-end). The answer comes
-    /// on that stream; [`Records::from_values`] reads it.
+    /// Asks all processes that lead to a telemetry stream's members (front-end), also for their
+    /// events if a question says so. The answer comes on that stream; [`Records::from_values`]
+    /// reads it.
     ///
     /// # Errors
     /// As [`Application::broadcast`].
-    pub fn ask_everyone(&mut self, now: Instant, stream: StreamId) -> Result<(), NodeError> {
-        self.broadcast(now, stream, TELEMETRY_TAG, (), &sapwood_packet::Recipients::All)
+    pub fn ask_everyone(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        question: Option<&HopQuestion>,
+    ) -> Result<(), NodeError> {
+        let values = question.copied().map_or_else(Values::new, HopQuestion::to_values);
+        self.broadcast(now, stream, TELEMETRY_TAG, values, &sapwood_packet::Recipients::All)
     }
 
-    /// What this process tells of itself and its links, outside of any wave.
-    pub fn own_records(&mut self) -> Records {
-        self.node.streams.records(None, &self.node.membership, &mut self.node.turn)
+    /// What this process tells of itself, its links and, if a question says so, its events,
+    /// outside of any wave.
+    pub fn own_records(&mut self, question: Option<&HopQuestion>) -> Records {
+        let node = &mut *self.node;
+        let question = question.copied();
+        let asked = TelemetryWave { since: node.turn.now, question, ..TelemetryWave::default() };
+        node.streams.records(&asked, &node.membership, &mut node.turn)
     }
 }

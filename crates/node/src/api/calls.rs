@@ -18,6 +18,8 @@ use crate::api::application::Application;
 use crate::interface::{Instant, NodeError, Role, StreamSpec};
 use crate::outbound::sending::{check_count, check_length};
 use crate::recovery::ending::DRAIN_LIMIT;
+use crate::status::telemetry::Request;
+use crate::streams::hops::note_down;
 use crate::streams::stream::request_of;
 use crate::transform::route::Route;
 
@@ -185,9 +187,13 @@ impl Application<'_> {
         } else {
             self.node.streams.at(at).transform_down(lent, &mut self.node.turn);
         }
-        if self.node.streams.at(at).telemetry.is_some() {
+        if self.node.streams.at(at).telemetry.is_none() {
+            if self.node.turn.hops.is_on() {
+                note_down(&lent, &mut self.node.turn);
+            }
+        } else {
             let node = &mut *self.node;
-            node.streams.asked(stream, wave, &node.membership, &mut node.turn);
+            node.streams.asked(stream, Request::of(&lent), &node.membership, &mut node.turn);
             self.node.streams.add_records(&self.node.membership, &mut self.node.turn);
         }
         Ok(())

@@ -40,6 +40,9 @@ impl Streams {
             Header { stream, tag, wave, origin: rank, ends_wave: true, ..Header::default() };
         let values = built.as_ref();
         let length = values.body().len();
+        if turn.hops.is_on() {
+            open.note_own_sent(wave, turn);
+        }
         if has_filters {
             let sent = self.at(at).send_filtered(header, values, turn);
             turn.built = built;

@@ -104,6 +104,9 @@ impl Stream {
     /// due.
     #[inline]
     fn note_sent_on(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
+        if turn.hops.is_on() && !is_single {
+            self.note_wave_sent(wave, turn);
+        }
         if self.keeps {
             self.note_emitted(wave, is_single, turn);
             if self.handover.is_some() {

@@ -6,6 +6,8 @@ use sapwood_wire::{Cause, Frame, WireError, decode, frame_length};
 
 use crate::inbound::Inbound;
 use crate::interface::LinkId;
+use crate::status::telemetry::Request;
+use crate::streams::hops::note_down;
 use crate::streams::stream::Stream;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
@@ -149,6 +151,9 @@ impl Inbound<'_> {
             None => {
                 self.turn.counted.packets += 1;
                 self.turn.counted.bytes += u64::from(arrived.charge);
+                if self.turn.hops.is_on() {
+                    stream.note_arrival(link, &arrived, self.turn);
+                }
             }
             Some(asked) => asked.arrived(link, now),
         }
@@ -210,7 +215,7 @@ impl Inbound<'_> {
             }
             stream.down_next = Position::behind_downward(&packet);
         }
-        let is_telemetry = stream.telemetry.is_some();
+        let (id, is_telemetry) = (packet.header.stream, stream.telemetry.is_some());
         let mut is_much_unannounced = false;
         if stream.keeps && self.turn.settings.role == crate::Role::BackEnd {
             stream.down_unannounced += frame.len();
@@ -219,10 +224,12 @@ impl Inbound<'_> {
         if !is_telemetry {
             self.turn.counted.packets += 1;
             self.turn.counted.bytes += frame.len() as u64;
+            if self.turn.hops.is_on() {
+                note_down(&packet, self.turn);
+            }
         }
         if self.turn.settings.role == crate::Role::BackEnd && is_telemetry {
-            let (id, wave) = (packet.header.stream, packet.header.wave);
-            self.streams.asked(id, wave, self.members, self.turn);
+            self.streams.asked(id, Request::of(&packet), self.members, self.turn);
         } else if self.turn.settings.role == crate::Role::BackEnd {
             self.streams.at(at).deliver_down(packet, shared.map(|(_, body)| body), self.turn);
         } else if self.streams.at(at).passes_down {
@@ -236,8 +243,7 @@ impl Inbound<'_> {
             self.streams.at(at).filter_down(packet, self.turn);
         }
         if is_telemetry && self.turn.settings.role == crate::Role::Communication {
-            let (id, wave) = (packet.header.stream, packet.header.wave);
-            self.streams.asked(id, wave, self.members, self.turn);
+            self.streams.asked(id, Request::of(&packet), self.members, self.turn);
         }
         self.streams.at(at).grant_to_parent(self.turn);
         if is_much_unannounced {

@@ -3,6 +3,8 @@
 pub(crate) mod breach;
 mod delivery;
 mod error;
+pub(crate) mod hop_waves;
+pub(crate) mod hops;
 mod input;
 mod link_id;
 mod mutation;

@@ -7,6 +7,8 @@
 //! %Auld  one row of LINK_COLUMNS numbers for each link from a process to a child of its
 //! ```
 //!
+//! Where a request asks for events, the columns of [`hops`](crate::interface::hops) follow.
+//!
 //! The columns of a row are the fields of [`NodeRecord`] and [`LinkRecord`] in their order, each as
 //! an unsigned number, or one of 64 bits that may be negative. Times are nanoseconds; each is a
 //! difference on one clock but for the last two of a link. A time that is not known is 0.
@@ -19,6 +21,7 @@ use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
 use sapwood_packet::{Rank, Values, ValuesRef};
 
 use crate::interface::Role;
+use crate::interface::hops::{HopParts, ProcessHops, append};
 
 /// The name of the filter that makes a stream one on which all processes tell of themselves.
 pub const TELEMETRY: &str = "telemetry";
@@ -112,6 +115,8 @@ pub struct Records {
     pub nodes: Vec<NodeRecord>,
     /// Of their links.
     pub links: Vec<LinkRecord>,
+    /// Of their events, where the request asks for them.
+    pub hops: Vec<ProcessHops>,
 }
 
 impl NodeRecord {
@@ -221,7 +226,8 @@ impl Records {
         let nodes: Vec<u64> = self.nodes.iter().flat_map(NodeRecord::to_row).collect();
         let hosts: Vec<&str> = self.nodes.iter().map(|node| node.host.as_str()).collect();
         let links: Vec<u64> = self.links.iter().flat_map(|link| link.to_row()).collect();
-        Values::new().large_array(&nodes).large_strings(&hosts).large_array(&links)
+        let values = Values::new().large_array(&nodes).large_strings(&hosts).large_array(&links);
+        if self.hops.is_empty() { values } else { append(&self.hops, values) }
     }
 
     /// Out of a packet's values.
@@ -234,16 +240,24 @@ impl Records {
         let nodes = rows.zip(parts.hosts).map(|(row, host)| NodeRecord::from_row(row, host));
         let links = parts.links.as_chunks::<LINK_COLUMNS>().0.iter().map(LinkRecord::from_row);
         let all = (nodes.collect::<Option<Vec<_>>>(), links.collect::<Option<Vec<_>>>());
-        let (Some(nodes), Some(links)) = all else { return Err(wrong("a column is out of range")) };
-        Ok(Self { nodes, links })
+        let hops = parts.hops.map_or(Some(Vec::new()), HopParts::to_hops);
+        let ((Some(nodes), Some(links)), Some(hops)) = (all, hops) else {
+            return Err(wrong("a column is out of range"));
+        };
+        Ok(Self { nodes, links, hops })
     }
 }
+
+/// Values of a packet that tells nothing of events, and of one that does.
+const WITHOUT_HOPS: usize = 3;
+const WITH_HOPS: usize = 7;
 
 /// The values of one packet, checked in their lengths.
 struct Parts<'a> {
     nodes: &'a [u64],
     hosts: Vec<&'a [u8]>,
     links: &'a [u64],
+    hops: Option<HopParts<'a>>,
 }
 
 impl<'a> Parts<'a> {
@@ -252,8 +266,13 @@ impl<'a> Parts<'a> {
         let hosts: Vec<&[u8]> = values.strings(1)?.collect();
         let is_whole = nodes.len() == hosts.len() * NODE_COLUMNS
             && links.len().is_multiple_of(LINK_COLUMNS)
-            && values.len() == 3;
-        if is_whole { Ok(Self { nodes, hosts, links }) } else { Err(wrong("rows are not whole")) }
+            && matches!(values.len(), WITHOUT_HOPS | WITH_HOPS);
+        if !is_whole {
+            return Err(wrong("rows are not whole"));
+        }
+        let has_hops = values.len() == WITH_HOPS;
+        let hops = has_hops.then(|| HopParts::read(values, WITHOUT_HOPS)).transpose()?;
+        Ok(Self { nodes, hosts, links, hops })
     }
 }
 
@@ -272,19 +291,22 @@ impl Filter for Telemetry {
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
         let [first, ..] = wave.packets else { return Ok(()) };
         let (mut nodes, mut hosts, mut links) = (Vec::new(), Vec::new(), Vec::new());
+        let mut hops = Vec::new();
         for packet in wave.packets {
             let parts = Parts::read(packet.values())?;
             nodes.extend_from_slice(parts.nodes);
             hosts.extend(parts.hosts);
             links.extend_from_slice(parts.links);
+            hops.extend(parts.hops);
         }
         let values = Values::new().large_array(&nodes).large_strings(&hosts).large_array(&links);
+        let values = if hops.is_empty() { values } else { HopParts::gather(&hops, values) };
         out.emit(first.header.tag, values);
         Ok(())
     }
 }
 
 #[cold]
-fn wrong(why: &str) -> FilterError {
+pub(crate) fn wrong(why: &str) -> FilterError {
     FilterError::Failed(alloc::format!("filter '{TELEMETRY}': {why}"))
 }

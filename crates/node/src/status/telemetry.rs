@@ -9,9 +9,10 @@
 use alloc::vec::Vec;
 
 use sapwood_link::Position;
-use sapwood_packet::{RankSet, StreamId, Tag, Wave};
+use sapwood_packet::{PacketRef, RankSet, StreamId, Tag, Wave};
 use sapwood_wire::{Control, ProbeId};
 
+use crate::interface::hops::HopQuestion;
 use crate::interface::record::{LinkRecord, NodeRecord, Records};
 use crate::interface::{LinkId, Role};
 use crate::members::membership::Membership;
@@ -23,18 +24,37 @@ use crate::turn::counted::nanoseconds;
 /// The tag of what goes up and down on such a stream.
 pub(crate) const TELEMETRY_TAG: Tag = 1;
 
+/// What a request on such a stream asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    /// Its number, which is that of the wave of answers.
+    pub(crate) wave: Wave,
+    /// What it asks of events.
+    pub(crate) question: Option<HopQuestion>,
+}
+
+impl Request {
+    /// The request that a packet on its way down is.
+    pub(crate) fn of(packet: &PacketRef<'_>) -> Self {
+        let question = HopQuestion::from_values(packet.values());
+        Self { wave: packet.header.wave, question }
+    }
+}
+
 impl Streams {
     /// A request has passed: the wave of its number is open from here on.
     pub(crate) fn asked(
         &mut self,
         id: StreamId,
-        wave: Wave,
+        request: Request,
         members: &Membership,
         turn: &mut Turn,
     ) {
+        let Request { wave, question } = request;
         let now = turn.now;
         if turn.settings.role == Role::BackEnd {
-            let values = self.records(None, members, turn).to_values();
+            let asked = TelemetryWave { since: now, question, ..TelemetryWave::default() };
+            let values = self.records(&asked, members, turn).to_values();
             let counted = turn.counted;
             // A wave that has passed is one that this process was not counted in.
             let _ = self.send_values(id, TELEMETRY_TAG, values, Some(wave), turn);
@@ -43,7 +63,7 @@ impl Streams {
         }
         let Some(stream) = self.get_mut(id) else { return };
         let Some(asked) = &mut stream.telemetry else { return };
-        **asked = TelemetryWave { since: now, ..TelemetryWave::default() };
+        **asked = TelemetryWave { since: now, question, ..TelemetryWave::default() };
         let mut links: Vec<LinkId> =
             stream.slots.iter().filter(|slot| slot.alive).filter_map(|slot| slot.link).collect();
         let position = Position::start_of(wave);
@@ -73,7 +93,7 @@ impl Streams {
             let Some(at) = self.find(id) else { continue };
             let Some(asked) = self.at(at).telemetry.as_mut() else { continue };
             let asked = core::mem::take(&mut **asked);
-            let values = self.records(Some(&asked), members, turn).to_values();
+            let values = self.records(&asked, members, turn).to_values();
             // Put back: `emit_with_record` reads it there.
             if let Some(place) = &mut self.at(at).telemetry {
                 **place = asked;
@@ -84,7 +104,7 @@ impl Streams {
 
     pub(crate) fn records(
         &mut self,
-        asked: Option<&TelemetryWave>,
+        asked: &TelemetryWave,
         members: &Membership,
         turn: &mut Turn,
     ) -> Records {
@@ -117,7 +137,7 @@ impl Streams {
             interval,
             adopted: turn.counted.adopted,
             gone: turn.counted.gone,
-            held: asked.map_or(0, |asked| nanoseconds(now, asked.since)),
+            held: nanoseconds(now, asked.since),
             streams: u32::try_from(others().count()).unwrap_or(u32::MAX),
             wall: turn.wall,
             host: turn.host.clone(),
@@ -132,11 +152,12 @@ impl Streams {
                 connected: count(back_ends),
                 round_trip: open.round_trip,
                 unwritten: open.outbox.bytes() as u64,
-                arrived: asked.and_then(|asked| asked.arrival_of(link)),
+                arrived: asked.arrival_of(link),
                 skew: open.skew.estimate(now),
             });
         }
-        Records { nodes: alloc::vec![node], links }
+        let hops = asked.question.map(|question| turn.hops.answer(rank, &question, now));
+        Records { nodes: alloc::vec![node], links, hops: hops.into_iter().collect() }
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod absentees;
 mod arrival;
 pub(crate) mod faults;
+pub(crate) mod hops;
 mod run;
 pub(crate) mod straggler;
 pub(crate) mod stream;

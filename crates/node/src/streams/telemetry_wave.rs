@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use sapwood_packet::Values;
 use sapwood_wire::StreamRequest;
 
+use crate::interface::hops::HopQuestion;
 use crate::interface::record::TELEMETRY;
 use crate::interface::{Instant, LinkId};
 use crate::turn::counted::nanoseconds;
@@ -16,6 +17,8 @@ use crate::waves::open_wave::OpenWave;
 pub(crate) struct TelemetryWave {
     pub(crate) since: Instant,
     pub(crate) arrivals: Vec<(LinkId, Instant)>,
+    /// What the request asks of events.
+    pub(crate) question: Option<HopQuestion>,
     /// The complete wave, which waits for this process's own part.
     pub(crate) complete: Option<Box<OpenWave>>,
     /// This process's own part.

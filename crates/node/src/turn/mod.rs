@@ -3,6 +3,7 @@
 mod actions;
 pub(crate) mod clock_skew;
 pub(crate) mod counted;
+pub(crate) mod hops;
 pub(crate) mod links;
 pub(crate) mod losses;
 mod reclaim;
@@ -19,6 +20,7 @@ use sapwood_wire::limits::CHUNK_BYTES;
 use crate::interface::work::Work;
 use crate::interface::{Delivery, Instant, LinkId, Mutation, Output, Settings};
 use crate::turn::counted::Counted;
+use crate::turn::hops::Hops;
 use crate::turn::links::Links;
 use crate::turn::losses::Losses;
 
@@ -60,6 +62,8 @@ pub(crate) struct Turn {
     pub(crate) large_bytes: usize,
     /// What the node has counted of its work.
     pub(crate) counted: Counted,
+    /// Events of waves and packets, while they are asked for.
+    pub(crate) hops: Hops,
     /// A rule that this node breaks, in tests.
     pub(crate) mutation: Option<Mutation>,
     /// A longer body is cut into chunks of this length.
@@ -108,6 +112,7 @@ impl Turn {
             built: Values::new(),
             large_bytes: 0,
             counted: Counted::default(),
+            hops: Hops::default(),
             mutation: None,
             chunk_bytes: CHUNK_BYTES,
             wall: 0,

@@ -14,6 +14,7 @@ mod death;
 mod down_filters;
 mod files;
 mod filters;
+mod hops;
 mod limits;
 mod members;
 mod offload;

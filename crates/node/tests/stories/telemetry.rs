@@ -19,7 +19,7 @@ fn ask(tree: &mut Tree, at_ms: u64) -> StreamId {
     let members = tree.front_end().back_ends();
     let stream = tree.stream(&members, TELEMETRY, WAIT);
     let now = Instant(BEGIN + at_ms * 1_000_000);
-    tree.front_end().application().ask_everyone(now, stream).expect("the stream is open");
+    tree.front_end().application().ask_everyone(now, stream, None).expect("the stream is open");
     tree.settle();
     stream
 }

@@ -22,6 +22,7 @@ impl Tree {
         wave: Wave,
     ) -> Result<(), NodeError> {
         let index = self.by_rank[&rank];
+        self.tell_time(index);
         self.processes[index].node.application().send(stream, TAG, value, Some(wave))?;
         self.oracle.sent(stream, wave, rank, value);
         self.drain(index);
@@ -37,6 +38,7 @@ impl Tree {
         wave: Option<Wave>,
     ) -> Result<(), NodeError> {
         let index = self.by_rank[&rank];
+        self.tell_time(index);
         self.processes[index].node.application().send(stream, TAG, values, wave)?;
         self.drain(index);
         Ok(())
@@ -52,9 +54,18 @@ impl Tree {
         wave: Wave,
     ) -> Result<(), NodeError> {
         let index = self.by_rank[&rank];
+        self.tell_time(index);
         self.processes[index].node.application().send(stream, tag, values, Some(wave))?;
         self.drain(index);
         Ok(())
+    }
+
+    /// Tells a process that notes events when its application calls, as the runtime does.
+    fn tell_time(&mut self, index: usize) {
+        let node = &mut self.processes[index].node;
+        if node.notes_hops() {
+            node.set_time(self.now);
+        }
     }
 
     /// A back-end sends numbers in its next waves, before anything moves.

@@ -1,0 +1,153 @@
+//! The ring in which a process notes events of waves and packets while a session asks for them.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use sapwood_packet::Rank;
+
+use crate::interface::Instant;
+use crate::interface::hop_waves::{ArrivalSums, HopWaves};
+use crate::interface::hops::{
+    HOP_EVENTS_MAX, HopEvent, HopForm, HopKind, HopQuestion, ProcessHops,
+};
+
+/// Sessions at one time.
+const SESSIONS_MAX: usize = 8;
+
+/// What a process notes, if anything.
+#[derive(Debug, Default)]
+pub(crate) struct Hops {
+    recording: Option<Box<Recording>>,
+}
+
+#[derive(Debug)]
+struct Recording {
+    ring: Vec<HopEvent>,
+    room: usize,
+    /// Events that have been noted since the ring is there.
+    noted: u64,
+    /// When the last session ends.
+    until: Instant,
+    sessions: Vec<Session>,
+}
+
+/// One who asks.
+#[derive(Debug)]
+struct Session {
+    number: u64,
+    until: Instant,
+    began: u64,
+    read: u64,
+    lost: u64,
+    waves: HopWaves,
+}
+
+impl Hops {
+    /// Whether events are noted.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.recording.is_some()
+    }
+
+    /// Notes an event.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note(&mut self, event: HopEvent) {
+        let Some(recording) = &mut self.recording else { return };
+        if event.time > recording.until.0 {
+            // Who asked has gone without a word.
+            self.recording = None;
+            return;
+        }
+        let at = usize::try_from(recording.noted).unwrap_or(usize::MAX) % recording.room;
+        match recording.ring.get_mut(at) {
+            Some(place) => *place = event,
+            None => recording.ring.push(event),
+        }
+        recording.noted += 1;
+    }
+
+    /// What a question is told; it begins, prolongs or ends its session.
+    pub(crate) fn answer(
+        &mut self,
+        rank: Rank,
+        question: &HopQuestion,
+        now: Instant,
+    ) -> ProcessHops {
+        let recording = self.recording.get_or_insert_with(|| {
+            let room = question.room.clamp(1, HOP_EVENTS_MAX) as usize;
+            let sessions = Vec::new();
+            Box::new(Recording { ring: Vec::new(), room, noted: 0, until: now, sessions })
+        });
+        let told = recording.answer(rank, question, now);
+        if recording.sessions.is_empty() {
+            self.recording = None;
+        }
+        told
+    }
+}
+
+impl Recording {
+    fn answer(&mut self, rank: Rank, question: &HopQuestion, now: Instant) -> ProcessHops {
+        self.sessions.retain(|session| session.until >= now || session.number == question.session);
+        let known = self.sessions.iter().position(|one| one.number == question.session);
+        let at = match known {
+            Some(at) => at,
+            None if self.sessions.len() >= SESSIONS_MAX => {
+                return ProcessHops { rank, is_refused: true, ..ProcessHops::default() };
+            }
+            None => {
+                self.sessions.push(Session {
+                    number: question.session,
+                    until: now,
+                    began: self.noted,
+                    read: self.noted,
+                    lost: 0,
+                    waves: HopWaves::default(),
+                });
+                self.sessions.len() - 1
+            }
+        };
+        let told = self.read(at, rank, question);
+        self.sessions[at].until = now + question.lease;
+        if question.lease.is_zero() {
+            self.sessions.swap_remove(at);
+        }
+        self.until = self.sessions.iter().map(|one| one.until).max().unwrap_or(now);
+        told
+    }
+
+    fn read(&mut self, at: usize, rank: Rank, question: &HopQuestion) -> ProcessHops {
+        let session = &mut self.sessions[at];
+        let oldest = self.noted - self.ring.len() as u64;
+        let from = session.read.max(oldest);
+        session.lost += from - session.read;
+        let until = self.noted.min(from + u64::from(question.most));
+        session.read = until;
+        let mut told = ProcessHops {
+            rank,
+            noted: self.noted - session.began,
+            lost: session.lost,
+            unread: self.noted - until,
+            ..ProcessHops::default()
+        };
+        let room = self.room as u64;
+        let events = (from..until).filter_map(|number| self.ring.get((number % room) as usize));
+        let wanted = |event: &&HopEvent| question.stream.is_none_or(|only| only == event.stream);
+        let events = events.filter(wanted);
+        if question.form == HopForm::Events {
+            told.events = events.copied().collect();
+            return told;
+        }
+        let mut sums = ArrivalSums::default();
+        for event in events {
+            if event.kind == HopKind::Late {
+                sums.add_late(event);
+            }
+            session.waves.add(event, |wave| sums.add_wave(&wave));
+        }
+        told.streams = sums.streams();
+        told.children = sums.children();
+        told
+    }
+}

@@ -1,0 +1,223 @@
+//! One question with its answer, or one wave: the time stamps of all processes, and what follows
+//! from them.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use sapwood_node::{HopWave, PartArrival};
+use sapwood_packet::{Rank, StreamId, Wave};
+
+use crate::hops::figures::{Blame, EdgeFigures, StreamFigures};
+
+/// A process of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HopProcess {
+    /// Its rank.
+    pub rank: Rank,
+    /// Its parent's; none for the front-end.
+    pub parent: Option<Rank>,
+    /// Its clock beside the front-end's, if that is known.
+    pub clock: Option<HopClock>,
+}
+
+/// A clock beside the front-end's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HopClock {
+    /// By how much it is ahead, in nanoseconds.
+    pub ahead: i64,
+    /// By how much that may be wrong, either way.
+    pub error: u64,
+}
+
+/// What a process has noted of a passage, on its own clock.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stamps {
+    pub(super) down: Option<u64>,
+    pub(super) sent_up: Option<u64>,
+    pub(super) awaited: u32,
+    pub(super) arrivals: Vec<PartArrival>,
+}
+
+/// The passage of one question with its answer, or of one wave, through the tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Passage {
+    pub(super) processes: BTreeMap<Rank, Stamps>,
+    /// The round of reading in which the front-end's part of it came.
+    pub(super) ended_in: Option<u64>,
+}
+
+/// The processes of the tree.
+pub(super) type Processes = BTreeMap<Rank, HopProcess>;
+
+/// Both ends of a link, in one passage.
+struct Ends<'a> {
+    parent: &'a Stamps,
+    child: &'a Stamps,
+    /// When the child's part had come to the parent.
+    arrival: Option<u64>,
+}
+
+impl Ends<'_> {
+    /// From question to answer at the child.
+    fn turnaround(&self) -> Option<u64> {
+        self.child.sent_up?.checked_sub(self.child.down?)
+    }
+
+    /// The time on the link, both ways.
+    fn two_way(&self) -> Option<u64> {
+        self.arrival?.checked_sub(self.parent.down?)?.checked_sub(self.turnaround()?)
+    }
+}
+
+impl Stamps {
+    fn arrival_of(&self, child: Rank) -> Option<u64> {
+        self.arrivals.iter().find(|part| part.child == child).map(|part| part.time)
+    }
+
+    /// The wave as this process saw it, if it has gone on.
+    fn wave(&self, stream: StreamId, wave: Wave) -> Option<HopWave> {
+        let sent_up = self.sent_up?;
+        let (arrivals, awaited) = (self.arrivals.clone(), self.awaited);
+        Some(HopWave { stream, wave, arrivals, awaited, sent_up })
+    }
+}
+
+/// A time of a process on the front-end's clock, and its error.
+fn aligned(process: Option<&HopProcess>, time: u64) -> Option<(i128, u64)> {
+    let clock = process?.clock?;
+    Some((i128::from(time) - i128::from(clock.ahead), clock.error))
+}
+
+impl Passage {
+    /// Adds what follows from this passage to the figures of its stream.
+    pub(super) fn settle(
+        &self,
+        (stream, wave): (StreamId, Wave),
+        tree: &Processes,
+        figures: &mut StreamFigures,
+    ) {
+        for (&rank, stamps) in &self.processes {
+            self.settle_waits(rank, stamps.wave(stream, wave), figures);
+        }
+        for (&child, stamps) in &self.processes {
+            let parent = tree.get(&child).and_then(|process| process.parent);
+            let Some(parent) = parent else { continue };
+            let Some(above) = self.processes.get(&parent) else { continue };
+            let ends = Ends { parent: above, child: stamps, arrival: above.arrival_of(child) };
+            let edge = figures.edges.entry(child).or_default();
+            edge.parent = parent;
+            settle_link(&ends, tree.get(&parent), tree.get(&child), edge);
+            let has_no_parts = stamps.awaited == 0 && stamps.arrivals.is_empty();
+            if let Some(own) = ends.turnaround().filter(|_| has_no_parts) {
+                figures.processes.entry(child).or_default().own.add(own);
+            }
+        }
+        self.settle_departures(tree, figures);
+        self.settle_path(tree, figures);
+    }
+
+    fn settle_waits(&self, rank: Rank, wave: Option<HopWave>, figures: &mut StreamFigures) {
+        let Some(wave) = wave.filter(|wave| wave.awaited > 0) else { return };
+        figures.arrivals.entry(rank).or_default().add_wave(&wave);
+        let ([first, ..], [.., last]) = (&wave.arrivals[..], &wave.arrivals[..]) else { return };
+        if !wave.is_whole() {
+            return;
+        }
+        let process = figures.processes.entry(rank).or_default();
+        process.spread.add(last.time.saturating_sub(first.time));
+        process.passing.add(wave.sent_up.saturating_sub(last.time));
+        for part in &wave.arrivals {
+            let edge = figures.edges.entry(part.child).or_default();
+            edge.arrival_wait.add(last.time.saturating_sub(part.time));
+        }
+    }
+
+    /// How much later than the first child each had what the parent sent down.
+    fn settle_departures(&self, tree: &Processes, figures: &mut StreamFigures) {
+        let mut first: BTreeMap<Rank, i128> = BTreeMap::new();
+        let times: Vec<(Rank, Rank, i128)> = self
+            .processes
+            .iter()
+            .filter_map(|(&child, stamps)| {
+                let process = tree.get(&child)?;
+                let (time, _) = aligned(Some(process), stamps.down?)?;
+                Some((process.parent?, child, time))
+            })
+            .collect();
+        for &(parent, _, time) in &times {
+            let least = first.entry(parent).or_insert(time);
+            *least = (*least).min(time);
+        }
+        for (parent, child, time) in times {
+            let wait = u64::try_from(time - first[&parent]).unwrap_or_default();
+            figures.edges.entry(child).or_default().departure_wait.add(wait);
+        }
+    }
+
+    /// Follows the parts that came last from the front-end down, and cuts the answer's time into
+    /// what was waited for on that path.
+    fn settle_path(&self, tree: &Processes, figures: &mut StreamFigures) {
+        let Some(root) = tree.values().find(|process| process.parent.is_none()) else { return };
+        let Some(top) = self.processes.get(&root.rank) else { return };
+        let elapsed = top.down.and_then(|down| top.sent_up?.checked_sub(down));
+        if let Some(elapsed) = elapsed {
+            figures.elapsed.add(elapsed);
+        }
+        let mut parts: Vec<(Blame, u64)> = Vec::new();
+        let (mut rank, mut stamps) = (root.rank, top);
+        // A tree has no path longer than its processes are many.
+        for _ in 0..tree.len() {
+            let Some(last) = stamps.arrivals.last() else { break };
+            let Some(child) = self.processes.get(&last.child) else { return };
+            let ends = Ends { parent: stamps, child, arrival: Some(last.time) };
+            if elapsed.is_some() {
+                let passing = stamps.sent_up.and_then(|sent| sent.checked_sub(last.time));
+                let (Some(passing), Some(link)) = (passing, ends.two_way()) else { return };
+                parts.push((Blame::Process(rank), passing));
+                parts.push((Blame::Link(last.child), link));
+            }
+            (rank, stamps) = (last.child, child);
+        }
+        if rank == root.rank {
+            return;
+        }
+        *figures.path_ends.entry(rank).or_default() += 1;
+        if elapsed.is_none() {
+            return;
+        }
+        let own = stamps.sent_up.and_then(|sent| sent.checked_sub(stamps.down?));
+        let Some(own) = own else { return };
+        parts.push((Blame::BackEnd(rank), own));
+        figures.explained += 1;
+        for (blame, ns) in parts {
+            let (sum, answers) = figures.blame.entry(blame).or_default();
+            *sum = sum.saturating_add(ns);
+            *answers += 1;
+        }
+    }
+}
+
+fn settle_link(
+    ends: &Ends<'_>,
+    parent: Option<&HopProcess>,
+    child: Option<&HopProcess>,
+    edge: &mut EdgeFigures,
+) {
+    if let Some(two_way) = ends.two_way() {
+        edge.two_way.add(two_way);
+    }
+    let mut latency = |from: Option<(i128, u64)>, to: Option<(i128, u64)>| {
+        let (Some((from, from_error)), Some((to, to_error))) = (from, to) else { return None };
+        let error = from_error.saturating_add(to_error);
+        edge.clock_error = edge.clock_error.max(error);
+        let decided = to - from > i128::from(error) || error == 0;
+        edge.undecided += u64::from(!decided);
+        Some(if decided { u64::try_from(to - from).unwrap_or_default() } else { 0 })
+    };
+    let sent = ends.child.sent_up.and_then(|time| aligned(child, time));
+    let up = latency(sent, ends.arrival.and_then(|time| aligned(parent, time)));
+    let asked = ends.parent.down.and_then(|time| aligned(parent, time));
+    let down = latency(asked, ends.child.down.and_then(|time| aligned(child, time)));
+    up.into_iter().for_each(|ns| edge.up.add(ns));
+    down.into_iter().for_each(|ns| edge.down.add(ns));
+}

@@ -1,0 +1,157 @@
+//! The way of waves through a tree as JSON: schema `trace-tree-1`.
+
+use sapwood::{ArrivalSums, ChildSums, HopForm, Rank, Role, StreamId};
+use sapwood_trace::{Blame, EdgeFigures, Figure, ScopeStatistics, StreamFigures};
+use serde_json::{Value, json};
+
+use crate::tree::following::Followed;
+
+/// The report.
+pub(crate) fn report(followed: &Followed) -> String {
+    let losses = followed.trace.losses();
+    let processes: Vec<Value> = followed
+        .status
+        .nodes
+        .iter()
+        .map(|node| {
+            json!({
+                "rank": node.rank,
+                "role": match node.role {
+                    Role::FrontEnd => "front-end",
+                    Role::Comm => "communication-process",
+                    Role::BackEnd => "back-end",
+                },
+                "parent": node.parent,
+                "host": node.record.as_ref().map(|record| &record.host),
+                "answered": node.record.is_some(),
+            })
+        })
+        .collect();
+    let streams = followed.trace.streams().iter();
+    let missing = followed
+        .status
+        .missing
+        .iter()
+        .map(|one| json!({ "ranks": one.ranks.to_string(), "reason": one.reason }));
+    let report = json!({
+        "schema": "sapwood.trace-tree/1",
+        "network": followed.network,
+        "form": if followed.form == HopForm::Sums { "sums" } else { "events" },
+        "seconds": followed.took.as_secs_f64(),
+        "readings": followed.readings,
+        "events": {
+            "noted": losses.noted,
+            "overwritten": losses.overwritten,
+            "unread": losses.unread,
+        },
+        "processes_refused": losses.refused,
+        "instances_unfinished": losses.unfinished,
+        "missing": missing.collect::<Vec<Value>>(),
+        "processes": processes,
+        "streams": streams.map(|(&id, figures)| stream(id, figures)).collect::<Vec<Value>>(),
+    });
+    format!("{report}\n")
+}
+
+fn stream(id: StreamId, figures: &StreamFigures) -> Value {
+    let mut parents = Vec::new();
+    for (&rank, sums) in &figures.arrivals {
+        parents.push(parent(rank, sums));
+    }
+    let blame = figures.blame().into_iter().map(|one| {
+        let (kind, rank) = match one.blame {
+            Blame::BackEnd(rank) => ("back-end", rank),
+            Blame::Process(rank) => ("process", rank),
+            Blame::Link(rank) => ("link", rank),
+        };
+        json!({ "kind": kind, "rank": rank, "ns": one.ns, "answers": one.answers })
+    });
+    let path_ends = figures.path_ends.iter();
+    let edges = figures.edges.iter().map(|(&child, one)| edge(child, one));
+    let processes = figures.processes.iter().map(|(&rank, one)| {
+        json!({
+            "rank": rank,
+            "passing": figure(&one.passing),
+            "spread": figure(&one.spread),
+            "own": figure(&one.own),
+        })
+    });
+    json!({
+        "stream": id,
+        "elapsed": figure(&figures.elapsed),
+        "answers_explained": figures.explained,
+        "waited_for": blame.collect::<Vec<Value>>(),
+        "path_ends": path_ends
+            .map(|(rank, count)| json!({ "rank": rank, "waves": count }))
+            .collect::<Vec<Value>>(),
+        "arrivals": parents,
+        "links": edges.collect::<Vec<Value>>(),
+        "processes": processes.collect::<Vec<Value>>(),
+    })
+}
+
+fn parent(rank: Rank, sums: &ArrivalSums) -> Value {
+    let streams = sums.streams();
+    let sum = |of: fn(&sapwood::StreamSums) -> u64| streams.iter().map(of).sum::<u64>();
+    json!({
+        "parent": rank,
+        "waves": sum(|one| one.waves),
+        "partial": sum(|one| one.partial),
+        "spread_ns": sum(|one| one.spread),
+        "passing_ns": sum(|one| one.passing),
+        "passing_most_ns": streams.iter().map(|one| one.passing_most).max().unwrap_or(0),
+        "children": sums.children().iter().map(child).collect::<Vec<Value>>(),
+    })
+}
+
+fn child(sums: &ChildSums) -> Value {
+    json!({
+        "rank": sums.child,
+        "waves": sums.waves,
+        "last": sums.last,
+        "together": sums.together,
+        "late": sums.late,
+        "waited_ns": sums.waited,
+        "caused_ns": sums.caused,
+        "caused_most_ns": sums.caused_most,
+    })
+}
+
+fn edge(child: Rank, edge: &EdgeFigures) -> Value {
+    json!({
+        "child": child,
+        "parent": edge.parent,
+        "clock_error_ns": edge.clock_error,
+        "undecided": edge.undecided,
+        "up": figure(&edge.up),
+        "down": figure(&edge.down),
+        "two_way": figure(&edge.two_way),
+        "arrival_wait": figure(&edge.arrival_wait),
+        "departure_wait": figure(&edge.departure_wait),
+    })
+}
+
+/// Null without a value.
+fn figure(figure: &Figure) -> Value {
+    if figure.all.count == 0 {
+        return Value::Null;
+    }
+    let all = &figure.all;
+    json!({
+        "all": statistics(all, all.quantile(500)),
+        "p90_ns": all.quantile(900),
+        "p99_ns": all.quantile(990),
+        "recent": statistics(&figure.recent(), figure.recent_median().unwrap_or_default()),
+    })
+}
+
+fn statistics(one: &ScopeStatistics, median: u64) -> Value {
+    json!({
+        "count": one.count,
+        "mean_ns": one.mean(),
+        "min_ns": one.least,
+        "max_ns": one.most,
+        "deviation_ns": one.variance().sqrt(),
+        "median_ns": median,
+    })
+}

@@ -1,0 +1,80 @@
+//! `sapwood trace tree`: follows the waves of a running network hop by hop, and says which
+//! processes and links its answers wait for.
+//!
+//! `following` reads the events and joins them, `text` and `json` are the output.
+
+mod following;
+mod json;
+mod text;
+
+use std::num::NonZeroU32;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use sapwood::{HopForm, StreamId};
+use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::times::time;
+use sapwood_status::Whom;
+
+use self::following::{Wishes, follow};
+
+/// The shortest time between two readings.
+const EVERY_MIN: Duration = Duration::from_millis(10);
+
+/// Follow the waves of a running network, and say which processes and links its answers wait for.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Processes note events of waves only while this command runs. docs/trace.md \
+    says what each figure is."
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    whom: Whom,
+    /// For how long.
+    #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = time)]
+    time: Duration,
+    /// How often events are read.
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = time)]
+    every: Duration,
+    /// Only this stream, by the number that the output gives it.
+    #[arg(long, value_name = "NUMBER")]
+    stream: Option<StreamId>,
+    /// Have each process sum up its own events, and read only the sums: whose parts come last.
+    #[arg(long)]
+    sums: bool,
+    /// Events for which each process makes room.
+    #[arg(long, value_name = "EVENTS", default_value = "32768", value_parser = room)]
+    room: NonZeroU32,
+}
+
+/// Follows the waves, and prints what came of it.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if arguments.every < EVERY_MIN {
+        return Err(Failure::usage("--every: give at least 10ms"));
+    }
+    if arguments.time.is_zero() {
+        return Err(Failure::usage("--for: give a time above 0, such as 5s"));
+    }
+    let network = arguments.whom.find()?;
+    let wishes = Wishes {
+        time: arguments.time,
+        every: arguments.every,
+        timeout: arguments.whom.timeout,
+        stream: arguments.stream,
+        form: if arguments.sums { HopForm::Sums } else { HopForm::Events },
+        room: arguments.room.get(),
+        has_progress: !arguments.whom.json,
+    };
+    let followed = follow(&network, &wishes)?;
+    print(&match arguments.whom.json {
+        true => json::report(&followed),
+        false => text::draw(&followed),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn room(text: &str) -> Result<NonZeroU32, String> {
+    let most = sapwood::HOP_EVENTS_MAX;
+    let room = text.parse::<NonZeroU32>().ok().filter(|room| room.get() <= most);
+    room.ok_or_else(|| format!("give a number of events from 1 to {most}"))
+}

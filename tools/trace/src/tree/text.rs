@@ -1,0 +1,252 @@
+//! The way of waves through a tree as text: a line for each process, then what the answers waited
+//! for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use sapwood::{ChildSums, HopForm, NodeStatus, Rank, Role, StreamId};
+use sapwood_trace::{Blame, EdgeFigures, Figure, StreamFigures};
+
+use crate::tree::following::Followed;
+
+/// Back-ends of one process beyond this number are one line, but for those on the slowest path.
+const BACK_ENDS_MAX: usize = 8;
+
+/// Lines of what answers waited for, at most.
+const BLAMES_MAX: usize = 8;
+
+/// The whole report.
+pub(crate) fn draw(followed: &Followed) -> String {
+    let losses = followed.trace.losses();
+    let processes = followed.status.nodes.iter().filter(|node| node.record.is_some()).count();
+    let mut text = format!(
+        "{}: {:.1} s, {} events of {processes} processes in {} readings",
+        followed.network,
+        followed.took.as_secs_f64(),
+        losses.noted,
+        followed.readings
+    );
+    let lacking =
+        [(losses.overwritten, "overwritten before they were read"), (losses.unread, "not read")];
+    for (count, what) in lacking.iter().filter(|(count, _)| *count > 0) {
+        let _ = write!(text, ", {count} {what}");
+    }
+    text.push('\n');
+    if losses.overwritten > 0 {
+        text.push_str("  give a shorter --every, a larger --room, or --sums\n");
+    }
+    if losses.refused > 0 {
+        let _ = writeln!(
+            text,
+            "{} processes note nothing for this session: as many ask them as can",
+            losses.refused
+        );
+    }
+    for missing in &followed.status.missing {
+        let _ = writeln!(text, "missing {}: {}", missing.ranks, missing.reason);
+    }
+    let streams = followed.trace.streams();
+    if streams.is_empty() {
+        text.push_str("no wave passed in that time\n");
+    }
+    for (&stream, figures) in streams {
+        draw_stream(stream, figures, followed, &mut text);
+    }
+    text
+}
+
+fn draw_stream(stream: StreamId, figures: &StreamFigures, followed: &Followed, text: &mut String) {
+    let _ = write!(text, "\nstream {stream}: ");
+    let root = followed.status.root();
+    let sums = figures.arrivals.get(&root.rank).map(sapwood::ArrivalSums::streams);
+    let sums = sums.unwrap_or_default();
+    let waves: u64 = sums.iter().map(|sums| sums.waves).sum();
+    let partial: u64 = sums.iter().map(|sums| sums.partial).sum();
+    let _ = write!(text, "{waves} waves");
+    if partial > 0 {
+        let _ = write!(text, ", {partial} without some of their parts");
+    }
+    if figures.elapsed.all.count > 0 {
+        let all = &figures.elapsed.all;
+        let _ = write!(
+            text,
+            "; a question takes {} (median), {} at most",
+            time(all.quantile(500)),
+            time(all.most)
+        );
+    }
+    text.push('\n');
+    let _ = writeln!(
+        text,
+        "{:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  * usually last",
+        "last", "by", "waits", "up", "down", "two-way", "inside"
+    );
+    let drawing = Drawing::new(figures, followed);
+    drawing.line(root, "", text);
+    drawing.children(root, &mut String::new(), text);
+    draw_blame(figures, followed, text);
+}
+
+struct Drawing<'a> {
+    figures: &'a StreamFigures,
+    nodes: BTreeMap<Rank, &'a NodeStatus>,
+    sums: BTreeMap<Rank, ChildSums>,
+    marked: BTreeSet<Rank>,
+}
+
+impl<'a> Drawing<'a> {
+    fn new(figures: &'a StreamFigures, followed: &'a Followed) -> Self {
+        let nodes: BTreeMap<Rank, &NodeStatus> =
+            followed.status.nodes.iter().map(|node| (node.rank, node)).collect();
+        let all = figures.arrivals.values().flat_map(sapwood::ArrivalSums::children);
+        let sums: BTreeMap<Rank, ChildSums> = all.map(|sums| (sums.child, sums)).collect();
+        let mut marked = BTreeSet::new();
+        let mut node = Some(followed.status.root());
+        while let Some(here) = node {
+            marked.insert(here.rank);
+            let children = here.children.iter().filter_map(|rank| sums.get(rank));
+            let last = children.filter(|sums| sums.last > 0).max_by_key(|sums| sums.last);
+            node = last.and_then(|last| nodes.get(&last.child).copied());
+        }
+        Self { figures, nodes, sums, marked }
+    }
+
+    fn children(&self, node: &NodeStatus, indent: &mut String, text: &mut String) {
+        let children: Vec<&NodeStatus> =
+            node.children.iter().filter_map(|rank| self.nodes.get(rank).copied()).collect();
+        let leaves = children.iter().filter(|child| child.role == Role::BackEnd).count();
+        let is_shown = |child: &&NodeStatus| {
+            child.role != Role::BackEnd
+                || leaves <= BACK_ENDS_MAX
+                || self.marked.contains(&child.rank)
+        };
+        let shown: Vec<&NodeStatus> = children.iter().copied().filter(is_shown).collect();
+        let folded = children.len() - shown.len();
+        for (position, child) in shown.iter().enumerate() {
+            let is_last = position + 1 == shown.len() && folded == 0;
+            let (branch, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            self.line(child, &format!("{indent}{branch}"), text);
+            let outer = indent.len();
+            indent.push_str(below);
+            self.children(child, indent, text);
+            indent.truncate(outer);
+        }
+        if folded > 0 {
+            let _ = writeln!(text, "{:>71}{indent}└─ … {folded} more back-ends", "");
+        }
+    }
+
+    fn line(&self, node: &NodeStatus, branch: &str, text: &mut String) {
+        let sums = self.sums.get(&node.rank);
+        let edge = self.figures.edges.get(&node.rank);
+        let process = self.figures.processes.get(&node.rank);
+        let last = sums.filter(|sums| sums.waves > 0).map_or_else(dash, |sums| {
+            format!("{:.0} %", 100.0 * sums.last as f64 / sums.waves as f64)
+        });
+        let mean = |sum: u64, count: u64| sum.checked_div(count).map_or_else(dash, time);
+        let by = sums.map_or_else(dash, |sums| mean(sums.caused, sums.last));
+        let waits = sums.map_or_else(dash, |sums| mean(sums.waited, sums.waves));
+        let figure = |of: fn(&EdgeFigures) -> &Figure| {
+            edge.and_then(|edge| of(edge).recent_median()).map_or_else(dash, time)
+        };
+        // Within the error of the clocks nothing is said of one way.
+        let one_way = |of: fn(&EdgeFigures) -> &Figure| match edge {
+            Some(edge) if edge.undecided > of(edge).all.count => {
+                format!("<{}", time(edge.clock_error))
+            }
+            _ => figure(of),
+        };
+        let inside = process.map_or_else(dash, |process| {
+            let own = process.own.recent_median().or_else(|| process.passing.recent_median());
+            own.map_or_else(dash, time)
+        });
+        let mark = if self.marked.contains(&node.rank) { '*' } else { ' ' };
+        let _ = writeln!(
+            text,
+            "{last:>7} {by:>9} {waits:>9} {:>9} {:>9} {:>9} {inside:>9} {mark}{branch}{} {}{}",
+            one_way(|edge| &edge.up),
+            one_way(|edge| &edge.down),
+            figure(|edge| &edge.two_way),
+            node.role,
+            node.rank,
+            node.record.as_ref().map_or_else(
+                || ": has not answered".to_string(),
+                |record| format!("  {}", record.host)
+            ),
+        );
+        if let Some(late) = sums.map(|sums| sums.late).filter(|&late| late > 0) {
+            let _ = writeln!(text, "{:>72}{late} parts came after their waves had gone on", "");
+        }
+    }
+}
+
+fn draw_blame(figures: &StreamFigures, followed: &Followed, text: &mut String) {
+    let all = figures.blame();
+    let total: u64 = all.iter().map(|one| one.ns).sum();
+    if figures.explained == 0 || total == 0 {
+        if followed.form == HopForm::Events && !figures.path_ends.is_empty() {
+            draw_path_ends(figures, text);
+        }
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "what {} answers waited for, along the parts that came last ({} each):",
+        figures.explained,
+        time(total / figures.explained)
+    );
+    for one in all.iter().take(BLAMES_MAX) {
+        let what = match one.blame {
+            Blame::BackEnd(rank) => format!("back-end {rank} itself"),
+            Blame::Process(rank) => {
+                format!("{} {rank}, between its last part and sending", role(followed, rank))
+            }
+            Blame::Link(rank) => format!("the link to {} {rank}, both ways", role(followed, rank)),
+        };
+        let _ = writeln!(
+            text,
+            "{:>5.1} % {:>9} in {:>3.0} % of them: {what}",
+            100.0 * one.ns as f64 / total as f64,
+            time(one.ns / one.answers.max(1)),
+            100.0 * one.answers as f64 / figures.explained as f64
+        );
+    }
+    if all.len() > BLAMES_MAX {
+        let rest: u64 = all.iter().skip(BLAMES_MAX).map(|one| one.ns).sum();
+        let _ = writeln!(
+            text,
+            "{:>5.1} % {} others",
+            100.0 * rest as f64 / total as f64,
+            all.len() - BLAMES_MAX
+        );
+    }
+}
+
+fn draw_path_ends(figures: &StreamFigures, text: &mut String) {
+    let total: u64 = figures.path_ends.values().sum();
+    let mut ends: Vec<(&Rank, &u64)> = figures.path_ends.iter().collect();
+    ends.sort_by_key(|&(rank, count)| (std::cmp::Reverse(*count), *rank));
+    let _ = writeln!(text, "where the path of the parts that came last began, of {total} waves:");
+    for (rank, &count) in ends.into_iter().take(BLAMES_MAX) {
+        let _ = writeln!(text, "{:>5.1} % back-end {rank}", 100.0 * count as f64 / total as f64);
+    }
+}
+
+fn role(followed: &Followed, rank: Rank) -> String {
+    followed.status.node(rank).map_or_else(|| "process".into(), |node| node.role.to_string())
+}
+
+fn dash() -> String {
+    "-".to_string()
+}
+
+/// A time, as people read it.
+fn time(ns: u64) -> String {
+    let micros = ns as f64 / 1e3;
+    match micros {
+        ..10.0 => format!("{micros:.1} us"),
+        ..1000.0 => format!("{micros:.0} us"),
+        ..1e6 => format!("{:.1} ms", micros / 1e3),
+        _ => format!("{:.1} s", micros / 1e6),
+    }
+}
