@@ -15,12 +15,20 @@ use super::bulk_leaf::BulkLeaf;
 use super::disturbance::{BURN, FLOOD, STOP, burn, flood, stopped};
 use super::oracle::{FLOW, flow};
 use sapwood_command_line::exit::Failure;
+use sapwood_random::Random;
 
 /// The hidden argument with which this program is a back-end of the benchmarks.
 pub const BACK_END: &str = "bench-back-end";
 
 /// The tag of requests and answers.
 pub(super) const TAG: Tag = 100;
+
+/// The tag of requests that are answered when numbers have been sorted; the fourth number of the
+/// request says how many.
+pub(super) const SORT: Tag = TAG + 40;
+
+/// Most numbers that are sorted.
+const SORTED_MAX: u64 = 1 << 16;
 
 /// Most elements of an answer: 512 MiB.
 const ELEMENTS_MAX: u64 = (512 << 20) / 8;
@@ -75,6 +83,11 @@ pub fn back_end() -> Result<ExitCode, Failure> {
             FLOOD => flood(&mut back_end, &received),
             FLOW => flow(&mut back_end, &received),
             STOP => stopped(&mut back_end, received.stream, received.stream, 0),
+            SORT => {
+                sort(&received)?;
+                let request = Request::read(received.values())?;
+                payload.answer(&mut back_end, received.stream, request)
+            }
             _ => {
                 let request = Request::read(received.values())?;
                 payload.answer(&mut back_end, received.stream, request)
@@ -87,6 +100,17 @@ pub fn back_end() -> Result<ExitCode, Failure> {
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Sorts as many numbers as a request asks for, as compute-gsum of EventSpace's authors does.
+fn sort(received: &Received) -> Result<(), Error> {
+    let words = received.values().array::<u64>(0)?;
+    let count = words.get(3).copied().unwrap_or(0).min(SORTED_MAX);
+    let mut random = Random::new(count);
+    let mut numbers: Vec<u64> = (0..count).map(|_| random.below(u64::MAX)).collect();
+    numbers.sort_unstable();
+    std::hint::black_box(&numbers);
+    Ok(())
 }
 
 /// Sends a number back.

@@ -3,10 +3,13 @@
 //! Owns the command line and the order of the experiments: one event beside a look at the clock
 //! (`event_cost`), and the programs gsum and compute-gsum of "Collective communication performance
 //! analysis within the communication system" (Bongo, Anshus, Bjorndalen, 2004) with the collectors
-//! alone and with the tree that analyses all events (`gsum`).
+//! alone and with the tree that analyses all events: between MPI ranks (`gsum`), and over streams
+//! of a tree (`streams`), whose monitors are those of `sapwood trace tree`.
 
 mod event_cost;
 mod gsum;
+mod rows;
+mod streams;
 
 use std::path::PathBuf;
 
@@ -24,6 +27,8 @@ enum Experiment {
     Event,
     /// Sums over all ranks one after another, without and with a sort between them.
     Gsum,
+    /// The same over two streams of a tree.
+    Streams,
 }
 
 /// The command line.
@@ -53,6 +58,9 @@ pub(super) struct Arguments {
     /// The shim for that MPI; the one for Open MPI that `sapwood mpi` takes unless given.
     #[arg(long, value_name = "FILE")]
     shim: Option<PathBuf>,
+    /// The tree of the streams.
+    #[arg(long, value_name = "SHAPE", default_value = "2x2")]
+    topology: sapwood::Shape,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub(super) json: bool,
@@ -63,14 +71,18 @@ pub(super) fn measure(arguments: &Arguments) -> Result<Facts, Failure> {
     let wants = |experiment| arguments.only.is_empty() || arguments.only.contains(&experiment);
     let mut facts = Facts::new(SCHEMA, "the trace of collectives, on this host".to_owned());
     let mut progress = Progress::new();
-    let shim = shim_cost::shim(arguments.shim.as_deref())?;
     facts.setting("compiler", arguments.mpicc.to_string_lossy());
     facts.setting("launcher", arguments.mpirun.to_string_lossy());
+    // The streams need no shim.
+    let shim = || shim_cost::shim(arguments.shim.as_deref());
     if wants(Experiment::Event) {
-        event_cost::measure(arguments, &shim, &mut facts, &mut progress)?;
+        event_cost::measure(arguments, &shim()?, &mut facts, &mut progress)?;
     }
     if wants(Experiment::Gsum) {
-        gsum::measure(arguments, &shim, &mut facts, &mut progress)?;
+        gsum::measure(arguments, &shim()?, &mut facts, &mut progress)?;
+    }
+    if wants(Experiment::Streams) {
+        streams::measure(arguments, &mut facts, &mut progress)?;
     }
     Ok(facts)
 }
@@ -87,7 +99,9 @@ mod tests {
         event_cost::tell(&event_cost::tests::runs(), &mut facts).expect("there are runs");
         for program in ["gsum", "compute_gsum"] {
             facts.setting(program, gsum::tests::rows());
+            facts.setting(&format!("streams.{program}"), gsum::tests::rows());
         }
+        facts.setting("streams.topology", "2x2");
         let found = serde_json::from_str(&facts.to_json()).expect("it is JSON");
         sapwood_schema::assert_fits("bench-trace-1", &found);
     }

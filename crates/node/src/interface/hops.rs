@@ -88,7 +88,8 @@ pub struct HopQuestion {
     /// Events for which a process makes room if it has none yet; the oldest are overwritten, and
     /// counted as lost.
     pub room: u32,
-    /// Events that a process reads for this answer, at most.
+    /// Events that a process reads for this answer, at most, for each of its links and one more:
+    /// a process has as many for each wave.
     pub most: u32,
     /// Only of this stream, or of all.
     pub stream: Option<StreamId>,

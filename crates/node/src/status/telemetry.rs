@@ -156,7 +156,8 @@ impl Streams {
                 skew: open.skew.estimate(now),
             });
         }
-        let hops = asked.question.map(|question| turn.hops.answer(rank, &question, now));
+        let own_links = links.len() + usize::from(parent.is_some());
+        let hops = asked.question.map(|question| turn.hops.answer(rank, own_links, &question, now));
         Records { nodes: alloc::vec![node], links, hops: hops.into_iter().collect() }
     }
 }

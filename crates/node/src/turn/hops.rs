@@ -67,19 +67,22 @@ impl Hops {
         recording.noted += 1;
     }
 
-    /// What a question is told; it begins, prolongs or ends its session.
+    /// What a question is told by a process of this rank and number of links; it begins, prolongs
+    /// or ends its session.
     pub(crate) fn answer(
         &mut self,
         rank: Rank,
+        links: usize,
         question: &HopQuestion,
         now: Instant,
     ) -> ProcessHops {
+        let most = (links as u64 + 1).saturating_mul(question.most.into());
         let recording = self.recording.get_or_insert_with(|| {
             let room = question.room.clamp(1, HOP_EVENTS_MAX) as usize;
             let sessions = Vec::new();
             Box::new(Recording { ring: Vec::new(), room, noted: 0, until: now, sessions })
         });
-        let told = recording.answer(rank, question, now);
+        let told = recording.answer(rank, most, question, now);
         if recording.sessions.is_empty() {
             self.recording = None;
         }
@@ -88,7 +91,13 @@ impl Hops {
 }
 
 impl Recording {
-    fn answer(&mut self, rank: Rank, question: &HopQuestion, now: Instant) -> ProcessHops {
+    fn answer(
+        &mut self,
+        rank: Rank,
+        most: u64,
+        question: &HopQuestion,
+        now: Instant,
+    ) -> ProcessHops {
         self.sessions.retain(|session| session.until >= now || session.number == question.session);
         let known = self.sessions.iter().position(|one| one.number == question.session);
         let at = match known {
@@ -108,7 +117,7 @@ impl Recording {
                 self.sessions.len() - 1
             }
         };
-        let told = self.read(at, rank, question);
+        let told = ProcessHops { rank, ..self.read(at, most, question) };
         self.sessions[at].until = now + question.lease;
         if question.lease.is_zero() {
             self.sessions.swap_remove(at);
@@ -117,15 +126,14 @@ impl Recording {
         told
     }
 
-    fn read(&mut self, at: usize, rank: Rank, question: &HopQuestion) -> ProcessHops {
+    fn read(&mut self, at: usize, most: u64, question: &HopQuestion) -> ProcessHops {
         let session = &mut self.sessions[at];
         let oldest = self.noted - self.ring.len() as u64;
         let from = session.read.max(oldest);
         session.lost += from - session.read;
-        let until = self.noted.min(from + u64::from(question.most));
+        let until = self.noted.min(from.saturating_add(most));
         session.read = until;
         let mut told = ProcessHops {
-            rank,
             noted: self.noted - session.began,
             lost: session.lost,
             unread: self.noted - until,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sapwood_command_line::exit::Failure;
-use sapwood_floor::statistics::{MedianInterval, median_interval};
-use serde_json::{Map, Value};
+use sapwood_floor::statistics::median_interval;
+use serde_json::Value;
 
 use super::super::connect::Folder;
 use super::super::facts::Facts;
@@ -15,10 +15,9 @@ use super::super::progress::Progress;
 use super::super::shim_cost::compile;
 use super::super::tree::own_program;
 use super::Arguments;
+use super::rows::Pairing;
 
 const SOURCE: &str = include_str!("gsum.c");
-/// Slower by at most this.
-const RATIO_MAX: f64 = 1.01;
 
 /// What watches the program.
 #[derive(Clone, Copy)]
@@ -92,9 +91,10 @@ impl Bench<'_> {
             let interval =
                 median_interval(&ratios).ok_or_else(|| Failure::own(&"nothing was measured"))?;
             let gathered = runs.iter().filter_map(|run| run.gathered).reduce(f64::min);
-            facts.heading(&line(name, monitor, &interval, gathered));
+            let pairing = Pairing { place: "one host", monitor, interval, gathered };
+            facts.heading(&pairing.line(name));
             let quickest = bare.iter().map(|run| run.seconds).fold(f64::MAX, f64::min);
-            let mut one = row(monitor, &interval, gathered);
+            let mut one = pairing.row();
             one.extend([
                 ("ranks".to_owned(), self.arguments.ranks.into()),
                 ("iterations".to_owned(), self.arguments.iterations.into()),
@@ -146,20 +146,6 @@ impl Bench<'_> {
     }
 }
 
-/// What pairs of runs give for one monitor.
-fn row(monitor: &str, interval: &MedianInterval, gathered: Option<f64>) -> Map<String, Value> {
-    let MedianInterval { median, low, high, samples } = *interval;
-    Map::from_iter([
-        ("where".to_owned(), "one host".into()),
-        ("monitor".to_owned(), monitor.into()),
-        ("overhead".to_owned(), (median - 1.0).into()),
-        ("low".to_owned(), (low - 1.0).into()),
-        ("high".to_owned(), (high - 1.0).into()),
-        ("pairs".to_owned(), samples.into()),
-        ("gather_rate".to_owned(), gathered.into()),
-    ])
-}
-
 /// Of the events of a run, the part that was read before it was overwritten.
 fn gather_rate(profile: &Path) -> Result<f64, Failure> {
     let failed =
@@ -173,21 +159,6 @@ fn gather_rate(profile: &Path) -> Result<f64, Failure> {
     }
 }
 
-fn line(name: &str, monitor: &str, interval: &MedianInterval, gathered: Option<f64>) -> String {
-    let MedianInterval { median, low, high, samples } = *interval;
-    let verdict = match (high <= RATIO_MAX, low > RATIO_MAX) {
-        (true, _) => "reached",
-        (_, true) => "missed",
-        _ => "not resolved",
-    };
-    let gathered =
-        gathered.map_or_else(String::new, |part| format!(", {:.1} % gathered", part * 100.0));
-    format!(
-        "  {name:<12} {monitor:<11} {median:.4} ({low:.4} to {high:.4}, {samples} \
-         pairs{gathered}), at most {RATIO_MAX}: {verdict}"
-    )
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -195,7 +166,7 @@ pub(super) mod tests {
     pub(in super::super) fn rows() -> Value {
         let interval = median_interval(&[1.0, 1.01, 1.02]).expect("there are samples");
         let rows = [("collectors", None), ("analysis", Some(1.0))].map(|(monitor, gathered)| {
-            let mut one = row(monitor, &interval, gathered);
+            let mut one = Pairing { place: "one host", monitor, interval, gathered }.row();
             for (name, number) in [("ranks", 2), ("iterations", 20_000), ("sorted", 0)] {
                 one.insert(name.to_owned(), number.into());
             }

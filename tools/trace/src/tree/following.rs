@@ -94,7 +94,8 @@ impl<'a> Reader<'a> {
             session,
             lease: Duration::ZERO,
             room: wishes.room,
-            most: u32::try_from(EVENTS_MAX).unwrap_or(u32::MAX),
+            // The first reading finds no events.
+            most: 1,
             stream: wishes.stream,
             form: wishes.form,
         };
@@ -111,8 +112,10 @@ impl<'a> Reader<'a> {
         self.trace.begin_round(processes(&status));
         status.hops().iter().for_each(|hops: &ProcessHops| self.trace.absorb(hops));
         self.trace.end_round();
-        let share = EVENTS_MAX / status.nodes.len().max(1);
-        self.question.most = u32::try_from(share).unwrap_or(u32::MAX).max(256);
+        // Each process has one for each of its links and one more, of which a tree has thrice as
+        // many as processes.
+        let share = EVENTS_MAX / (3 * status.nodes.len().max(1));
+        self.question.most = u32::try_from(share).unwrap_or(u32::MAX).max(64);
         Ok(status)
     }
 }

@@ -5,6 +5,7 @@ use sapwood_trace::{Blame, EdgeFigures, Figure, ScopeStatistics, StreamFigures};
 use serde_json::{Value, json};
 
 use crate::tree::following::Followed;
+use crate::tree::hot_spots::{self, HotSpots};
 
 /// The report.
 pub(crate) fn report(followed: &Followed) -> String {
@@ -48,22 +49,18 @@ pub(crate) fn report(followed: &Followed) -> String {
         "instances_unfinished": losses.unfinished,
         "missing": missing.collect::<Vec<Value>>(),
         "processes": processes,
-        "streams": streams.map(|(&id, figures)| stream(id, figures)).collect::<Vec<Value>>(),
+        "streams": streams.map(|(&id, figures)| stream(id, figures, followed)).collect::<Vec<Value>>(),
     });
     format!("{report}\n")
 }
 
-fn stream(id: StreamId, figures: &StreamFigures) -> Value {
+fn stream(id: StreamId, figures: &StreamFigures, followed: &Followed) -> Value {
     let mut parents = Vec::new();
     for (&rank, sums) in &figures.arrivals {
         parents.push(parent(rank, sums));
     }
     let blame = figures.blame().into_iter().map(|one| {
-        let (kind, rank) = match one.blame {
-            Blame::BackEnd(rank) => ("back-end", rank),
-            Blame::Process(rank) => ("process", rank),
-            Blame::Link(rank) => ("link", rank),
-        };
+        let (kind, rank) = kind_and_rank(one.blame);
         json!({ "kind": kind, "rank": rank, "ns": one.ns, "answers": one.answers })
     });
     let path_ends = figures.path_ends.iter();
@@ -81,12 +78,43 @@ fn stream(id: StreamId, figures: &StreamFigures) -> Value {
         "elapsed": figure(&figures.elapsed),
         "answers_explained": figures.explained,
         "waited_for": blame.collect::<Vec<Value>>(),
+        "hot_spots": hot_spots::find(figures, &followed.status).map(|found| spots(&found)),
         "path_ends": path_ends
             .map(|(rank, count)| json!({ "rank": rank, "waves": count }))
             .collect::<Vec<Value>>(),
         "arrivals": parents,
         "links": edges.collect::<Vec<Value>>(),
         "processes": processes.collect::<Vec<Value>>(),
+    })
+}
+
+fn kind_and_rank(blame: Blame) -> (&'static str, Rank) {
+    match blame {
+        Blame::BackEnd(rank) => ("back-end", rank),
+        Blame::Process(rank) => ("process", rank),
+        Blame::Link(rank) => ("link", rank),
+    }
+}
+
+fn spots(found: &HotSpots) -> Value {
+    let [back_ends, links, processes] = found.shares;
+    let spots = found.spots.iter().map(|spot| {
+        let (kind, rank) = kind_and_rank(spot.blame);
+        json!({ "kind": kind, "rank": rank, "share": spot.share, "times_of_others": spot.times })
+    });
+    json!({
+        "shares": { "back_ends": back_ends, "links": links, "processes": processes },
+        "spots": spots.collect::<Vec<Value>>(),
+        "model": found.model.map(|model| {
+            json!({ "latency_us": model.latency_us(), "overhead_us": model.overhead_us() })
+        }),
+        "proposal": found.proposal.as_ref().map(|proposal| {
+            json!({
+                "topology": proposal.shape.to_string(),
+                "predicted_us": proposal.predicted_us,
+                "present_us": proposal.present_us,
+            })
+        }),
     })
 }
 

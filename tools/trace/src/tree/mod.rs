@@ -1,9 +1,11 @@
 //! `sapwood trace tree`: follows the waves of a running network hop by hop, and says which
 //! processes and links its answers wait for.
 //!
-//! `following` reads the events and joins them, `text` and `json` are the output.
+//! `following` reads the events and joins them, `hot_spots` says where the time goes and which tree
+//! would be better, `text` and `json` are the output.
 
 mod following;
+mod hot_spots;
 mod json;
 mod text;
 

@@ -1,16 +1,21 @@
 //! The way of waves through a tree as text: a line for each process, then what the answers waited
 //! for.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use sapwood::{ChildSums, HopForm, NodeStatus, Rank, Role, StreamId};
-use sapwood_trace::{Blame, EdgeFigures, Figure, StreamFigures};
+use sapwood_trace::{Blame, BlameShare, EdgeFigures, Figure, StreamFigures};
 
 use crate::tree::following::Followed;
+use crate::tree::hot_spots::{self, HotSpots};
 
 /// Back-ends of one process beyond this number are one line, but for those on the slowest path.
 const BACK_ENDS_MAX: usize = 8;
+
+/// Streams that are drawn, at most.
+const STREAMS_MAX: usize = 3;
 
 /// Lines of what answers waited for, at most.
 const BLAMES_MAX: usize = 8;
@@ -49,10 +54,30 @@ pub(crate) fn draw(followed: &Followed) -> String {
     if streams.is_empty() {
         text.push_str("no wave passed in that time\n");
     }
-    for (&stream, figures) in streams {
-        draw_stream(stream, figures, followed, &mut text);
+    let mut by_time: Vec<(StreamId, &StreamFigures)> =
+        streams.iter().map(|(&stream, figures)| (stream, figures)).collect();
+    by_time.sort_by_key(|(stream, figures)| (Reverse(waiting(figures)), *stream));
+    for (stream, figures) in by_time.iter().take(STREAMS_MAX) {
+        draw_stream(*stream, figures, followed, &mut text);
+    }
+    let rest: Vec<String> =
+        by_time.iter().skip(STREAMS_MAX).map(|(stream, _)| stream.to_string()).collect();
+    if !rest.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nless was waited for on streams {}; --stream shows one, --json all",
+            rest.join(", ")
+        );
     }
     text
+}
+
+/// For how long the front-end waited, or where that is not known, for how many waves.
+fn waiting(figures: &StreamFigures) -> (u64, u64) {
+    let waves = |sums: &sapwood::ArrivalSums| {
+        sums.streams().iter().map(|one| one.waves + one.partial).sum::<u64>()
+    };
+    (figures.elapsed.all.sum, figures.arrivals.values().map(waves).max().unwrap_or(0))
 }
 
 fn draw_stream(stream: StreamId, figures: &StreamFigures, followed: &Followed, text: &mut String) {
@@ -175,7 +200,8 @@ impl<'a> Drawing<'a> {
             ),
         );
         if let Some(late) = sums.map(|sums| sums.late).filter(|&late| late > 0) {
-            let _ = writeln!(text, "{:>72}{late} parts came after their waves had gone on", "");
+            let parts = if late == 1 { "part" } else { "parts" };
+            let _ = writeln!(text, "{:>72}{late} {parts} came after the wave had gone on", "");
         }
     }
 }
@@ -196,21 +222,22 @@ fn draw_blame(figures: &StreamFigures, followed: &Followed, text: &mut String) {
         time(total / figures.explained)
     );
     for one in all.iter().take(BLAMES_MAX) {
-        let what = match one.blame {
-            Blame::BackEnd(rank) => format!("back-end {rank} itself"),
-            Blame::Process(rank) => {
-                format!("{} {rank}, between its last part and sending", role(followed, rank))
-            }
-            Blame::Link(rank) => format!("the link to {} {rank}, both ways", role(followed, rank)),
-        };
         let _ = writeln!(
             text,
-            "{:>5.1} % {:>9} in {:>3.0} % of them: {what}",
+            "{:>5.1} % {:>9} in {:>3.0} % of them: {}",
             100.0 * one.ns as f64 / total as f64,
             time(one.ns / one.answers.max(1)),
-            100.0 * one.answers as f64 / figures.explained as f64
+            100.0 * one.answers as f64 / figures.explained as f64,
+            name(one.blame, followed)
         );
     }
+    draw_rest(&all, total, text);
+    if let Some(found) = hot_spots::find(figures, &followed.status) {
+        draw_hot_spots(&found, followed, text);
+    }
+}
+
+fn draw_rest(all: &[BlameShare], total: u64, text: &mut String) {
     if all.len() > BLAMES_MAX {
         let rest: u64 = all.iter().skip(BLAMES_MAX).map(|one| one.ns).sum();
         let _ = writeln!(
@@ -225,10 +252,58 @@ fn draw_blame(figures: &StreamFigures, followed: &Followed, text: &mut String) {
 fn draw_path_ends(figures: &StreamFigures, text: &mut String) {
     let total: u64 = figures.path_ends.values().sum();
     let mut ends: Vec<(&Rank, &u64)> = figures.path_ends.iter().collect();
-    ends.sort_by_key(|&(rank, count)| (std::cmp::Reverse(*count), *rank));
+    ends.sort_by_key(|&(rank, count)| (Reverse(*count), *rank));
     let _ = writeln!(text, "where the path of the parts that came last began, of {total} waves:");
     for (rank, &count) in ends.into_iter().take(BLAMES_MAX) {
         let _ = writeln!(text, "{:>5.1} % back-end {rank}", 100.0 * count as f64 / total as f64);
+    }
+}
+
+/// What stands out, and which tree the model prefers.
+fn draw_hot_spots(found: &HotSpots, followed: &Followed, text: &mut String) {
+    let [back_ends, links, processes] = found.shares.map(|share| 100.0 * share);
+    let _ = writeln!(
+        text,
+        "by kind: back-ends {back_ends:.0} %, links {links:.0} %, processes between {processes:.0} %"
+    );
+    for spot in &found.spots {
+        let times = spot.times.map_or_else(String::new, |times| {
+            format!(", and takes {times:.0} times as long as the others of its kind")
+        });
+        let _ = writeln!(
+            text,
+            "hot spot: {} has {:.0} % of the time{times}",
+            name(spot.blame, followed),
+            100.0 * spot.share
+        );
+    }
+    if let Some(model) = &found.model {
+        let _ = writeln!(
+            text,
+            "a further child costs its parent {}, and a link's latency is {} (LogGP, measured here)",
+            time((1e3 * model.overhead_us()) as u64),
+            time((1e3 * model.latency_us()) as u64)
+        );
+    }
+    if let Some(proposal) = &found.proposal {
+        let _ = writeln!(
+            text,
+            "proposal: the tree {} ({} for an answer by that model, {} with the present tree); try it \
+             with --shape {0} or --topology {0}",
+            proposal.shape,
+            time((1e3 * proposal.predicted_us) as u64),
+            time((1e3 * proposal.present_us) as u64)
+        );
+    }
+}
+
+fn name(blame: Blame, followed: &Followed) -> String {
+    match blame {
+        Blame::BackEnd(rank) => format!("back-end {rank} itself"),
+        Blame::Process(rank) => {
+            format!("{} {rank}, between its last part and sending", role(followed, rank))
+        }
+        Blame::Link(rank) => format!("the link to {} {rank}, both ways", role(followed, rank)),
     }
 }
 
