@@ -12,7 +12,6 @@ mod stuck;
 use std::time::Duration;
 
 use sapwood_packet::RankSet;
-use sapwood_profile::Function;
 use sapwood_trace::{Counter, ENDING, FILES, Findings, Standing, Verdict, WINDOWS};
 use serde::{Deserialize, Serialize};
 
@@ -137,12 +136,6 @@ fn gaps(findings: &Findings) -> Vec<String> {
     told.map(|(count, what)| format!("{} {what}", crate::quantity::whole(count.into()))).collect()
 }
 
-/// What a function is called.
-fn function_name(function: u32) -> String {
-    Function::of(function)
-        .map_or_else(|| format!("MPI function {function}"), |function| function.name.to_owned())
-}
-
 /// What a communicator is called.
 fn communicator_name(standing: &Standing, space: u64) -> String {
     match space {
@@ -177,6 +170,7 @@ fn is_whole_program(standing: &Standing, space: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use sapwood_profile::Function;
     use sapwood_trace::{CallKind, Lateness, PlaceFigures, PlaceWaits, Posture, Seat, Standpoint};
 
     use super::*;
