@@ -381,6 +381,11 @@ class EachAbi:
     def test_programs_that_are_not_mpi_are_left_alone(self):
         self.assertEqual(execute(["bash", "-c", "echo here"], {"LD_PRELOAD": shim(self.abi)}), (0, "here\n", ""))
 
+    def test_a_program_that_looks_for_an_mpi_library_does_not_take_the_shim_for_one(self):
+        # As mpi4py of PyPI does, which loads a library itself where there is none.
+        text = "import ctypes; print(hasattr(ctypes.CDLL(None), 'MPI_Get_version'))"
+        self.assertEqual(execute([SYSTEM_PYTHON, "-c", text], {"LD_PRELOAD": shim(self.abi)}), (0, "False\n", ""))
+
     def test_nothing_is_allocated_where_a_process_without_mpi_exits(self):
         told = {"LD_PRELOAD": shim(self.abi), "SAPWOOD_MPI_LEAVES": "none"}
         self.assertEqual(execute([os.path.join(out, "tests", "exits_in_malloc")], told), (0, "", ""))
