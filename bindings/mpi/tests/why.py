@@ -226,6 +226,13 @@ class OpenMpi(WhyTruth, unittest.TestCase):
 
         self.stuck("error_exit_barrier", end)
 
+    def test_how_ranks_ended_is_told_as_fields_too(self):
+        run = WhyRun([*LAUNCHERS[self.abi], "4", test_program(self.abi, "waits"), "dies"], out=False)
+        self.assertNotEqual(run.code, 0)
+        first = run.why["ends"][0]
+        self.assertEqual((first["ranks"], first["is_first"], first["is_in_order"]), ("3", True, False), run.why)
+        self.assertEqual([end["text"] for end in run.why["ends"]], run.why["deaths"])
+
     def test_a_program_that_goes_on_is_neither_stuck_nor_changed(self):
         command = [*LAUNCHERS[self.abi], "2", test_program(self.abi, "solver")]
         run = WhyRun(command, out=False)
