@@ -140,8 +140,9 @@ guide-test: ## only the user's guide: builds it into target/guide/html
 	docs/guide/run-tests
 
 .PHONY: install
-install: build ## the program, the C and C++ interfaces and MRNet's: PREFIX, DESTDIR, LIBDIR
+install: build shim ## the program, the MPI shims, the C and C++ interfaces and MRNet's: PREFIX, DESTDIR, LIBDIR
 	$(MAKE) -C bindings/mrnet install
+	$(MAKE) -C bindings/mpi install OUT=$(SHIMS)
 
 .PHONY: python-environment
 python-environment:

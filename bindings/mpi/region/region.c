@@ -66,6 +66,37 @@ __attribute__((weak, visibility("default"))) void sapwood_round(void)
         known();
 }
 
+/* The names under which Fortran's compilers call them where no interface is given: a text without an
+ * end, and behind all arguments its length. */
+static const char *of_fortran(char *text, const char *name, size_t length)
+{
+    while (length > 0 && name[length - 1] == ' ')
+        length--;
+    /* Longer names are dropped and counted as such: one letter too many is enough. */
+    if (length > SAPWOOD_REGION_NAME_BYTES_MAX + 1)
+        length = SAPWOOD_REGION_NAME_BYTES_MAX + 1;
+    memcpy(text, name, length);
+    text[length] = '\0';
+    return text;
+}
+
+__attribute__((weak, visibility("default"))) void sapwood_region_begin_(const char *name, size_t length)
+{
+    char text[SAPWOOD_REGION_NAME_BYTES_MAX + 2];
+    sapwood_region_begin(of_fortran(text, name, length));
+}
+
+__attribute__((weak, visibility("default"))) void sapwood_region_end_(const char *name, size_t length)
+{
+    char text[SAPWOOD_REGION_NAME_BYTES_MAX + 2];
+    sapwood_region_end(of_fortran(text, name, length));
+}
+
+__attribute__((weak, visibility("default"))) void sapwood_round_(void)
+{
+    sapwood_round();
+}
+
 __attribute__((weak, visibility("default"))) int sapwood_advice(struct sapwood_advice *advice)
 {
     typedef int function(struct sapwood_advice *);

@@ -4,6 +4,9 @@
  *     ...
  *     sapwood_region_end("solve");
  *
+ * In Fortran the same calls take a character variable, by the module sapwood_region or without an
+ * interface, as in programs that include mpif.h.
+ *
  * Link with -lsapwood-region (shared or static). Without Sapwood's shim the calls
  * do nothing; with it, each name gets its count and inclusive time per rank.
  *

@@ -26,6 +26,9 @@ static uint32_t every, every_function;
 static _Atomic uint64_t calls_of_function;
 
 static bool is_contended, is_ours;
+/* Whether the program has switched counting off. */
+static bool is_off;
+static pthread_mutex_t settings_lock = PTHREAD_MUTEX_INITIALIZER;
 static int socket_to_leaf = -1;
 static pthread_mutex_t mark_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -120,23 +123,40 @@ int sapwood_control_phase(void)
     return SAPWOOD_PAUSED;
 }
 
+/* What the settings and the program together want counted. Callers hold the lock. */
+static void choose_groups(void)
+{
+    bool selected = (READ(sapwood_control.flags) & SAPWOOD_CONTROL_SELECTED) && !is_off;
+    uint32_t groups = selected ? READ(sapwood_control.groups) & SAPWOOD_GROUPS_COUNTED : 0;
+    WRITE(sapwood_groups, groups);
+    /* Time and bytes of calls may be left out; calls of a class that is, too. */
+    if (groups != SAPWOOD_GROUPS_COUNTED)
+        WRITE(sapwood_control.partly, 1);
+}
+
 void sapwood_control_take(void)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&settings_lock);
     if (atomic_exchange_explicit(&sapwood_control.pending, 0, memory_order_acquire) != 0) {
         uint32_t change = READ(sapwood_control.change);
-        bool selected = READ(sapwood_control.flags) & SAPWOOD_CONTROL_SELECTED;
-        uint32_t groups = selected ? READ(sapwood_control.groups) & SAPWOOD_GROUPS_COUNTED : 0;
-        WRITE(sapwood_groups, groups);
-        /* Time and bytes of calls may be left out; calls of a class that is, too. */
-        if (groups != SAPWOOD_GROUPS_COUNTED)
-            WRITE(sapwood_control.partly, 1);
+        choose_groups();
         sapwood_events_switch(READ(sapwood_control.flags) & SAPWOOD_CONTROL_TRACING);
         sapwood_phase_change(sapwood_control_phase());
         atomic_store_explicit(&sapwood_control.obeyed, change, memory_order_release);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&settings_lock);
+}
+
+void sapwood_control_level(int level)
+{
+    /* Before MPI_Init there are no settings yet. */
+    if ((level != 0 && level != 1) || READ(sapwood_phase) < SAPWOOD_PAUSED)
+        return;
+    pthread_mutex_lock(&settings_lock);
+    is_off = level == 0;
+    choose_groups();
+    sapwood_phase_change(sapwood_control_phase());
+    pthread_mutex_unlock(&settings_lock);
 }
 
 bool sapwood_select(uint32_t function, uint64_t *calls, uint64_t *ns, uint64_t *bytes)

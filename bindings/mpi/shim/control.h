@@ -153,6 +153,8 @@ SAPWOOD_HIDDEN void sapwood_control_leave(void);
 SAPWOOD_HIDDEN int sapwood_control_phase(void);
 /* Takes over what is pending. */
 SAPWOOD_HIDDEN void sapwood_control_take(void);
+/* The program has called MPI_Pcontrol. */
+SAPWOOD_HIDDEN void sapwood_control_level(int level);
 /* In the phase SELECTIVE, before a call is counted: whether it is, and of its time and
  * bytes what is. `calls` becomes 1 or 0. */
 SAPWOOD_HIDDEN bool sapwood_select(uint32_t function, uint64_t *calls, uint64_t *ns, uint64_t *bytes);

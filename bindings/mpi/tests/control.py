@@ -15,6 +15,7 @@ import urllib.request
 
 import watched
 from marks import kill
+from paced import Paced
 from watched import LAUNCHERS, Watched, has_mpi, sapwood, test_program
 
 RANKS = 3
@@ -49,17 +50,15 @@ class Control:
 
     def run_paced(self, act, *options):
         """Runs a program that works until `act` has done its own."""
-        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-control-") as folder:
-            stop = os.path.join(folder, "stop")
+        def act_and_end(run):
+            paced.wait_for_ranks(run)
+            try:
+                act(run)
+            finally:
+                paced.end()
 
-            def paced(run):
-                run.wait_for("ranks that count", lambda: os.path.exists(f"{stop}.begun"))
-                try:
-                    act(run)
-                finally:
-                    open(stop, "x", encoding="utf-8").close()
-            command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "paced"), stop]
-            run = Watched(command, "--quiet", *(options or TREE), while_running=paced,
+        with Paced(self.abi, RANKS) as paced:
+            run = Watched(paced.command, "--quiet", *(options or TREE), while_running=act_and_end,
                           environment={"XDG_RUNTIME_DIR": self.runtime})
         self.assertEqual(run.code, 0, run.errors)
         return run

@@ -20,6 +20,7 @@ import unittest
 
 import watched
 from marks import kill
+from paced import Paced
 from watched import LAUNCHERS, SAY_HERE, SYSTEM_PYTHON, Watched, has_mpi, library_folder, sapwood, test_program
 
 ABI = "openmpi"
@@ -43,17 +44,14 @@ class Harm(unittest.TestCase):
 
     def harmed(self, harm, *options, ends=True):
         """`harm` is called once all ranks count; then the program is told to end if it `ends`."""
-        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-failures-") as folder:
-            stop = os.path.join(folder, "stop")
+        def act(run):
+            paced.wait_for_ranks(run)
+            harm(run)
+            if ends:
+                paced.end()
 
-            def act(run):
-                run.wait_for("ranks that count", lambda: os.path.exists(f"{stop}.begun"))
-                harm(run)
-                if ends:
-                    open(stop, "x", encoding="utf-8").close()
-
-            command = launch(test_program(ABI, "paced"), stop)
-            return Watched(command, *SHORT, *(options or TWO_LEAVES), while_running=act)
+        with Paced(ABI, RANKS) as paced:
+            return Watched(paced.command, *SHORT, *(options or TWO_LEAVES), while_running=act)
 
     def ran_to_its_end(self, run):
         self.assertEqual(run.code, 0, run.errors)

@@ -17,17 +17,18 @@ import unittest
 import xml.etree.ElementTree
 
 import watched
+from recorded import RecordedRun
 from standstills import words_until
 from watched import LAUNCHERS, Watched, has_mpi, sapwood, test_program
-from why import expected_of, ranks_of
+from why import expected_of
 
 KINDS = ("json", "perfetto", "parquet", "svg")
 # Collectives that are made before a program is ended.
 ROUNDS_MIN = 10
 
 
-class FreezeRun(Watched):
-    """A run of `sapwood trace freeze`: `freeze` is its JSON object, `files` the bytes of the others."""
+class FreezeRun(RecordedRun):
+    """A run of `sapwood trace freeze`: `freeze` is its JSON object, `outputs` the bytes of the others."""
 
     def execute(self, words, environment, while_running):
         dashes = words.index("--")
@@ -39,23 +40,15 @@ class FreezeRun(Watched):
             super().execute(words, environment, while_running)
         finally:
             signal.signal(signal.SIGINT, before)
-        self.freeze, self.files = None, {}
+        self.freeze, self.outputs = None, {}
         with contextlib.suppress(FileNotFoundError):
             for kind in KINDS:
                 with open(self.file(kind), "rb") as file:
-                    self.files[kind] = file.read()
-            self.freeze = json.loads(self.files["json"])
+                    self.outputs[kind] = file.read()
+            self.freeze = json.loads(self.outputs["json"])
 
     def file(self, kind):
         return os.path.join(self.folder, f"frozen.{kind}")
-
-    def read_rows(self):
-        # Events are written beside the profiles, which are read next.
-        dumps = os.path.join(self.folder, "dumps")
-        for name in os.listdir(dumps):
-            if name.endswith(".events"):
-                os.unlink(os.path.join(dumps, name))
-        return super().read_rows()
 
 
 class FreezeTruth:
@@ -93,12 +86,12 @@ class FreezeTruth:
                 seen.add(key)
 
     def check_files(self, run):
-        self.assertEqual(run.files["parquet"][:4] + run.files["parquet"][-4:], b"PAR1PAR1")
-        picture = run.files["svg"].decode()
+        self.assertEqual(run.outputs["parquet"][:4] + run.outputs["parquet"][-4:], b"PAR1PAR1")
+        picture = run.outputs["svg"].decode()
         self.assertTrue(xml.etree.ElementTree.fromstring(picture).tag.endswith("svg"))
         for words in ("Time line", "Order of arrival", "rank 0", run.freeze["program"]):
             self.assertIn(words, picture)
-        self.assertIn(b"MPI_Allreduce", run.files["perfetto"])
+        self.assertIn(b"MPI_Allreduce", run.outputs["perfetto"])
 
     def test_a_program_that_is_stuck_is_frozen_then(self):
         def act(run):
@@ -122,7 +115,7 @@ class FreezeTruth:
         self.assertEqual(set(open_calls), set(range(5)))
         for event in open_calls.values():
             self.assertEqual(event["wait_ns"], event["end_ns"] - event["begin_ns"])
-        self.assertIn("waits for ranks 2,4", run.files["perfetto"].decode(errors="replace"))
+        self.assertIn("waits for ranks 2,4", run.outputs["perfetto"].decode(errors="replace"))
 
     def check_slow(self, freeze):
         self.check_order(freeze)
@@ -211,7 +204,7 @@ class FreezeTruth:
         said = f"{sum(dropped):,} calls overwritten"
         self.assertIn(said, "\n".join(run.freeze["unknown"]))
         for kind in ("svg", "perfetto", "parquet"):
-            self.assertIn(said.encode(), run.files[kind], kind)
+            self.assertIn(said.encode(), run.outputs[kind], kind)
 
 
 class OpenMpi(FreezeTruth, unittest.TestCase):

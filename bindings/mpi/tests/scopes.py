@@ -11,14 +11,15 @@ import json
 import os
 import statistics
 import subprocess
-import tempfile
 import unittest
 from collections import defaultdict
 
 import watched
-from rank_events import COLLECTIVE, SEND, EventFile
+from paced import Paced
+from rank_events import COLLECTIVE, SEND
+from recorded import RecordedRun
 from truth import TREES
-from watched import LAUNCHERS, Watched, has_mpi, sapwood, test_program
+from watched import LAUNCHERS, has_mpi, sapwood, test_program
 
 KINDS = {1: "collective", 2: "collective_started", 3: "collective_completed", 4: "send", 5: "send_started",
          6: "receive", 7: "receive_completed"}
@@ -59,21 +60,6 @@ every = "end"
 # As in waits.py, and a median is known within 1/32.
 CALIBRATION = 1e-3
 BIN = 1 / 32
-
-
-class RecordedRun(Watched):
-    """A run of which `files` are the ranks' own events."""
-
-    def read_rows(self):
-        dumps = os.path.join(self.folder, "dumps")
-        self.files = {}
-        for name in os.listdir(dumps):
-            if name.endswith(".events"):
-                with open(os.path.join(dumps, name), "rb") as file:
-                    one = EventFile(file.read())
-                self.files[one.rank] = one
-                os.unlink(os.path.join(dumps, name))
-        return super().read_rows()
 
 
 class ScopeRun(RecordedRun):
@@ -220,7 +206,7 @@ class ScopeTruth:
         self.assertLessEqual(known, 20_020 * self.ranks)
 
     def test_a_program_that_is_watched_already_is_asked(self):
-        stop, told = [], []
+        told = []
 
         def ask(run, *options):
             words = [sapwood(), "trace", "scope", "--job", f"mpi-{run.process.pid}", *options]
@@ -228,7 +214,7 @@ class ScopeTruth:
             return done if done.returncode == 0 else None
 
         def act(run):
-            run.wait_for("ranks that count", lambda: os.path.exists(f"{stop[0]}.begun"))
+            paced.wait_for_ranks(run)
             wait = "scope ranks after"
             told.append(run.wait_for("figures", lambda: (lambda one: one if one and wait in one.stdout else None)(
                 ask(run, "--scope", "name=ranks by=rank"))))
@@ -236,12 +222,10 @@ class ScopeTruth:
             told.append(ask(run, "--for", "400ms", "--scope", "by=rank every=100ms", "--ndjson", lines))
             with open(lines, encoding="utf-8") as file:
                 told.append([json.loads(line) for line in file])
-            open(stop[0], "x", encoding="utf-8").close()
+            paced.end()
 
-        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-scopes-") as folder:
-            stop.append(os.path.join(folder, "stop"))
-            command = [*LAUNCHERS[self.abi], str(self.ranks), test_program(self.abi, "paced"), stop[0]]
-            run = RecordedRun(command, "--waits", "--interval", "100ms", "--quiet", while_running=act, out=False)
+        with Paced(self.abi, self.ranks) as paced:
+            run = RecordedRun(paced.command, "--waits", "--interval", "100ms", "--quiet", while_running=act, out=False)
         self.assertEqual(run.code, 0, run.errors)
         once, repeated, records = told
         self.assertIn(f"{self.ranks} ranks", once.stdout)

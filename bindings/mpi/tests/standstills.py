@@ -11,6 +11,7 @@ import time
 import unittest
 
 import watched
+from paced import Paced
 from watched import LAUNCHERS, SYSTEM_PYTHON, Hang, Watched, has_mpi, test_program
 
 RANKS = 4
@@ -93,18 +94,16 @@ class Standstills:
             os.kill(stopped[0], signal.SIGCONT)
 
         def stop_one(run):
-            begun = os.path.join(folder, "stop.begun")
-            run.wait_for("ranks that count", lambda: os.path.exists(begun))
+            paced.wait_for_ranks(run)
             stopped.append(run.processes("paced")[-1])
             os.kill(stopped[0], signal.SIGSTOP)
             told.append(words_until(run, LINE))
             harm(run)
-            open(os.path.join(folder, "stop"), "x", encoding="utf-8").close()
+            paced.end()
 
         told = []
-        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-still-") as folder:
-            command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "paced"), os.path.join(folder, "stop")]
-            run = Watched(command, "--interval", "200ms", while_running=stop_one)
+        with Paced(self.abi, RANKS) as paced:
+            run = Watched(paced.command, "--interval", "200ms", while_running=stop_one)
         self.assertEqual(run.code, 0, run.errors)
         [rank] = [rank for rank, dump in run.dumps.items() if dump.pid == stopped[0]]
         self.assertRegex(told[0], rf"not coming: rank {rank}, stopped (outside MPI|in MPI_\w+ on MPI_COMM_WORLD)")
@@ -113,15 +112,12 @@ class Standstills:
         self.assertEqual([(one["ranks"], one["condition"]) for one in episode["absent"]], [(str(rank), "stopped")])
 
     def test_a_program_that_goes_on_has_no_standstill(self):
-        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-still-") as folder:
-            stop = os.path.join(folder, "stop")
+        def act(run):
+            paced.wait_for_ranks(run)
+            paced.end()
 
-            def act(run):
-                run.wait_for("ranks that count", lambda: os.path.exists(f"{stop}.begun"))
-                open(stop, "x", encoding="utf-8").close()
-
-            command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "paced"), stop]
-            run = Watched(command, "--interval", "50ms", while_running=act)
+        with Paced(self.abi, RANKS) as paced:
+            run = Watched(paced.command, "--interval", "50ms", while_running=act)
         self.assertEqual((run.code, run.profile["standstills"]), (0, []), run.errors)
         self.assertNotIn(LINE, run.errors)
 

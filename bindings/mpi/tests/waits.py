@@ -20,7 +20,9 @@ import unittest
 from collections import defaultdict
 
 import watched
-from rank_events import COLLECTIVE, COMPLETED, RECEIVE, RECEIVE_COMPLETED, SEND, SEND_STARTED, STARTED, EventFile, Waits
+from paced import Paced
+from rank_events import COLLECTIVE, COMPLETED, RECEIVE, RECEIVE_COMPLETED, SEND, SEND_STARTED, STARTED, Waits
+from recorded import RecordedRun
 from truth import TREES
 from watched import LAUNCHERS, Watched, has_mpi, library_folder, sapwood, test_program
 
@@ -45,7 +47,7 @@ def wait_until(condition):
         time.sleep(0.02)
 
 
-class WaitsRun(Watched):
+class WaitsRun(RecordedRun):
     """A run with --waits that also has `files` and `notes` by rank."""
 
     def __init__(self, abi, ranks, case, *options, environment=None, waits=True, interval="100ms"):
@@ -55,14 +57,7 @@ class WaitsRun(Watched):
 
     def read_rows(self):
         # Before the folder is gone.
-        dumps = os.path.join(self.folder, "dumps")
-        self.files, self.notes = {}, {}
-        for name in os.listdir(dumps):
-            if name.endswith(".events"):
-                with open(os.path.join(dumps, name), "rb") as file:
-                    one = EventFile(file.read())
-                self.files[one.rank] = one
-                os.unlink(os.path.join(dumps, name))
+        self.notes = {}
         for name in os.listdir(self.folder):
             if found := re.fullmatch(r"notes\.(\d+)", name):
                 with open(os.path.join(self.folder, name), encoding="utf-8") as file:
@@ -279,7 +274,7 @@ class WaitsTruth:
 
     def test_recording_is_switched_on_and_off_while_the_program_runs(self):
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-waits-") as folder:
-            stop, environment = os.path.join(folder, "stop"), {"XDG_RUNTIME_DIR": folder}
+            environment = {"XDG_RUNTIME_DIR": folder}
 
             def control(run, word, goes_on):
                 subprocess.run([sapwood(), "mpi", "control", "--tracing", word], env={**os.environ, **environment},
@@ -287,16 +282,17 @@ class WaitsTruth:
                 run.wait_for(f"recording {word}", lambda: goes_on(run.read_rounds_so_far()))
 
             def act(run):
-                run.wait_for("ranks that count", lambda: os.path.exists(f"{stop}.begun"))
+                paced.wait_for_ranks(run)
                 run.read_rounds_so_far = lambda: whole_lines(os.path.join(run.out, "rounds.ndjson"))
                 known = lambda rounds: [(one["waits"] or {"collectives": 0})["collectives"] for one in rounds]
                 control(run, "on", lambda rounds: known(rounds)[-1:] > [20])
                 # What is under way comes; then nothing new.
                 control(run, "off", lambda rounds: len(set(known(rounds)[-8:])) == 1)
-                open(stop, "x", encoding="utf-8").close()
+                paced.end()
 
-            command = [*LAUNCHERS[self.abi], str(self.ranks), test_program(self.abi, "paced"), stop]
-            run = Watched(command, "--interval", "100ms", "--quiet", while_running=act, environment=environment)
+            with Paced(self.abi, self.ranks) as paced:
+                run = Watched(paced.command, "--interval", "100ms", "--quiet", while_running=act,
+                              environment=environment)
         self.assertEqual(run.code, 0, run.errors)
         waits = run.profile["waits"]
         calls = {event["name"]: event["calls"]["sum"] for event in run.profile["events"]}
@@ -306,20 +302,19 @@ class WaitsTruth:
         self.assertLess(waits["collectives"], (calls["MPI_Allreduce"] + calls["MPI_Bcast"]) // self.ranks)
 
     def test_a_watcher_that_comes_late_reads_what_was_recorded(self):
-        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-waits-") as folder:
-            stop, out = os.path.join(folder, "stop"), os.path.join(folder, "out")
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-waits-") as folder, Paced(self.abi, self.ranks) as paced:
+            out = os.path.join(folder, "out")
             shim = os.path.join(library_folder(), f"libsapwood-mpi-{self.abi}.so")
-            command = [*LAUNCHERS[self.abi], str(self.ranks), test_program(self.abi, "paced"), stop]
-            job = subprocess.Popen(command, env={**os.environ, "LD_PRELOAD": shim, "SAPWOOD_MPI_WAITS": "1"},
+            job = subprocess.Popen(paced.command, env={**os.environ, "LD_PRELOAD": shim, "SAPWOOD_MPI_WAITS": "1"},
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             watcher = None
             try:
-                wait_until(lambda: os.path.exists(f"{stop}.begun"))
+                wait_until(paced.has_begun)
                 words = ["--waits", "--interval", "100ms", "--quiet", "--out", out, "attach", str(job.pid)]
                 watcher = subprocess.Popen([sapwood(), "mpi", *words], stderr=subprocess.PIPE, text=True)
                 rounds = lambda: whole_lines(os.path.join(out, "rounds.ndjson"))
                 wait_until(lambda: any(one["waits"] and one["waits"]["collectives"] > 20 for one in rounds()))
-                open(stop, "x", encoding="utf-8").close()
+                paced.end()
                 errors = watcher.communicate(timeout=watched.RUN_SECONDS_MAX)[1]
                 self.assertEqual((watcher.returncode, job.wait(watched.RUN_SECONDS_MAX)), (0, 0), errors)
             finally:

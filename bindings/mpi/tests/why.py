@@ -12,14 +12,14 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 import time
 import tomllib
 import unittest
 
 import watched
+from recorded import RecordedRun
 from standstills import words_until
-from watched import HERE, LAUNCHERS, SYSTEM_PYTHON, Hang, Watched, has_mpi, sapwood, test_program
+from watched import HERE, LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, sapwood, test_program
 
 # What a program that only waits is watched for.
 SLOW_SECONDS = 8
@@ -42,7 +42,7 @@ def expected_of(case):
         return tomllib.load(file)
 
 
-class WhyRun(Watched):
+class WhyRun(RecordedRun):
     """A run of `sapwood trace why`: `why` is its JSON object."""
 
     def execute(self, words, environment, while_running):
@@ -57,14 +57,6 @@ class WhyRun(Watched):
             signal.signal(signal.SIGINT, before)
         with contextlib.suppress(FileNotFoundError), open(self.file, encoding="utf-8") as file:
             self.why = json.load(file)
-
-    def read_rows(self):
-        # Events are written beside the profiles, which are read next.
-        dumps = os.path.join(self.folder, "dumps")
-        for name in os.listdir(dumps):
-            if name.endswith(".events"):
-                os.unlink(os.path.join(dumps, name))
-        return super().read_rows()
 
 
 class WhyTruth:
@@ -233,6 +225,13 @@ class OpenMpi(WhyTruth, unittest.TestCase):
             os.kill(launcher, signal.SIGTERM)
 
         self.stuck("error_exit_barrier", end)
+
+    def test_how_ranks_ended_is_told_as_fields_too(self):
+        run = WhyRun([*LAUNCHERS[self.abi], "4", test_program(self.abi, "waits"), "dies"], out=False)
+        self.assertNotEqual(run.code, 0)
+        first = run.why["ends"][0]
+        self.assertEqual((first["ranks"], first["is_first"], first["is_in_order"]), ("3", True, False), run.why)
+        self.assertEqual([end["text"] for end in run.why["ends"]], run.why["deaths"])
 
     def test_a_program_that_goes_on_is_neither_stuck_nor_changed(self):
         command = [*LAUNCHERS[self.abi], "2", test_program(self.abi, "solver")]

@@ -87,7 +87,7 @@ pub use local::Local;
 pub use locate::locate;
 pub use order::{DeathSignal, INHERITED_MAX, Order};
 pub use own_id::own_process_id;
-pub use process::{DROP_WAIT_MS_MAX, Process, Work, has_ended};
+pub use process::{DROP_WAIT_MS_MAX, GroupEnd, Process, Work, has_ended};
 pub use replace::replace_process;
 pub use reserve::Reserve;
 pub use script::{COPY_VARIABLE, LAUNCH_AGENT_VARIABLE, quoted};

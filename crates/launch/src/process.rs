@@ -55,8 +55,19 @@ pub struct Process {
     stdout: Option<Captured>,
     stdin: Option<PipeWriter>,
     own_group: bool,
+    group_end: GroupEnd,
     exit: Option<Exit>,
     is_released: bool,
+}
+
+/// What becomes of the other processes of a started process's own group when it has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupEnd {
+    /// They are killed.
+    #[default]
+    Killed,
+    /// They go on, as those that a command in a shell leaves in the background.
+    LeftAlone,
 }
 
 /// Whether the process has ended whose [exit descriptor](Process::exit_descriptor), or a copy of
@@ -87,6 +98,7 @@ impl Process {
                 stdout,
                 stdin: None,
                 own_group,
+                group_end: GroupEnd::default(),
                 exit: None,
                 is_released: false,
             }),
@@ -231,8 +243,19 @@ impl Process {
         self.stderr.stderr_tail()
     }
 
+    /// Says what becomes of the rest of its group when it has ended. Takes effect until
+    /// [`try_wait`](Self::try_wait) has seen that it has.
+    pub fn set_group_end(&mut self, group_end: GroupEnd) {
+        self.group_end = group_end;
+    }
+
+    /// What becomes of the rest of its group when it has ended.
+    pub fn group_end(&self) -> GroupEnd {
+        self.group_end
+    }
+
     /// How it ended, if it has. The first call that returns an exit reaps it, and kills what is
-    /// left in its process group if it had one of its own.
+    /// left in its process group if it had one of its own and [`GroupEnd`] does not say otherwise.
     pub fn try_wait(&mut self) -> Option<Exit> {
         if self.exit.is_none() {
             self.exit = self.reap_if_ended();
@@ -307,7 +330,7 @@ impl Process {
             Err(Errno::CHILD) => return Some(Exit::Unknown),
             Ok(None) | Err(_) => return None,
         }
-        if self.own_group {
+        if self.own_group && self.group_end == GroupEnd::Killed {
             // Most often the ended process was the last one of its group.
             let _ = kill_process_group(self.pid, Signal::KILL);
         }

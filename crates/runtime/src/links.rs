@@ -569,7 +569,7 @@ impl SocketTable {
                 Accepted::Incoming(incoming) => {
                     let index = self.next_newcomer;
                     self.next_newcomer = self.next_newcomer.wrapping_add(1);
-                    match self.pending.admit(u64::from(index), now.0) {
+                    match self.pending.admit(u64::from(index), &incoming.peer(), now.0) {
                         Admission::Admitted => {}
                         Admission::InPlaceOf(old) => self.forget_newcomer(old, poller),
                         Admission::Full => continue,
@@ -601,6 +601,9 @@ impl SocketTable {
         let Some(newcomer) = self.newcomers.get_mut(&index) else { return };
         let token = Token::Newcomer(index).to_number();
         let progress = newcomer.handshake.advance();
+        if newcomer.handshake.has_first_message() {
+            self.pending.note_message(u64::from(index));
+        }
         match progress {
             Ok(Progress::WantRead) => {
                 let _ = poller.modify(&newcomer.handshake, token, READ);

@@ -284,6 +284,13 @@ impl Handshake {
         self.peer
     }
 
+    /// Whether the peer's first message has come, of one that has connected: only a process that
+    /// knows the key makes one, though others may say again what they have seen.
+    #[must_use]
+    pub fn has_first_message(&self) -> bool {
+        !matches!(self.step, HandshakeStep::Awaiting(Message::First))
+    }
+
     fn new(socket: OwnedFd, peer: Peer, key: &Key, terms: LinkTerms) -> Self {
         Self {
             terms: terms.towards(&peer),

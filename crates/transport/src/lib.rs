@@ -75,7 +75,9 @@ pub use memory::back_with_pages;
 pub use own::connect_own;
 pub use page::{Page, PageServer, REQUEST_BYTES_MAX, VISIT_TIME, VISITORS_MAX};
 pub use peer::{Peer, PeerCredentials};
-pub use pending::{Admission, DISPLACE_AFTER_MS, PENDING_HANDSHAKES_MAX, Pending};
+pub use pending::{
+    Admission, DISPLACE_AFTER_MS, DISPLACE_SILENT_AFTER_MS, PENDING_HANDSHAKES_MAX, Pending,
+};
 pub use poller::{Event, Interest, Poller, Waker};
 pub use port_probe::probe_port;
 pub use shm::{RING_BYTES, SHARED_LINK_BYTES};

@@ -127,8 +127,9 @@ fn a_silent_connection_is_expired_by_the_bookkeeping() {
     let key = Key::generate().unwrap();
     let (mut handshake, raw) = responder(&key, Encryption::Off);
     let mut pending = Pending::new();
-    assert_eq!(pending.admit(1, 0), Admission::Admitted);
+    assert_eq!(pending.admit(1, &handshake.peer(), 0), Admission::Admitted);
     assert!(matches!(handshake.advance().unwrap(), Progress::WantRead));
+    assert!(!handshake.has_first_message());
     assert_eq!(pending.expire(HANDSHAKE_DEADLINE_MS * 1_000_000 - 1), None);
     assert_eq!(pending.expire(HANDSHAKE_DEADLINE_MS * 1_000_000), Some(1));
     drop(handshake);

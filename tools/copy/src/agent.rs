@@ -91,11 +91,8 @@ enum Sending {
 impl Agent {
     fn turn(&mut self, back_end: &mut BackEnd) -> Result<(), Error> {
         while let Some(event) = back_end.next_event() {
-            if let Event::StreamClosed { stream } = event
-                && self.job.as_ref().is_some_and(|job| job.control == stream)
-                && let Some(Job { work: Work::Receiving(mut receiver), .. }) = self.job.take()
-            {
-                receiver.abandon();
+            if let Event::StreamClosed { stream } = event {
+                self.stream_closed(back_end, stream);
             }
         }
         let until = Instant::now() + WORK_TIME;
@@ -124,6 +121,19 @@ impl Agent {
         };
         back_end.turn(wait)?;
         Ok(())
+    }
+
+    fn stream_closed(&mut self, back_end: &mut BackEnd, stream: StreamId) {
+        // An order that came before its stream was closed and was not taken until now is not obeyed
+        // any more: its user has been told meanwhile that this host is missing.
+        if self.job.as_ref().is_none_or(|job| job.data != stream) {
+            while back_end.take_from(stream).is_some() {}
+        }
+        if self.job.as_ref().is_some_and(|job| job.control == stream)
+            && let Some(Job { work: Work::Receiving(mut receiver), .. }) = self.job.take()
+        {
+            receiver.abandon();
+        }
     }
 
     fn take_control(&mut self, received: &Received) -> Result<(), Error> {

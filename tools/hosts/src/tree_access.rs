@@ -246,6 +246,10 @@ impl Tree for Owned {
 
     fn begin(&mut self, members: &RankSet, has_input: bool) -> Result<Channels, Error> {
         let has_suspects = members.as_ref().intersects(self.suspects.as_ref());
+        // Those that were lost since the caller looked are told to it as losses.
+        let mut there = self.connected();
+        there.intersect_with(members.as_ref());
+        let members = if there.is_empty() { members } else { &there };
         let members = self.network.communicator(members.iter());
         // A caller with something for several of them takes the lower numbers first.
         let most = if has_suspects { SUSPECT_WAVE_MILLISECONDS } else { u32::MAX };

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use sapwood_command_line::exit::Failure;
-use sapwood_report::record::Death;
 use sapwood_report::why::{Parts, Why};
 
 use super::collected::Collected;
@@ -157,10 +156,7 @@ fn at_end(program: &str, elapsed: Duration, collected: &Collected) -> Why {
         is_recording: false,
     });
     if !collected.was_told_to_end {
-        why.deaths = Death::lines(&collected.deaths.section(), DEATHS_MAX);
-        // Behind the first death, which may have come of it.
-        let at = why.deaths.len().min(1);
-        why.deaths.splice(at..at, collected.deaths.ended_before());
+        why.note_ends(&collected.deaths.section(), collected.deaths.ended_before());
     }
     if let Some(outdated) = &collected.outdated {
         why.unknown.push(format!("the end: {}", outdated.reason));
@@ -177,9 +173,6 @@ fn at_end(program: &str, elapsed: Duration, collected: &Collected) -> Why {
 /// Of a program of Python that has no rank.
 const TORCH_HINT: &str =
     "groups of torch.distributed, if it has any: run the script by 'python3 -m sapwood.torch'";
-
-/// Kinds of deaths that are told.
-const DEATHS_MAX: usize = 4;
 
 /// Asks a run of `sapwood mpi` of this user why its program is slow or stuck.
 ///

@@ -31,6 +31,7 @@ mod json;
 mod load;
 mod loss;
 mod messages;
+mod mpi_call;
 #[cfg(feature = "parquet")]
 mod parquet_rows;
 pub mod quantity;
@@ -53,6 +54,7 @@ pub use hosts::{FirstLost, HostRanks};
 pub use intervals::{Interval, Intervals};
 pub use json::{FirstFacts, HostFacts, Profile, TreeFacts};
 pub use loss::{Missing, Outdated};
+pub use mpi_call::kind_word;
 pub use record::RoundRecord;
 pub use report::{REPORT_FILES, Report, Tree};
 pub use rounds_file::{ROUNDS_BYTES_MAX, ROUNDS_FILE, RoundsFacts, RoundsFile, RoundsReader};

@@ -9,8 +9,9 @@ use sapwood_trace::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::mpi_call::kind_word;
 use crate::quantity;
-use crate::text::{cut_in_the_middle, unnamed};
+use crate::text::{Grid, Side, cut_in_the_middle, unnamed};
 
 /// The form of the JSON object.
 pub const SCOPE_SCHEMA: &str = "sapwood.scope/1";
@@ -18,6 +19,8 @@ pub const SCOPE_SCHEMA: &str = "sapwood.scope/1";
 const ROWS_MAX: usize = 16;
 /// Characters of a name, at most.
 const NAME_MAX: usize = 28;
+/// The columns behind those by which groups are told apart.
+const FIGURES: [&str; 8] = ["events", "sum", "mean", "min", "median", "p99", "max", "deviation"];
 
 /// One gathering of one scope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -193,12 +196,13 @@ impl ScopeRecord {
             ("communicator", is_by(|one| one.communicator.is_some())),
             ("kind", is_by(|one| one.kind.is_some())),
         ];
-        let figures = ["events", "sum", "mean", "min", "median", "p99", "max", "deviation"];
-        let mut header: Vec<String> =
-            columns.iter().filter(|column| column.1).map(|column| column.0.to_owned()).collect();
-        let names = header.len();
-        header.extend(figures.map(str::to_owned));
-        let mut rows = vec![header];
+        let mut grid = Grid::new(0);
+        for (name, _) in columns.into_iter().filter(|column| column.1) {
+            grid.column(name, Side::Left);
+        }
+        for name in FIGURES {
+            grid.column(name, Side::Right);
+        }
         for one in self.groups.iter().take(ROWS_MAX) {
             let keys = [
                 one.rank.map(|rank| rank.to_string()),
@@ -207,14 +211,10 @@ impl ScopeRecord {
                 one.kind.clone(),
             ];
             let told = keys.into_iter().zip(columns).filter(|(_, column)| column.1);
-            let mut row: Vec<String> =
-                told.map(|(key, _)| key.unwrap_or_else(|| "others".to_owned())).collect();
-            row.extend(one.cells());
-            rows.push(row);
+            let names = told.map(|(key, _)| key.unwrap_or_else(|| "others".to_owned()));
+            grid.row(names.chain(one.cells()).collect(), false);
         }
-        let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-        let mut lines: Vec<String> = rows.iter().map(|row| aligned(row, &widths, names)).collect();
+        let mut lines = grid.lines();
         if self.groups.len() > ROWS_MAX {
             lines.push(format!("and {} more groups", self.groups.len() - ROWS_MAX));
         }
@@ -224,7 +224,7 @@ impl ScopeRecord {
 
 impl ScopeGroup {
     #[allow(clippy::cast_precision_loss, reason = "times for people")]
-    fn cells(&self) -> [String; 8] {
+    fn cells(&self) -> [String; FIGURES.len()] {
         let time = |ns: u64| quantity::time(ns as f64);
         [
             quantity::whole(self.count.into()),
@@ -237,14 +237,6 @@ impl ScopeGroup {
             quantity::time(self.deviation_ns),
         ]
     }
-}
-
-/// Names are aligned to the left, figures to the right.
-fn aligned(row: &[String], widths: &[usize], names: usize) -> String {
-    let cells = row.iter().zip(widths).enumerate().map(|(at, (cell, &width))| {
-        if at < names { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-    });
-    cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
 
 const fn value_word(value: ScopeValue) -> &'static str {
@@ -280,21 +272,6 @@ fn group(key: ScopeKey, one: &ScopeStatistics, by: ScopeBy, figures: &ScopeFigur
         deviation_ns: one.variance().sqrt(),
         median_ns: one.quantile(500),
         p99_ns: one.quantile(990),
-    }
-}
-
-/// What a kind of event is called.
-#[must_use]
-pub const fn kind_word(kind: Option<EventKind>) -> &'static str {
-    match kind {
-        Some(EventKind::Collective) => "collective",
-        Some(EventKind::CollectiveStarted) => "collective_started",
-        Some(EventKind::CollectiveCompleted) => "collective_completed",
-        Some(EventKind::Send) => "send",
-        Some(EventKind::SendStarted) => "send_started",
-        Some(EventKind::Receive) => "receive",
-        Some(EventKind::ReceiveCompleted) => "receive_completed",
-        None => "other",
     }
 }
 

@@ -39,6 +39,11 @@ impl Grid {
         self.rows.push((cells, is_marked));
     }
 
+    /// The lines as [`Grid::render`] has them, of any width.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.render(usize::MAX, Paint::new(false)).lines().map(str::to_owned).collect()
+    }
+
     /// The lines of the grid, with a line of the columns' names above.
     pub(crate) fn render(&self, width: usize, paint: Paint) -> String {
         let widths = self.widths();

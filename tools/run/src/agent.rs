@@ -65,6 +65,9 @@ impl Agent {
     fn turn(&mut self, back_end: &mut BackEnd) -> Result<(), Error> {
         while let Some(event) = back_end.next_event() {
             let Event::StreamClosed { stream } = event else { continue };
+            // An order that came before its stream was closed and was not taken until now is not
+            // obeyed any more: its user has been told meanwhile that this host is missing.
+            while back_end.take_from(stream).is_some() {}
             self.early.remove(&stream);
             if let Some(mut job) = self.jobs.remove(&stream) {
                 job.kill(back_end);

@@ -1,7 +1,8 @@
 //! One command on this host: its process, its output, its input, its end.
 //!
-//! The command leads a process group of its own, and what is left of that group is killed when the
-//! command ends or its time is over. The job never waits: it is given turns.
+//! The command leads a process group of its own. What it leaves of that group when it ends by
+//! itself goes on, as under ssh; when its time is over, it is interrupted or the front-end is gone,
+//! the whole group is killed. The job never waits: it is given turns.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use sapwood::{BackEnd, Error, StreamId, Values, Wave};
-use sapwood_launch::{Exit, GROUP_REAPER_VARIABLE, GroupReaper, Local, Process, Signal};
+use sapwood_launch::{Exit, GROUP_REAPER_VARIABLE, GroupEnd, GroupReaper, Local, Process, Signal};
 use sapwood_topology::NodeSet;
 
 use super::lines::Lines;
@@ -22,7 +23,7 @@ use sapwood_hosts::substitution::substitute;
 /// How long a command whose time is over may take to end itself.
 const TERMINATION_TIME: Duration = Duration::from_secs(2);
 
-/// How long output is waited for that processes hold open which have left the command's group.
+/// How long output is waited for that processes hold open which the command has left behind.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 
 /// The size of the pipe to the command's standard input.
@@ -45,7 +46,7 @@ pub(super) struct Job {
     pub(super) input: Option<StreamId>,
     is_live: bool,
     process: Option<Process>,
-    /// Ends what is left of the command's group, should this process be killed.
+    /// Ends the command's group, should this process be killed while the command runs.
     reaper: Option<GroupReaper>,
     outputs: [Output; 2],
     stdin: Option<OwnedFd>,
@@ -143,6 +144,10 @@ impl Job {
             12 => Signal::USR2,
             _ => Signal::TERM,
         };
+        // What a program does of its own at a signal that it chose does not end it.
+        if !matches!(signal, Signal::USR1 | Signal::USR2) {
+            process.set_group_end(GroupEnd::Killed);
+        }
         // A process that has changed its user cannot be signalled; the tree's end says so.
         let _ = process.kill(signal);
         if signal == Signal::TERM {
@@ -204,15 +209,19 @@ impl Job {
         [pause, drained, asked, deadline, kill].into_iter().flatten().min()
     }
 
-    /// Ends the command and all of its group.
+    /// Ends the command and all of its group, unless it has ended by itself.
     pub(super) fn kill(&mut self, back_end: &mut BackEnd) {
         self.unwatch(back_end);
+        if let Some(process) = self.process.as_mut().filter(|_| self.ended.is_none()) {
+            process.set_group_end(GroupEnd::Killed);
+        }
         self.process = None;
         self.reaper = None;
     }
 
+    /// How the command ended, once all of its output was taken.
     fn final_state(&self) -> Option<State> {
-        let (state, _) = self.ended?;
+        let (state, _) = self.ended.filter(|_| self.process.is_none())?;
         let is_empty = self.outputs.iter().all(|output| output.lines.waiting() == 0);
         is_empty.then_some(state)
     }
@@ -301,9 +310,14 @@ impl Job {
                 Exit::Signal(number) => State::Killed(number),
                 Exit::Unknown => State::Exited(NOT_STARTED),
             };
-            // What is in the pipes comes first; then no process of the group is left to write.
             self.ended = Some((state, now));
             self.stdin = None;
+            if process.group_end() == GroupEnd::LeftAlone
+                && let Some(reaper) = self.reaper.take()
+            {
+                // Where the kernel refuses it, what is left is killed, as before it was released.
+                let _ = reaper.release();
+            }
             self.take_output(back_end)?;
         }
         let Some(process) = &self.process else { return Ok(()) };
@@ -457,7 +471,8 @@ fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, S
         let _ = null.and_then(|null| rustix::stdio::dup2_stdin(&null));
     }
     drop(command);
-    let process = started.map_err(|error| error.to_string())?;
+    let mut process = started.map_err(|error| error.to_string())?;
+    process.set_group_end(GroupEnd::LeftAlone);
     // Where the kernel does not do this, the command itself is still bound to this process.
     let _ = reaper.hold(process.pid());
     Ok(Started { process, reaper, stdin: writer })

@@ -9,6 +9,9 @@ use rustix::fs::{Mode, OFlags};
 
 use super::protocol::{Digest, INLINE_BYTES_MAX, SPOOL_BYTES_MAX};
 
+/// Bytes that are taken from one file to another at once.
+const COPIED_BYTES: usize = 1 << 20;
+
 /// One output.
 pub(super) struct Spool {
     hash: Blake2s256,
@@ -42,18 +45,36 @@ impl Spool {
                 self.kept += bytes.len() as u64;
                 return;
             }
-            // Where there is no room for files, what fits into memory is kept.
-            self.file = nameless_file()
-                .and_then(|file| file.write_all_at(&self.memory, 0).ok().map(|()| file));
+            // Where there is no room for files at all, what is in memory is kept.
+            let mut files = [nameless_file, memory_file].into_iter().filter_map(|open| open());
+            self.file = files.find(|file| file.write_all_at(&self.memory, 0).is_ok());
             if self.file.is_some() {
                 self.memory = Vec::new();
             }
         }
-        if let Some(file) = &self.file
-            && file.write_all_at(bytes, self.kept).is_ok()
-        {
+        let Some(file) = &self.file else { return };
+        if file.write_all_at(bytes, self.kept).is_ok() || self.goes_on_in_memory(bytes) {
             self.kept += bytes.len() as u64;
         }
+    }
+
+    /// Takes what was kept out of a file that has no room for these bytes, as on a full disk, into
+    /// memory that can be paged out, and writes them there; whether that is done.
+    fn goes_on_in_memory(&mut self, bytes: &[u8]) -> bool {
+        let Some(memory) = memory_file() else { return false };
+        let mut at = 0;
+        while at < self.kept {
+            let part = self.read(at, COPIED_BYTES);
+            if part.is_empty() || memory.write_all_at(&part, at).is_err() {
+                return false;
+            }
+            at += part.len() as u64;
+        }
+        if memory.write_all_at(bytes, at).is_err() {
+            return false;
+        }
+        self.file = Some(memory);
+        true
     }
 
     /// What the output was.
@@ -86,10 +107,13 @@ impl Spool {
 fn nameless_file() -> Option<File> {
     let folder = std::env::temp_dir();
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = rustix::fs::open(&folder, flags, Mode::RUSR | Mode::WUSR);
-    // Some file systems have no such files; memory that can be paged out does as well.
+    rustix::fs::open(&folder, flags, Mode::RUSR | Mode::WUSR).map(File::from).ok()
+}
+
+/// Memory that can be paged out, as a file: some file systems have no nameless files, or are full.
+fn memory_file() -> Option<File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
-    file.or_else(|_| rustix::fs::memfd_create("sapwood-output", flags)).map(File::from).ok()
+    rustix::fs::memfd_create("sapwood-output", flags).map(File::from).ok()
 }
 
 #[cfg(test)]
@@ -110,6 +134,22 @@ mod tests {
         assert_eq!(spool.read(0, 6), b"beginx");
         assert_eq!(spool.read(digest.length - 4, 100), b"xend");
         assert!(spool.read(digest.length, 100).is_empty());
+    }
+
+    #[test]
+    fn an_output_is_kept_whole_though_the_disk_is_full() {
+        let full = || File::options().read(true).write(true).open("/dev/full").ok();
+        let mut spool = Spool { file: full(), ..Spool::new(true) };
+        assert!(spool.file.is_some());
+        spool.add(b"begin");
+        spool.add(&vec![b'x'; 2 * COPIED_BYTES]);
+        let digest = spool.digest();
+        assert_eq!((digest.kept, digest.length), (digest.length, 2 * COPIED_BYTES as u64 + 5));
+        assert_eq!(spool.read(0, 6), b"beginx");
+        // What is in such a file reads as zeros.
+        spool.file = full();
+        spool.add(b"end");
+        assert_eq!(spool.read(digest.length - 1, 100), b"\0end");
     }
 
     #[test]

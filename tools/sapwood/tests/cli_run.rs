@@ -201,12 +201,38 @@ fn a_line_without_end_takes_bounded_parts_and_is_folded_whole() {
 
 #[test]
 fn what_takes_too_long_is_ended_with_all_that_it_started() {
-    let script = "sleep 1000 & echo $!; test $SAPWOOD_RANK -eq 0 || sleep 1000";
+    let script = "test $SAPWOOD_RANK -eq 0 && exit; sleep 1000 & echo $!; sleep 1000";
     let output = run(&["-b", "-u", "1", "-w", "n[0-2]", script]);
     assert_eq!(code(&output), Some(124), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "sapwood: n[1-2] (2): timed out\n");
     for pid in text(&output.stdout).lines().filter(|line| line.parse::<u32>().is_ok()) {
         wait_for_end(pid.trim().parse().unwrap());
+    }
+}
+
+#[test]
+fn what_a_command_leaves_behind_goes_on_when_it_has_ended_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display();
+    // With and without a session of its own; each begins only after its command has ended, and
+    // goes on until a file is there.
+    let left = |begin: &str| {
+        format!(
+            "{begin} sh -c 'while ! test -e {path}/go-on && test -d {path}; do sleep 0.02; done; \
+             echo >{path}/$SAPWOOD_RANK' >/dev/null 2>&1 </dev/null & echo started"
+        )
+    };
+    for begin in ["", "setsid", "nohup"] {
+        let output = run(&["-b", "-w", "n[0-4]", &left(begin)]);
+        assert_eq!(text(&output.stdout), block("n[0-4]", 5, "started\n"));
+        assert_eq!((code(&output), text(&output.stderr)), (Some(0), ""));
+        std::fs::write(folder.path().join("go-on"), "").unwrap();
+        for rank in 0..5 {
+            let file = folder.path().join(rank.to_string());
+            wait_until("what was left behind", || file.exists());
+            std::fs::remove_file(&file).unwrap();
+        }
+        std::fs::remove_file(folder.path().join("go-on")).unwrap();
     }
 }
 

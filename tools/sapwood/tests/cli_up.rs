@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use cli::user::{User, pid_of};
-use cli::{assert_refused, code, interrupt_until_it_stops, text, wait_for_end};
+use cli::{assert_refused, code, interrupt_until_it_stops, read_until, text, wait_for_end};
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
@@ -38,6 +38,27 @@ fn a_tree_serves_commands_on_any_of_its_hosts_and_goes_when_it_is_told() {
     }
     assert_eq!(user.left(), Vec::<PathBuf>::new());
     assert_refused(&user.say(&["down"]), "no tree of this user is up", &[]);
+}
+
+#[test]
+fn no_command_starts_at_a_frozen_host_after_its_user_has_gone() {
+    let user = User::new();
+    user.up(&["-w", "n[0-1]"]);
+    let folder = tempfile::tempdir().unwrap();
+    let started = folder.path().display();
+    let frozen = pid_of(user.agent(&["-w", "n0"]));
+    kill_process(frozen, Signal::STOP).unwrap();
+    let script = format!("echo >{started}/$SAPWOOD_HOST; echo $$; exec sleep 1000");
+    let mut gone = user.command(&["run", "-N", "-w", "n[0-1]", &script]).spawn().unwrap();
+    let said = read_until(gone.stdout.as_mut().unwrap(), |seen| seen.ends_with('\n'));
+    gone.kill().unwrap();
+    gone.wait().unwrap();
+    // The tree has closed its streams when it has ended at the other host and serves another.
+    wait_for_end(said.trim().parse().unwrap());
+    assert_eq!(code(&user.run(&["-w", "n1", "true"])), Some(0));
+    kill_process(frozen, Signal::CONT).unwrap();
+    let output = user.run(&["-N", "-w", "n0", &format!("ls {started}")]);
+    assert_eq!((text(&output.stdout), code(&output)), ("n1\n", Some(0)));
 }
 
 #[test]

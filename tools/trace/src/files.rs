@@ -47,7 +47,8 @@ pub(crate) fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     OpenOptions::new().append(true).open(file)?.write_all(bytes)
 }
 
-fn is_descriptor(file: &Path) -> bool {
+/// Whether a name stands for a descriptor of this process.
+pub(crate) fn is_descriptor(file: &Path) -> bool {
     file.starts_with("/dev/fd") || file.starts_with("/proc/self/fd")
 }
 

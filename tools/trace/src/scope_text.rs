@@ -13,9 +13,11 @@ use sapwood::RankSet;
 use sapwood_command_line::times::time;
 use sapwood_monitor::NamedScope;
 use sapwood_profile::{Class, Function};
-use sapwood_report::scope::kind_word;
+use sapwood_report::kind_word;
 use sapwood_trace::{EventKind, Scope, ScopeValue, WINDOW_MAX, matches_pattern};
 use serde::Deserialize;
+
+use crate::files::is_descriptor;
 
 /// The most scopes of one run.
 const SCOPES_MAX: usize = 32;
@@ -102,8 +104,7 @@ fn readable(text: &str) -> String {
 
 fn of_file(file: &Path) -> Result<Vec<NamedScope>, String> {
     let metadata = std::fs::metadata(file).map_err(|error| error.to_string())?;
-    let is_descriptor = file.starts_with("/dev/fd") || file.starts_with("/proc/self/fd");
-    if !metadata.is_file() && !is_descriptor {
+    if !metadata.is_file() && !is_descriptor(file) {
         return Err("it is no file; name a file of TOML or JSON".to_owned());
     }
     let mut text = String::new();

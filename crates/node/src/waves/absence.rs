@@ -34,9 +34,7 @@ impl Absences {
             return;
         }
         self.stretches.push_back(Stretch { first, end, ranks });
-        if self.stretches.len() > STRETCHES_MAX {
-            self.stretches.pop_front();
-        }
+        self.forget_oldest();
     }
 
     /// Nothing of these back-ends has ever come here, so that they were absent from what has gone
@@ -55,10 +53,8 @@ impl Absences {
         if next < end {
             all.push_back(Stretch { first: next, end, ranks: ranks.clone() });
         }
-        // The oldest waves are forgotten first: what still comes for them is refused, which loses a
-        // late value but counts none twice.
-        all.drain(..all.len().saturating_sub(STRETCHES_MAX));
         self.stretches = all;
+        self.forget_oldest();
     }
 
     /// Whether all of these back-ends were absent from a wave; they are not any more.
@@ -74,21 +70,43 @@ impl Absences {
         // The stretch falls into at most three: only this wave's set changes, and what is absent
         // from the waves around it may still come.
         let whole = stretch.clone();
-        stretch.first = wave;
-        stretch.end = wave + 1;
-        stretch.ranks.subtract(ranks);
-        if stretch.ranks.is_empty() {
+        let mut rest = whole.ranks.clone();
+        rest.subtract(ranks);
+        let parts = [
+            Stretch { end: wave, ..whole.clone() },
+            Stretch { first: wave, end: wave + 1, ranks: rest },
+            Stretch { first: wave + 1, ..whole },
+        ];
+        self.stretches.remove(at);
+        let parts = parts.into_iter().filter(|part| part.first < part.end);
+        let mut end = at;
+        for part in parts.filter(|part| !part.ranks.is_empty()) {
+            self.stretches.insert(end, part);
+            end += 1;
+        }
+        // Parts that come in order leave what is like its neighbour: else a back-end that is always
+        // late, beside one that never answers, would cost a stretch for each wave.
+        for seam in (at.max(1)..=end).rev() {
+            self.join_with_previous(seam);
+        }
+        self.forget_oldest();
+        true
+    }
+
+    /// Makes one of two stretches that follow each other with the same back-ends.
+    fn join_with_previous(&mut self, at: usize) {
+        let Some(next) = self.stretches.get(at) else { return };
+        let (end, previous) = (next.end, &self.stretches[at - 1]);
+        if previous.end == next.first && previous.ranks == next.ranks {
+            self.stretches[at - 1].end = end;
             self.stretches.remove(at);
         }
-        let is_there = self.stretches.get(at).is_some_and(|stretch| stretch.first == wave);
-        if whole.end > wave + 1 {
-            let after = Stretch { first: wave + 1, ..whole.clone() };
-            self.stretches.insert(at + usize::from(is_there), after);
-        }
-        if whole.first < wave {
-            self.stretches.insert(at, Stretch { end: wave, ..whole });
-        }
-        true
+    }
+
+    /// The oldest waves are forgotten first: what still comes for them is refused, which loses a
+    /// late value but counts none twice.
+    fn forget_oldest(&mut self) {
+        self.stretches.drain(..self.stretches.len().saturating_sub(STRETCHES_MAX));
     }
 }
 
@@ -140,5 +158,41 @@ mod tests {
             absences.record(wave, wave + 1, ranks(2, 3));
         }
         assert_eq!(absences.stretches.len(), 1);
+    }
+    #[test]
+    fn a_late_back_end_beside_one_that_never_answers_costs_no_stretch_per_wave() {
+        let mut absences = Absences::default();
+        for wave in 0..100_000 {
+            absences.record(wave, wave + 1, ranks(2, 3));
+            assert!(absences.take(wave, ranks(2, 2).as_ref()), "wave {wave}");
+            assert!(absences.stretches.len() <= 2, "wave {wave}: {:?}", absences.stretches.len());
+        }
+        assert_eq!(absences.stretches, [Stretch { first: 0, end: 100_000, ranks: ranks(3, 3) }]);
+    }
+
+    #[test]
+    fn late_parts_in_any_order_leave_what_has_not_come() {
+        // Steps of a number that has no factor in common with the number of waves reach each wave.
+        const WAVES: u64 = 1000;
+        let mut absences = Absences::default();
+        absences.record(0, WAVES, ranks(2, 3));
+        for wave in (0..WAVES).map(|step| step * 619 % WAVES) {
+            assert!(absences.take(wave, ranks(2, 2).as_ref()), "wave {wave}");
+            assert!(!absences.take(wave, ranks(2, 2).as_ref()), "wave {wave} twice");
+        }
+        assert_eq!(absences.stretches, [Stretch { first: 0, end: WAVES, ranks: ranks(3, 3) }]);
+    }
+
+    #[test]
+    fn an_odd_back_end_costs_no_more_than_the_limit() {
+        let waves = 4 * STRETCHES_MAX as u64;
+        let mut absences = Absences::default();
+        absences.record(0, waves, ranks(2, 3));
+        for wave in (0..waves).step_by(2) {
+            assert!(absences.take(wave, ranks(2, 2).as_ref()), "wave {wave}");
+            assert!(absences.stretches.len() <= STRETCHES_MAX);
+        }
+        assert!(!absences.take(1, ranks(2, 2).as_ref()), "it was forgotten");
+        assert!(absences.take(waves - 1, ranks(2, 3).as_ref()), "the latest is known");
     }
 }

@@ -56,7 +56,9 @@ impl Entrance {
         };
         let index = self.next;
         self.next = self.next.wrapping_add(1);
-        if let Admission::InPlaceOf(oldest) = self.pending.admit(u64::from(index), now) {
+        if let Admission::InPlaceOf(oldest) =
+            self.pending.admit(u64::from(index), &incoming.peer(), now)
+        {
             self.newcomers.retain(|known, _| u64::from(*known) != oldest);
         }
         let handshake = Handshake::responder(incoming, &self.key, self.terms);
@@ -73,7 +75,11 @@ impl Entrance {
     ) -> Result<Option<Link>, RuntimeError> {
         let Some(handshake) = self.newcomers.get_mut(&index) else { return Ok(None) };
         let token = GroupToken::Newcomer(index).to_number();
-        match handshake.advance() {
+        let progress = handshake.advance();
+        if handshake.has_first_message() {
+            self.pending.note_message(u64::from(index));
+        }
+        match progress {
             Ok(Progress::WantRead) => poller.modify(&*handshake, token, Interest::READ)?,
             Ok(Progress::WantWrite) => poller.modify(&*handshake, token, Interest::WRITE)?,
             Ok(Progress::Done(link)) => {

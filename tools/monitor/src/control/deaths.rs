@@ -5,8 +5,8 @@ use std::time::Duration;
 use sapwood::RankSet;
 use sapwood_launch::Signal;
 use sapwood_profile::{Cause, EndKind, RankReport};
-use sapwood_report::ranks_text;
 use sapwood_report::record::Death;
+use sapwood_report::why::RankEnd;
 
 /// A launcher ends the other ranks within this time of the first death, and may be seen to before.
 const FOLLOWS_WITHIN: Duration = Duration::from_millis(50);
@@ -77,7 +77,7 @@ impl Deaths {
 
     /// Of ranks that died, those that had ended in order before, if they are the fewer: others may
     /// have died of that.
-    pub(crate) fn ended_before(&self) -> Option<String> {
+    pub(crate) fn ended_before(&self) -> Option<RankEnd> {
         let deaths: Vec<&End> = self.ends.iter().filter(|end| !end.kind.is_in_order()).collect();
         let first = first_of(&deaths)?;
         let earlier = self.ends.iter().filter(|end| end.kind.is_in_order());
@@ -86,8 +86,7 @@ impl Deaths {
         earlier.iter().for_each(|end| ranks.union_with(end.ranks.as_ref()));
         let when = earlier.iter().map(|end| end.elapsed).min()?.as_secs_f64();
         let is_told = ranks.len() * 2 <= self.known.len();
-        let who = ranks_text(&ranks.to_string());
-        is_told.then(|| format!("{who} had ended in order by then, {when:.3} s after the start"))
+        is_told.then(|| RankEnd::in_order(&ranks.to_string(), when))
     }
 
     fn death(&self, end: &End, ranks: &RankSet, is_first: bool) -> Death {
@@ -232,7 +231,7 @@ mod tests {
         let mut deaths = Deaths::default();
         deaths.take(&report, Duration::from_secs(2));
         let expected = "rank 0 had ended in order by then, 1.500 s after the start";
-        assert_eq!(deaths.ended_before().as_deref(), Some(expected));
+        assert_eq!(deaths.ended_before().map(|end| end.text).as_deref(), Some(expected));
         let mut none = Deaths::default();
         none.take(&RankReport::default(), Duration::from_secs(2));
         assert_eq!(none.ended_before(), None);

@@ -4,7 +4,7 @@ use sapwood_packet::RankSet;
 
 use super::{Freeze, FreezeEvent, FreezePlace};
 use crate::quantity;
-use crate::text::{cut_in_the_middle, ranks_text};
+use crate::text::{Grid, Side, cut_in_the_middle, ranks_text};
 
 /// Rows that are told, at most.
 const ROWS_MAX: usize = 24;
@@ -17,8 +17,16 @@ const LAST_MAX: usize = 3;
 /// Calls in progress that are told, at most.
 const OPEN_MAX: usize = 8;
 
-const HEADER: [&str; 8] =
-    ["communicator", "function", "calls", "ranks", "spread", "longest", "lost", "waited for"];
+const COLUMNS: [(&str, Side); 8] = [
+    ("communicator", Side::Left),
+    ("function", Side::Left),
+    ("calls", Side::Right),
+    ("ranks", Side::Left),
+    ("spread", Side::Right),
+    ("longest", Side::Right),
+    ("lost", Side::Right),
+    ("waited for", Side::Left),
+];
 
 impl Freeze {
     /// Lines for people: a head, a row for each place, calls in progress, and what is missing.
@@ -81,31 +89,21 @@ impl Freeze {
     }
 
     fn table(&self) -> Vec<String> {
-        let shown = self.places.iter().take(ROWS_MAX);
-        let mut rows = vec![HEADER.map(str::to_owned)];
-        rows.extend(shown.map(|place| self.row(place)));
-        let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..HEADER.len()).map(width).collect();
-        let mut lines: Vec<String> = rows
-            .iter()
-            .map(|row| {
-                let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| {
-                    if matches!(at, 2 | 4..=6) {
-                        format!("{cell:>width$}")
-                    } else {
-                        format!("{cell:<width$}")
-                    }
-                });
-                cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-            })
-            .collect();
+        let mut grid = Grid::new(0);
+        for (name, side) in COLUMNS {
+            grid.column(name, side);
+        }
+        for place in self.places.iter().take(ROWS_MAX) {
+            grid.row(self.row(place), false);
+        }
+        let mut lines = grid.lines();
         if self.places.len() > ROWS_MAX {
             lines.push(format!("and {} more functions", self.places.len() - ROWS_MAX));
         }
         lines
     }
 
-    fn row(&self, place: &FreezePlace) -> [String; 8] {
+    fn row(&self, place: &FreezePlace) -> Vec<String> {
         let name = place.communicator.and_then(|at| self.communicators.get(at));
         let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| quantity::time(ns as f64));
         let mut last: Vec<String> = place
@@ -121,7 +119,7 @@ impl Freeze {
             let absent = cut_in_the_middle(&ranks_text(&place.absent), NAME_MAX);
             last.insert(0, format!("{absent} still"));
         }
-        [
+        vec![
             cut_in_the_middle(name.map_or("-", |one| &one.name), NAME_MAX),
             place.function.clone(),
             quantity::whole(place.calls.into()),

@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sapwood_packet::RankSet;
-use sapwood_profile::Function;
-use sapwood_trace::{EventKind, Frozen, FrozenEvent, FrozenInstance, Presence, Relations};
+use sapwood_trace::{Frozen, FrozenEvent, FrozenInstance, Presence, Relations};
 use serde::{Deserialize, Serialize};
 
+use crate::mpi_call::{function_name, kind_word};
 use crate::quantity;
 use crate::text::unnamed;
 pub use place::{FreezeLast, FreezePlace};
@@ -349,24 +349,6 @@ fn state(presence: Presence) -> &'static str {
     }
 }
 
-fn kind(kind: Option<EventKind>) -> &'static str {
-    match kind {
-        Some(EventKind::Collective) => "collective",
-        Some(EventKind::CollectiveStarted) => "collective_started",
-        Some(EventKind::CollectiveCompleted) => "collective_completed",
-        Some(EventKind::Send) => "send",
-        Some(EventKind::SendStarted) => "send_started",
-        Some(EventKind::Receive) => "receive",
-        Some(EventKind::ReceiveCompleted) => "receive_completed",
-        None => "other",
-    }
-}
-
-fn function_name(function: u32) -> String {
-    Function::of(function)
-        .map_or_else(|| format!("MPI function {function}"), |function| function.name.to_owned())
-}
-
 fn processes(frozen: &Frozen, begin: i64) -> Vec<FreezeProcess> {
     let threads = |rank: u32| {
         let rings = frozen.rings.range((rank, 0)..=(rank, u8::MAX));
@@ -433,7 +415,7 @@ fn call(event: &FrozenEvent, communicator: Option<usize>, wait_ns: Option<u64>) 
         rank: event.rank,
         thread: event.thread,
         function: function_name(event.function),
-        kind: kind(event.kind).to_owned(),
+        kind: kind_word(event.kind).to_owned(),
         communicator,
         sequence: (event.sequence > 0).then_some(event.sequence),
         peer: u32::try_from(event.peer).ok(),
@@ -447,7 +429,8 @@ fn call(event: &FrozenEvent, communicator: Option<usize>, wait_ns: Option<u64>) 
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use sapwood_trace::{FrozenRank, FrozenRing, FrozenSeat};
+    use sapwood_profile::Function;
+    use sapwood_trace::{EventKind, FrozenRank, FrozenRing, FrozenSeat};
 
     use super::*;
 

@@ -4,6 +4,7 @@
 //! (`slow`), and the verdict of a moment in which ranks have waited for long (`stuck`). `lines` is
 //! the same on one screen.
 
+mod end;
 mod lines;
 mod link;
 mod slow;
@@ -12,17 +13,21 @@ mod stuck;
 use std::time::Duration;
 
 use sapwood_packet::RankSet;
-use sapwood_profile::Function;
 use sapwood_trace::{Counter, ENDING, FILES, Findings, Standing, Verdict, WINDOWS};
 use serde::{Deserialize, Serialize};
 
+use crate::record::Death;
 use crate::text::{cut_in_the_middle, unnamed};
+pub use end::RankEnd;
 pub use link::SlowLink;
 pub use slow::{SlowGroup, SlowMessages, SlowPlace};
 pub use stuck::{Stuck, StuckOdd, StuckWaiting};
 
 /// The form of the JSON object.
 pub const WHY_SCHEMA: &str = "sapwood.why/1";
+
+/// Kinds of deaths that are told in words.
+const DEATHS_MAX: usize = 4;
 
 /// Why a job is slow or stuck.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,6 +58,9 @@ pub struct Why {
     pub links: Vec<SlowLink>,
     /// How ranks ended that did not end in order, the first of them first.
     pub deaths: Vec<String>,
+    /// The same as fields, of all of them.
+    #[serde(default)]
+    pub ends: Vec<RankEnd>,
     /// What is not known.
     pub unknown: Vec<String>,
 }
@@ -119,6 +127,18 @@ impl Why {
     }
 }
 
+impl Why {
+    /// Notes how ranks ended: those that did not end in order, and those that had before.
+    pub fn note_ends(&mut self, deaths: &[Death], before: Option<RankEnd>) {
+        self.deaths = Death::lines(deaths, DEATHS_MAX);
+        self.ends = deaths.iter().map(RankEnd::of_death).collect();
+        // Behind the first death, which may have come of it.
+        let at = self.ends.len().min(1);
+        self.deaths.splice(at..at, before.iter().map(|end| end.text.clone()));
+        self.ends.splice(at..at, before);
+    }
+}
+
 /// Lines for what the waits do not tell.
 fn gaps(findings: &Findings) -> Vec<String> {
     let known = [
@@ -135,12 +155,6 @@ fn gaps(findings: &Findings) -> Vec<String> {
     ];
     let told = known.into_iter().filter(|(count, _)| *count > 0);
     told.map(|(count, what)| format!("{} {what}", crate::quantity::whole(count.into()))).collect()
-}
-
-/// What a function is called.
-fn function_name(function: u32) -> String {
-    Function::of(function)
-        .map_or_else(|| format!("MPI function {function}"), |function| function.name.to_owned())
 }
 
 /// What a communicator is called.
@@ -177,6 +191,7 @@ fn is_whole_program(standing: &Standing, space: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use sapwood_profile::Function;
     use sapwood_trace::{CallKind, Lateness, PlaceFigures, PlaceWaits, Posture, Seat, Standpoint};
 
     use super::*;
@@ -230,9 +245,50 @@ mod tests {
         })
     }
 
+    fn why_with_ends(kinds: usize) -> Why {
+        let death = |at: usize| Death {
+            ranks: format!("{}-{}", 2 * at, 2 * at + 1),
+            elapsed_s: 2.5,
+            is_first: at == 0,
+            cause: format!("exit code {at}"),
+            inside: "MPI_Barrier".into(),
+        };
+        let deaths: Vec<Death> = (0..kinds).map(death).collect();
+        let mut why = Why::default();
+        why.note_ends(&deaths, Some(RankEnd::in_order("20", 1.5)));
+        why
+    }
+
+    #[test]
+    fn how_ranks_ended_is_told_in_words_and_as_fields() {
+        let why = why_with_ends(6);
+        assert_eq!(
+            why.deaths[..2],
+            [
+                "ranks 0-1 died first, 2.500 s after the start: exit code 0, inside MPI_Barrier",
+                "rank 20 had ended in order by then, 1.500 s after the start",
+            ]
+        );
+        assert_eq!(why.deaths.last().map(String::as_str), Some("2 more ends of other kinds"));
+        let ranks: Vec<&str> = why.ends.iter().map(|end| end.ranks.as_str()).collect();
+        assert_eq!(ranks, ["0-1", "20", "2-3", "4-5", "6-7", "8-9", "10-11"]);
+        let in_order: Vec<bool> = why.ends.iter().map(|end| end.is_in_order).collect();
+        assert_eq!(in_order, [false, true, false, false, false, false, false]);
+        assert!(why.ends[0].is_first && !why.ends[2].is_first);
+        for (end, text) in why.ends.iter().zip(&why.deaths[..5]) {
+            assert_eq!(end.text, *text);
+        }
+    }
+
     #[test]
     fn an_answer_is_as_its_schema_says() {
-        for why in [why(&findings(), true), why(&Findings::default(), false), Why::default()] {
+        let all = [
+            why(&findings(), true),
+            why(&Findings::default(), false),
+            why_with_ends(2),
+            Why::default(),
+        ];
+        for why in all {
             let why = Why { schema: WHY_SCHEMA.into(), ..why };
             let value = serde_json::to_value(&why).expect("numbers and text");
             sapwood_schema::assert_fits("why-1", &value);

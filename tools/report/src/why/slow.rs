@@ -8,7 +8,8 @@ use sapwood_packet::{Rank, RankSet};
 use sapwood_trace::{Findings, Lateness, MESSAGES, OTHERS, PlaceFigures, PlaceWaits, Standing};
 use serde::{Deserialize, Serialize};
 
-use super::{communicator_name, function_name};
+use super::communicator_name;
+use crate::mpi_call::function_name;
 use crate::text::unnamed;
 
 /// Places that are told, at most.

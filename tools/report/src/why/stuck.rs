@@ -9,7 +9,8 @@ use sapwood_trace::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{communicator_name, function_name, is_whole_program};
+use super::{communicator_name, is_whole_program};
+use crate::mpi_call::function_name;
 use crate::text::ranks_text;
 
 /// Why ranks wait.

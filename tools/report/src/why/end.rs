@@ -1,0 +1,55 @@
+//! How ranks ended, as fields and as a sentence.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ranks_text;
+use crate::record::Death;
+
+/// Ranks that ended the same way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankEnd {
+    /// These ranks.
+    pub ranks: String,
+    /// When the first of them was seen to, from the start of the program.
+    pub elapsed_s: f64,
+    /// Whether it was the first death, which others may have followed.
+    pub is_first: bool,
+    /// Whether they ended in order, before the first death.
+    pub is_in_order: bool,
+    /// `signal 9`, `exit code 7`, `MPI_Abort(13)` or what else is known.
+    pub cause: String,
+    /// The call that they were inside; empty if it is not known.
+    pub inside: String,
+    /// The same in words.
+    pub text: String,
+}
+
+impl RankEnd {
+    /// Of ranks that did not end in order.
+    #[must_use]
+    pub fn of_death(death: &Death) -> Self {
+        Self {
+            ranks: death.ranks.clone(),
+            elapsed_s: death.elapsed_s,
+            is_first: death.is_first,
+            is_in_order: false,
+            cause: death.cause.clone(),
+            inside: death.inside.clone(),
+            text: death.line(),
+        }
+    }
+
+    /// Of ranks that had ended in order when the first death came, which may have come of it.
+    #[must_use]
+    pub fn in_order(ranks: &str, elapsed_s: f64) -> Self {
+        let who = ranks_text(ranks);
+        Self {
+            ranks: ranks.to_owned(),
+            elapsed_s,
+            is_in_order: true,
+            cause: "ended in order".to_owned(),
+            text: format!("{who} had ended in order by then, {elapsed_s:.3} s after the start"),
+            ..Self::default()
+        }
+    }
+}
