@@ -178,6 +178,35 @@ class WarmTree(Story):
         done = self.say("status", "--network", "warm")
         self.assertIn(name(7), done.stdout, done.stderr)
 
+    def test_the_waves_of_its_commands_are_followed_to_the_slow_host(self):
+        slow, rank = name(5), None
+        nodes = json.loads(self.say("status", "--network", "warm", "--json").stdout)["nodes"]
+        for node in nodes:
+            if node["role"] == "back-end" and node.get("host") == slow:
+                rank = node["rank"]
+        words = ["trace", "tree", "--network", "warm", "--for", "6s", "--json"]
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as said:
+            tracing = subprocess.Popen(
+                [TESTBED, "login", PROGRAM, *words], env=self.surroundings, cwd=self.folder,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=said,
+            )
+            while tracing.poll() is None:
+                line = f"if [ $(hostname) = {slow} ]; then sleep 0.5; fi; echo here"
+                done = self.say("run", "-b", "-w", "node[00-07]", line)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            said.seek(0)
+            self.assertEqual(tracing.returncode, 0, said.read())
+            output.seek(0)
+            report = json.load(output)
+        ends = {}
+        for stream in report["streams"]:
+            for end in stream["path_ends"]:
+                ends[end["rank"]] = ends.get(end["rank"], 0) + end["waves"]
+        self.assertEqual(max(ends, key=ends.get), rank, ends)
+        # Clocks of other hosts are aligned, with an error that is told.
+        links = [link for stream in report["streams"] for link in stream["links"]]
+        self.assertTrue(any(link["clock_error_ns"] > 0 for link in links), links)
+
     def test_a_host_that_dies_is_missing_until_there_is_another_tree(self):
         testbed("crash", name(3))
         self.afterwards("boot", name(3))

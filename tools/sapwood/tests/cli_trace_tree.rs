@@ -179,7 +179,10 @@ fn sums_that_processes_make_have_the_same_form() {
 fn the_table_names_every_process_and_says_what_is_lacking() {
     let folder = tempfile::tempdir().unwrap();
     let _running = Running::start(folder.path(), "2x2");
-    let output = ask(folder.path(), &["trace", "tree", "--for", "300ms", "--room", "16"]);
+    let picture = folder.path().join("tree.svg");
+    let file = picture.to_str().unwrap();
+    let arguments = ["trace", "tree", "--for", "300ms", "--room", "16", "--svg", file];
+    let output = ask(folder.path(), &arguments);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let table = text(&output.stdout);
     for line in ["front-end 4", "communication process 5", "back-end 0", "back-end 3"] {
@@ -187,6 +190,10 @@ fn the_table_names_every_process_and_says_what_is_lacking() {
     }
     assert!(table.contains("overwritten before they were read"), "{table}");
     assert!(table.contains("--room"), "{table}");
+    let picture = std::fs::read_to_string(picture).unwrap();
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"), "{picture}");
+    assert_eq!((picture.matches("<circle").count(), picture.matches("<line").count()), (7, 6));
+    assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
 }
 
 #[test]
@@ -198,6 +205,7 @@ fn wrong_words_are_refused_in_one_line() {
         (&["trace", "tree", "--room", "0"], "events"),
         (&["trace", "tree", "--room", "99999999"], "1048576"),
         (&["trace", "tree", "--stream", "x"], "--stream"),
+        (&["trace", "tree", "--svg", "/no/such/folder/x"], "/no/such/folder/x"),
         (&["trace", "tree"], "no visible network"),
         (&["trace", "tree", "--network", "none"], "no visible network"),
     ] {

@@ -1,12 +1,13 @@
 //! One session of events: reads them again and again, and joins them.
 
+use std::cmp::Reverse;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use sapwood::{HopForm, HopQuestion, NodeStatus, ProcessHops, Status, StreamId, VisibleNetwork};
 use sapwood_command_line::exit::Failure;
 use sapwood_command_line::progress::Line;
-use sapwood_trace::{HopClock, HopProcess, HopTrace};
+use sapwood_trace::{HopClock, HopProcess, HopTrace, StreamFigures};
 
 /// Events of all processes that one reading takes, at most: 8 MiB of them.
 const EVENTS_MAX: usize = 1 << 18;
@@ -41,6 +42,25 @@ pub(crate) struct Followed {
     pub(crate) trace: HopTrace,
     /// The tree at the last reading.
     pub(crate) status: Status,
+}
+
+impl Followed {
+    /// The streams, by how long the front-end waited on each.
+    pub(crate) fn by_time(&self) -> Vec<(StreamId, &StreamFigures)> {
+        let streams = self.trace.streams().iter();
+        let mut by_time: Vec<(StreamId, &StreamFigures)> =
+            streams.map(|(&stream, figures)| (stream, figures)).collect();
+        by_time.sort_by_key(|(stream, figures)| (Reverse(waiting(figures)), *stream));
+        by_time
+    }
+}
+
+/// For how long the front-end waited, or where that is not known, for how many waves.
+fn waiting(figures: &StreamFigures) -> (u64, u64) {
+    let waves = |sums: &sapwood::ArrivalSums| {
+        sums.streams().iter().map(|one| one.waves + one.partial).sum::<u64>()
+    };
+    (figures.elapsed.all.sum, figures.arrivals.values().map(waves).max().unwrap_or(0))
 }
 
 /// Follows the waves of a network.

@@ -26,7 +26,8 @@ const TREE_SHARE: f64 = 0.3;
 /// A tree is proposed if it takes at most this part of what the present one does.
 const GAIN: f64 = 0.9;
 
-/// With fewer answers nothing is proposed.
+/// With fewer answers nothing stands out, and with fewer than the latter nothing is proposed.
+const SPOT_ANSWERS_MIN: u64 = 10;
 const ANSWERS_MIN: u64 = 100;
 
 /// The length of a small packet, in bytes.
@@ -89,7 +90,11 @@ pub(crate) fn find(figures: &StreamFigures, status: &Status) -> Option<HotSpots>
         let is_far = times.is_none_or(|times| times >= TIMES);
         is_far.then_some(Spot { blame, share: share(blame), times })
     };
-    let spots = candidates.collect::<Vec<Blame>>().iter().filter_map(stands_out).collect();
+    let mut spots: Vec<Spot> =
+        candidates.collect::<Vec<Blame>>().iter().filter_map(stands_out).collect();
+    if figures.explained < SPOT_ANSWERS_MIN {
+        spots.clear();
+    }
     let model = model(figures, status);
     let may_gain = shares[1] + shares[2] >= TREE_SHARE && figures.explained >= ANSWERS_MIN;
     let proposal = model.filter(|_| may_gain).and_then(|model| propose(&model, status));

@@ -2,14 +2,17 @@
 //! processes and links its answers wait for.
 //!
 //! `following` reads the events and joins them, `hot_spots` says where the time goes and which tree
-//! would be better, `text` and `json` are the output.
+//! would be better, `text`, `json` and `svg` are the output.
 
 mod following;
 mod hot_spots;
 mod json;
+mod svg;
 mod text;
+mod times;
 
 use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,7 +21,8 @@ use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::time;
 use sapwood_status::Whom;
 
-use self::following::{Wishes, follow};
+use self::following::{Followed, Wishes, follow};
+use crate::files::{check, write};
 
 /// The shortest time between two readings.
 const EVERY_MIN: Duration = Duration::from_millis(10);
@@ -44,6 +48,10 @@ pub(crate) struct Arguments {
     /// Have each process sum up its own events, and read only the sums: whose parts come last.
     #[arg(long)]
     sums: bool,
+    /// Write a picture of the stream that was waited for longest: the tree, with links in the
+    /// colour of who came last.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// Events for which each process makes room.
     #[arg(long, value_name = "EVENTS", default_value = "32768", value_parser = room)]
     room: NonZeroU32,
@@ -57,6 +65,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.time.is_zero() {
         return Err(Failure::usage("--for: give a time above 0, such as 5s"));
     }
+    if let Some(file) = &arguments.svg {
+        check(file).map_err(Failure::usage)?;
+    }
     let network = arguments.whom.find()?;
     let wishes = Wishes {
         time: arguments.time,
@@ -68,11 +79,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         has_progress: !arguments.whom.json,
     };
     let followed = follow(&network, &wishes)?;
+    if let Some(file) = &arguments.svg {
+        draw(file, &followed)?;
+    }
     print(&match arguments.whom.json {
         true => json::report(&followed),
         false => text::draw(&followed),
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the picture; without a wave there is none.
+fn draw(file: &Path, followed: &Followed) -> Result<(), Failure> {
+    let by_time = followed.by_time();
+    let Some((stream, figures)) = by_time.first() else {
+        return Err(Failure::own(&format!(
+            "'{}' stays empty: no wave passed in that time",
+            file.display()
+        )));
+    };
+    let picture = svg::encode(*stream, figures, followed);
+    let failed = |error| Failure::own(&format!("cannot write '{}': {error}", file.display()));
+    write(file, picture.as_bytes()).map_err(failed)
 }
 
 fn room(text: &str) -> Result<NonZeroU32, String> {

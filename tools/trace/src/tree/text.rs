@@ -10,6 +10,7 @@ use sapwood_trace::{Blame, BlameShare, EdgeFigures, Figure, StreamFigures};
 
 use crate::tree::following::Followed;
 use crate::tree::hot_spots::{self, HotSpots};
+use crate::tree::times::time;
 
 /// Back-ends of one process beyond this number are one line, but for those on the slowest path.
 const BACK_ENDS_MAX: usize = 8;
@@ -54,9 +55,7 @@ pub(crate) fn draw(followed: &Followed) -> String {
     if streams.is_empty() {
         text.push_str("no wave passed in that time\n");
     }
-    let mut by_time: Vec<(StreamId, &StreamFigures)> =
-        streams.iter().map(|(&stream, figures)| (stream, figures)).collect();
-    by_time.sort_by_key(|(stream, figures)| (Reverse(waiting(figures)), *stream));
+    let by_time = followed.by_time();
     for (stream, figures) in by_time.iter().take(STREAMS_MAX) {
         draw_stream(*stream, figures, followed, &mut text);
     }
@@ -70,14 +69,6 @@ pub(crate) fn draw(followed: &Followed) -> String {
         );
     }
     text
-}
-
-/// For how long the front-end waited, or where that is not known, for how many waves.
-fn waiting(figures: &StreamFigures) -> (u64, u64) {
-    let waves = |sums: &sapwood::ArrivalSums| {
-        sums.streams().iter().map(|one| one.waves + one.partial).sum::<u64>()
-    };
-    (figures.elapsed.all.sum, figures.arrivals.values().map(waves).max().unwrap_or(0))
 }
 
 fn draw_stream(stream: StreamId, figures: &StreamFigures, followed: &Followed, text: &mut String) {
@@ -217,8 +208,9 @@ fn draw_blame(figures: &StreamFigures, followed: &Followed, text: &mut String) {
     }
     let _ = writeln!(
         text,
-        "what {} answers waited for, along the parts that came last ({} each):",
+        "what {} {} waited for, along the parts that came last ({} each):",
         figures.explained,
+        if figures.explained == 1 { "answer" } else { "answers" },
         time(total / figures.explained)
     );
     for one in all.iter().take(BLAMES_MAX) {
@@ -313,15 +305,4 @@ fn role(followed: &Followed, rank: Rank) -> String {
 
 fn dash() -> String {
     "-".to_string()
-}
-
-/// A time, as people read it.
-fn time(ns: u64) -> String {
-    let micros = ns as f64 / 1e3;
-    match micros {
-        ..10.0 => format!("{micros:.1} us"),
-        ..1000.0 => format!("{micros:.0} us"),
-        ..1e6 => format!("{:.1} ms", micros / 1e3),
-        _ => format!("{:.1} s", micros / 1e6),
-    }
 }
