@@ -209,3 +209,18 @@ fn a_wave_without_the_front_ends_part_is_counted_and_not_explained() {
     assert_eq!(trace.losses().unfinished, 1);
     assert_eq!(trace.streams()[&STREAM].explained, 0);
 }
+
+#[test]
+fn a_session_that_lapses_is_told_and_what_was_read_still_counts() {
+    let tree = vec![Place { parent: None, down: 0, up: 0, inside: 1, ahead: 0 }];
+    let mut trace = HopTrace::default();
+    let first = ProcessHops { noted: 9, unread: 2, is_new: true, ..ProcessHops::default() };
+    let again = ProcessHops { noted: 4, is_new: true, ..ProcessHops::default() };
+    for hops in [&first, &again] {
+        trace.begin_round(processes(&tree, 0));
+        trace.absorb(hops);
+        trace.end_round();
+    }
+    let losses = trace.losses();
+    assert_eq!((losses.noted, losses.unread, losses.lapsed), (7 + 4, 0, 1));
+}

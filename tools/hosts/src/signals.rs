@@ -7,7 +7,7 @@
 use std::io::{PipeReader, Read};
 use std::os::fd::AsFd;
 
-use sapwood_launch::Signal;
+pub use sapwood_launch::Signal;
 
 /// The signals that ask a program to end.
 const SIGNALS: [(Signal, i32); 3] = [

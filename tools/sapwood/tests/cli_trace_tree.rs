@@ -196,6 +196,53 @@ fn the_table_names_every_process_and_says_what_is_lacking() {
     assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
 }
 
+/// Follows for a minute, and is given time to read; on a busy machine it may not have begun.
+fn followed_for_long(folder: &Path) -> Child {
+    let command = cli::command()
+        .args(["trace", "tree", "--for", "60s", "--every", "50ms"])
+        .env("XDG_RUNTIME_DIR", folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    sleep(Duration::from_secs(1));
+    command.unwrap()
+}
+
+#[test]
+fn what_was_read_is_printed_at_an_interrupt() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(folder.path(), "2x2");
+    let command = followed_for_long(folder.path());
+    kill_process(Pid::from_child(&command), Signal::INT).unwrap();
+    let output = command.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    let head = format!("bench-{}: ", running.0.id());
+    assert!(text(&output.stdout).starts_with(&head), "{}", text(&output.stdout));
+}
+
+#[test]
+fn what_was_read_is_printed_when_the_network_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(folder.path(), "2x2");
+    let head = format!("bench-{}: ", running.0.id());
+    let command = followed_for_long(folder.path());
+    drop(running);
+    let output = command.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{}", text(&output.stderr));
+    let has_begun = text(&output.stderr).contains("was followed for");
+    assert_eq!(text(&output.stdout).starts_with(&head), has_begun, "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_stream_that_is_not_there_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let _running = Running::start(folder.path(), "2");
+    let output = ask(folder.path(), &["trace", "tree", "--for", "200ms", "--stream", "99"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("no wave of stream 99"), "{}", text(&output.stdout));
+}
+
 #[test]
 fn wrong_words_are_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -204,7 +251,7 @@ fn wrong_words_are_refused_in_one_line() {
         (&["trace", "tree", "--every", "1ms"], "10ms"),
         (&["trace", "tree", "--room", "0"], "events"),
         (&["trace", "tree", "--room", "99999999"], "1048576"),
-        (&["trace", "tree", "--stream", "x"], "--stream"),
+        (&["trace", "tree", "--stream", "x"], "number of a stream"),
         (&["trace", "tree", "--svg", "/no/such/folder/x"], "/no/such/folder/x"),
         (&["trace", "tree"], "no visible network"),
         (&["trace", "tree", "--network", "none"], "no visible network"),

@@ -108,6 +108,9 @@ pub struct ProcessHops {
     pub lost: u64,
     /// Events that wait for the next question.
     pub unread: u64,
+    /// Whether the session has begun with this answer: it is the first, or an earlier one has
+    /// lapsed.
+    pub is_new: bool,
     /// Whether it has as many sessions as it can have, so that it notes nothing for this one.
     pub is_refused: bool,
     /// Events that were read, with [`HopForm::Events`].
@@ -224,7 +227,7 @@ impl ProcessHops {
             self.noted,
             self.lost,
             self.unread,
-            self.is_refused.into(),
+            u64::from(self.is_refused) | u64::from(self.is_new) << 1,
             self.events.len() as u64,
             self.streams.len() as u64,
             self.children.len() as u64,
@@ -289,7 +292,8 @@ impl<'a> HopParts<'a> {
                 noted: row[1],
                 lost: row[2],
                 unread: row[3],
-                is_refused: row[4] == 1,
+                is_refused: row[4] & 1 == 1,
+                is_new: row[4] & 2 == 2,
                 events: events
                     .by_ref()
                     .take(count(5)?)

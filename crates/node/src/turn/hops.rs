@@ -100,6 +100,7 @@ impl Recording {
     ) -> ProcessHops {
         self.sessions.retain(|session| session.until >= now || session.number == question.session);
         let known = self.sessions.iter().position(|one| one.number == question.session);
+        let is_new = known.is_none();
         let at = match known {
             Some(at) => at,
             None if self.sessions.len() >= SESSIONS_MAX => {
@@ -117,7 +118,7 @@ impl Recording {
                 self.sessions.len() - 1
             }
         };
-        let told = ProcessHops { rank, ..self.read(at, most, question) };
+        let told = ProcessHops { rank, is_new, ..self.read(at, most, question) };
         self.sessions[at].until = now + question.lease;
         if question.lease.is_zero() {
             self.sessions.swap_remove(at);

@@ -152,7 +152,9 @@ fn nothing_is_noted_before_a_session_begins_and_after_it_ends() {
         let mut tree = Tree::of(spec, seed as u64);
         let stream = tree.sum_of_all();
         let begin = three_waves_of(&mut tree, stream, 0);
-        assert!(ask(&mut tree, begin, &QUESTION).iter().all(|hops| hops.noted == 0));
+        let is_fresh = |hops: &ProcessHops| hops.noted == 0 && hops.is_new;
+        assert!(ask(&mut tree, begin, &QUESTION).iter().all(is_fresh));
+        assert!(ask(&mut tree, begin, &QUESTION).iter().all(|hops| !hops.is_new));
         assert!(tree.front_end().notes_hops());
         let end = HopQuestion { lease: Duration::ZERO, ..QUESTION };
         assert!(ask(&mut tree, begin, &end).iter().all(|hops| hops.noted == 0));

@@ -143,6 +143,9 @@ pub struct HopLosses {
     pub refused: u64,
     /// Waves that were given up without the front-end's part.
     pub unfinished: u64,
+    /// Sessions of processes that lapsed, since no question came in time: what was noted by then
+    /// and not read is gone, and in no other number here.
+    pub lapsed: u64,
 }
 
 /// Figures by stream.

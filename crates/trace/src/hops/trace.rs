@@ -25,7 +25,8 @@ pub struct HopTrace {
     downs: BTreeMap<(StreamId, Wave), BTreeMap<Rank, u64>>,
     figures: ByStream,
     losses: BTreeMap<Rank, HopLosses>,
-    unfinished: u64,
+    /// Of sessions that have lapsed, and of waves.
+    past: HopLosses,
 }
 
 impl HopTrace {
@@ -42,9 +43,14 @@ impl HopTrace {
             overwritten: hops.lost,
             unread: hops.unread,
             refused: hops.is_refused.into(),
-            unfinished: 0,
+            ..HopLosses::default()
         };
-        self.losses.insert(hops.rank, losses);
+        let before = self.losses.insert(hops.rank, losses);
+        if let Some(before) = before.filter(|before| hops.is_new && before.refused == 0) {
+            self.past.noted += before.noted - before.unread;
+            self.past.overwritten += before.overwritten;
+            self.past.lapsed += 1;
+        }
         for event in &hops.events {
             self.take(hops.rank, event);
         }
@@ -130,7 +136,7 @@ impl HopTrace {
     }
 
     fn settle(&mut self, key: (StreamId, Wave), mut passage: Passage) {
-        self.unfinished += u64::from(passage.ended_in.is_none());
+        self.past.unfinished += u64::from(passage.ended_in.is_none());
         if let Some(question) = self.question_of(key, &passage) {
             for (rank, time) in self.downs.remove(&question).unwrap_or_default() {
                 passage.processes.entry(rank).or_default().down = Some(time);
@@ -175,7 +181,7 @@ impl HopTrace {
     /// What is lacking, over all processes.
     #[must_use]
     pub fn losses(&self) -> HopLosses {
-        let mut sum = HopLosses { unfinished: self.unfinished, ..HopLosses::default() };
+        let mut sum = self.past;
         for one in self.losses.values() {
             sum.noted += one.noted;
             sum.overwritten += one.overwritten;

@@ -7,13 +7,17 @@ use std::time::{Duration, Instant};
 use sapwood::{HopForm, HopQuestion, NodeStatus, ProcessHops, Status, StreamId, VisibleNetwork};
 use sapwood_command_line::exit::Failure;
 use sapwood_command_line::progress::Line;
+use sapwood_hosts::signals::{Signal, Signals};
 use sapwood_trace::{HopClock, HopProcess, HopTrace, StreamFigures};
 
 /// Events of all processes that one reading takes, at most: 8 MiB of them.
 const EVENTS_MAX: usize = 1 << 18;
 
 /// Beyond the next reading a session lasts this long, if it does not come.
-const LEASE: Duration = Duration::from_secs(5);
+const LEASE: Duration = Duration::from_secs(30);
+
+/// How soon a signal is seen.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What is followed, and how.
 pub(crate) struct Wishes {
@@ -36,12 +40,26 @@ pub(crate) struct Wishes {
 /// What was followed, and what came of it.
 pub(crate) struct Followed {
     pub(crate) network: String,
+    /// The only stream that was followed.
+    pub(crate) stream: Option<StreamId>,
     pub(crate) form: HopForm,
     pub(crate) took: Duration,
     pub(crate) readings: u32,
     pub(crate) trace: HopTrace,
     /// The tree at the last reading.
     pub(crate) status: Status,
+    pub(crate) end: End,
+}
+
+/// Why following ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The time was over.
+    Over,
+    /// This process was asked to end.
+    Signal(Signal),
+    /// The network did not answer any more.
+    NoAnswer(String),
 }
 
 impl Followed {
@@ -63,37 +81,72 @@ fn waiting(figures: &StreamFigures) -> (u64, u64) {
     (figures.elapsed.all.sum, figures.arrivals.values().map(waves).max().unwrap_or(0))
 }
 
-/// Follows the waves of a network.
+/// Follows the waves of a network until the time is over, a signal comes or the network ends; what
+/// was read by then is told.
 ///
 /// # Errors
-/// [`Failure`] when the network does not answer.
+/// [`Failure`] when the network does not answer the first time, or no process has room for one more
+/// session.
 pub(crate) fn follow(network: &VisibleNetwork, wishes: &Wishes) -> Result<Followed, Failure> {
+    let mut signals = Signals::take_over().map_err(|error| Failure::own(&error))?;
     let mut reader = Reader::new(network, wishes);
     let mut status = reader.read(LEASE)?;
+    let told = status.hops();
+    if !told.is_empty() && told.iter().all(|hops| hops.is_refused) {
+        return Err(Failure::own(&format!(
+            "the processes of {} are followed by eight others already; try again when one has ended",
+            network.name
+        )));
+    }
     let begin = Instant::now();
     let progress = Line::new(wishes.has_progress);
-    while begin.elapsed() < wishes.time {
-        sleep(wishes.every.min(wishes.time.saturating_sub(begin.elapsed())));
-        progress.say(format_args!(
-            "{}: {:.1} of {:.1} s",
-            network.name,
-            begin.elapsed().as_secs_f64().min(wishes.time.as_secs_f64()),
-            wishes.time.as_secs_f64()
-        ));
-        status = reader.read(LEASE)?;
-    }
+    let end = loop {
+        if begin.elapsed() >= wishes.time {
+            break End::Over;
+        }
+        let rest = wishes.time.saturating_sub(begin.elapsed());
+        if let Some(signal) = sleep_for(wishes.every.min(rest), &mut signals) {
+            break End::Signal(signal);
+        }
+        let seconds = begin.elapsed().as_secs_f64().min(wishes.time.as_secs_f64());
+        let all = wishes.time.as_secs_f64();
+        progress.say(format_args!("{}: {seconds:.1} of {all:.1} s", network.name));
+        match reader.read(LEASE) {
+            Ok(read) => status = read,
+            Err(failure) => break End::NoAnswer(failure.to_string()),
+        }
+    };
     let took = begin.elapsed();
-    // What is still at the processes, and the end of the session.
-    status = reader.read(Duration::ZERO).unwrap_or(status);
+    if !matches!(end, End::NoAnswer(_)) {
+        // What is still at the processes, and the end of the session.
+        status = reader.read(Duration::ZERO).unwrap_or(status);
+    }
     reader.trace.finish();
     Ok(Followed {
         network: network.name.clone(),
-        form: reader.question.form,
+        stream: wishes.stream,
+        form: wishes.form,
         took,
         readings: reader.readings,
         trace: reader.trace,
         status,
+        end,
     })
+}
+
+/// Waits, but no longer than until a signal comes.
+fn sleep_for(time: Duration, signals: &mut Signals) -> Option<Signal> {
+    let begin = Instant::now();
+    loop {
+        if let Some(&signal) = signals.take().first() {
+            return Some(signal);
+        }
+        let rest = time.saturating_sub(begin.elapsed());
+        if rest.is_zero() {
+            return None;
+        }
+        sleep(rest.min(LOOK));
+    }
 }
 
 /// One session of reading.

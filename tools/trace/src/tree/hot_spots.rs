@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 
 use sapwood::{NodeStatus, Rank, Role, Shape, Status};
 use sapwood_topology::{Candidate, FAN_OUT_MAX, Kind, LogGp, Pattern, Site, advise, judge};
-use sapwood_trace::{Blame, StreamFigures};
+use sapwood_trace::{Blame, Figure, StreamFigures};
 
 /// A single back-end, process or link with this share of the time is worth a word.
 const SHARE: f64 = 0.2;
 
-/// A single one that has this many times the median of the others stands out.
+/// A single one whose mean is this many times that of the others stands out.
 const TIMES: f64 = 3.0;
 
 /// Trees differ in links and processes; below this share another one gains nothing that counts.
@@ -29,6 +29,10 @@ const GAIN: f64 = 0.9;
 /// With fewer answers nothing stands out, and with fewer than the latter nothing is proposed.
 const SPOT_ANSWERS_MIN: u64 = 10;
 const ANSWERS_MIN: u64 = 100;
+
+/// The model has to say of the present tree what was measured, within this factor: else it knows
+/// too little of this machine to say anything of another tree.
+const TRUST: f64 = 1.5;
 
 /// The length of a small packet, in bytes.
 const BYTES: u64 = 64;
@@ -51,7 +55,7 @@ pub(crate) struct Spot {
     pub(crate) blame: Blame,
     /// Of the time of the answers.
     pub(crate) share: f64,
-    /// Its median beside that of the others of its kind; none without others.
+    /// Its mean beside those of the others of its kind; none without others.
     pub(crate) times: Option<f64>,
 }
 
@@ -97,7 +101,9 @@ pub(crate) fn find(figures: &StreamFigures, status: &Status) -> Option<HotSpots>
     }
     let model = model(figures, status);
     let may_gain = shares[1] + shares[2] >= TREE_SHARE && figures.explained >= ANSWERS_MIN;
-    let proposal = model.filter(|_| may_gain).and_then(|model| propose(&model, status));
+    let measured_us = figures.elapsed.all.quantile(500) as f64 / 1e3;
+    let proposal =
+        model.filter(|_| may_gain).and_then(|model| propose(&model, measured_us, status));
     Some(HotSpots { shares, spots, model, proposal })
 }
 
@@ -105,25 +111,26 @@ fn blame_ns(figures: &StreamFigures, blame: Blame) -> u64 {
     figures.blame().iter().find(|one| one.blame == blame).map_or(0, |one| one.ns)
 }
 
-/// The median of one beside the median of the medians of the others of its kind.
+/// The mean of one beside the median of the means of the others of its kind: rare long waits count
+/// as much as small ones in each answer.
 fn times_of_others(figures: &StreamFigures, blame: Blame) -> Option<f64> {
-    let medians: BTreeMap<Rank, u64> = match blame {
+    let mean = |figure: &Figure| (figure.all.count > 0).then(|| figure.all.mean() as u64);
+    let processes = figures.processes.iter();
+    let means: BTreeMap<Rank, u64> = match blame {
         Blame::Link(_) => {
             let links = figures.edges.iter();
-            links.filter_map(|(&rank, edge)| Some((rank, edge.two_way.recent_median()?))).collect()
+            links.filter_map(|(&rank, edge)| Some((rank, mean(&edge.two_way)?))).collect()
         }
         Blame::BackEnd(_) => {
-            let all = figures.processes.iter();
-            all.filter_map(|(&rank, one)| Some((rank, one.own.recent_median()?))).collect()
+            processes.filter_map(|(&rank, one)| Some((rank, mean(&one.own)?))).collect()
         }
         Blame::Process(_) => {
-            let all = figures.processes.iter();
-            all.filter_map(|(&rank, one)| Some((rank, one.passing.recent_median()?))).collect()
+            processes.filter_map(|(&rank, one)| Some((rank, mean(&one.passing)?))).collect()
         }
     };
     let (Blame::Link(rank) | Blame::BackEnd(rank) | Blame::Process(rank)) = blame;
-    let own = *medians.get(&rank)?;
-    let others = medians.iter().filter(|(other, _)| **other != rank).map(|(_, median)| *median);
+    let own = *means.get(&rank)?;
+    let others = means.iter().filter(|(other, _)| **other != rank).map(|(_, mean)| *mean);
     let others = median(others.collect())?;
     Some(own as f64 / others.max(1) as f64)
 }
@@ -152,7 +159,7 @@ fn model(figures: &StreamFigures, status: &Status) -> Option<LogGp> {
 }
 
 /// The tree that the model prefers, if it is much better than the present one.
-fn propose(model: &LogGp, status: &Status) -> Option<Proposal> {
+fn propose(model: &LogGp, measured_us: f64, status: &Status) -> Option<Proposal> {
     let present = present_shape(status)?;
     let hosts: std::collections::BTreeSet<&str> = status
         .nodes
@@ -171,7 +178,8 @@ fn propose(model: &LogGp, status: &Status) -> Option<Proposal> {
     let best = advise(model, &site, back_ends, BYTES, Pattern::Request).ok()?.into_iter().next()?;
     let now: Candidate =
         judge(model, &site, Kind::Balanced, present.clone(), BYTES, Pattern::Request);
-    let is_better = best.shape != present && best.cost_us <= GAIN * now.cost_us;
+    let is_true = (measured_us / TRUST..=measured_us * TRUST).contains(&now.cost_us);
+    let is_better = is_true && best.shape != present && best.cost_us <= GAIN * now.cost_us;
     is_better.then_some(Proposal {
         shape: best.shape,
         predicted_us: best.cost_us,

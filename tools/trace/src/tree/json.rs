@@ -4,7 +4,7 @@ use sapwood::{ArrivalSums, ChildSums, HopForm, Rank, Role, StreamId};
 use sapwood_trace::{Blame, EdgeFigures, Figure, ScopeStatistics, StreamFigures};
 use serde_json::{Value, json};
 
-use crate::tree::following::Followed;
+use crate::tree::following::{End, Followed};
 use crate::tree::hot_spots::{self, HotSpots};
 
 /// The report.
@@ -46,7 +46,13 @@ pub(crate) fn report(followed: &Followed) -> String {
             "unread": losses.unread,
         },
         "processes_refused": losses.refused,
-        "instances_unfinished": losses.unfinished,
+        "waves_unfinished": losses.unfinished,
+        "sessions_lapsed": losses.lapsed,
+        "end": match &followed.end {
+            End::Over => "over".to_owned(),
+            End::Signal(signal) => format!("signal {}", signal.as_raw()),
+            End::NoAnswer(why) => why.clone(),
+        },
         "missing": missing.collect::<Vec<Value>>(),
         "processes": processes,
         "streams": streams.map(|(&id, figures)| stream(id, figures, followed)).collect::<Vec<Value>>(),

@@ -17,11 +17,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use sapwood::{HopForm, StreamId};
-use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::exit::{Failure, by_signal, print};
 use sapwood_command_line::times::time;
 use sapwood_status::Whom;
 
-use self::following::{Followed, Wishes, follow};
+use self::following::{End, Followed, Wishes, follow};
 use crate::files::{check, write};
 
 /// The shortest time between two readings.
@@ -39,11 +39,11 @@ pub(crate) struct Arguments {
     /// For how long.
     #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = time)]
     time: Duration,
-    /// How often events are read.
+    /// How often events are read, at least 10ms.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = time)]
     every: Duration,
     /// Only this stream, by the number that the output gives it.
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = stream)]
     stream: Option<StreamId>,
     /// Have each process sum up its own events, and read only the sums: whose parts come last.
     #[arg(long)]
@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     /// colour of who came last.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Events for which each process makes room.
+    /// Events for which each process makes room, at most 1048576.
     #[arg(long, value_name = "EVENTS", default_value = "32768", value_parser = room)]
     room: NonZeroU32,
 }
@@ -86,7 +86,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         true => json::report(&followed),
         false => text::draw(&followed),
     })?;
-    Ok(ExitCode::SUCCESS)
+    match &followed.end {
+        End::Over => Ok(ExitCode::SUCCESS),
+        End::Signal(signal) => Ok(ExitCode::from(by_signal(*signal))),
+        End::NoAnswer(why) => Err(Failure::own(&format!(
+            "{} was followed for {:.1} s only: {why}",
+            followed.network,
+            followed.took.as_secs_f64()
+        ))),
+    }
 }
 
 /// Writes the picture; without a wave there is none.
@@ -107,4 +115,8 @@ fn room(text: &str) -> Result<NonZeroU32, String> {
     let most = sapwood::HOP_EVENTS_MAX;
     let room = text.parse::<NonZeroU32>().ok().filter(|room| room.get() <= most);
     room.ok_or_else(|| format!("give a number of events from 1 to {most}"))
+}
+
+fn stream(text: &str) -> Result<StreamId, String> {
+    text.parse().map_err(|_| "give the number of a stream, such as 3".to_string())
 }

@@ -12,11 +12,14 @@ use crate::tree::following::Followed;
 use crate::tree::hot_spots::{self, HotSpots};
 use crate::tree::times::time;
 
-/// Back-ends of one process beyond this number are one line, but for those on the slowest path.
+/// Back-ends of one process beyond this number are one line: those that seldom come last.
 const BACK_ENDS_MAX: usize = 8;
 
 /// Streams that are drawn, at most.
 const STREAMS_MAX: usize = 3;
+
+/// What has less of the time than this is not told of.
+const SHARE_MIN: f64 = 0.001;
 
 /// Lines of what answers waited for, at most.
 const BLAMES_MAX: usize = 8;
@@ -39,12 +42,27 @@ pub(crate) fn draw(followed: &Followed) -> String {
     }
     text.push('\n');
     if losses.overwritten > 0 {
-        text.push_str("  give a shorter --every, a larger --room, or --sums\n");
+        let or_sums = if followed.form == HopForm::Events { ", or --sums" } else { "" };
+        let _ = writeln!(text, "  give a shorter --every, a larger --room{or_sums}");
+    }
+    if losses.lapsed > 0 {
+        let _ = writeln!(
+            text,
+            "{} sessions lapsed, since no reading came in time: some events are not in the figures",
+            losses.lapsed
+        );
+    }
+    if losses.unfinished > 0 {
+        let _ = writeln!(
+            text,
+            "{} waves are in no figure of answers: the front-end's events of them are not there",
+            losses.unfinished
+        );
     }
     if losses.refused > 0 {
         let _ = writeln!(
             text,
-            "{} processes note nothing for this session: as many ask them as can",
+            "{} processes note nothing for this session: eight others are noted for already",
             losses.refused
         );
     }
@@ -53,7 +71,10 @@ pub(crate) fn draw(followed: &Followed) -> String {
     }
     let streams = followed.trace.streams();
     if streams.is_empty() {
-        text.push_str("no wave passed in that time\n");
+        let _ = match followed.stream {
+            Some(stream) => writeln!(text, "no wave of stream {stream} passed in that time"),
+            None => writeln!(text, "no wave passed in that time"),
+        };
     }
     let by_time = followed.by_time();
     for (stream, figures) in by_time.iter().take(STREAMS_MAX) {
@@ -79,7 +100,8 @@ fn draw_stream(stream: StreamId, figures: &StreamFigures, followed: &Followed, t
     let waves: u64 = sums.iter().map(|sums| sums.waves).sum();
     let partial: u64 = sums.iter().map(|sums| sums.partial).sum();
     let _ = write!(text, "{waves} waves");
-    if partial > 0 {
+    // One may have been under way when this began.
+    if partial > 1 {
         let _ = write!(text, ", {partial} without some of their parts");
     }
     if figures.elapsed.all.count > 0 {
@@ -114,8 +136,17 @@ impl<'a> Drawing<'a> {
     fn new(figures: &'a StreamFigures, followed: &'a Followed) -> Self {
         let nodes: BTreeMap<Rank, &NodeStatus> =
             followed.status.nodes.iter().map(|node| (node.rank, node)).collect();
-        let all = figures.arrivals.values().flat_map(sapwood::ArrivalSums::children);
-        let sums: BTreeMap<Rank, ChildSums> = all.map(|sums| (sums.child, sums)).collect();
+        // A child that has another parent now is told of as that one's.
+        let mut sums: BTreeMap<Rank, ChildSums> = BTreeMap::new();
+        for (&parent, all) in &figures.arrivals {
+            let is_here = |child: &ChildSums| {
+                nodes
+                    .get(&child.child)
+                    .is_some_and(|node| node.parent == Some(parent) && node.record.is_some())
+            };
+            let here = all.children().into_iter().filter(is_here);
+            sums.extend(here.map(|child| (child.child, child)));
+        }
         let mut marked = BTreeSet::new();
         let mut node = Some(followed.status.root());
         while let Some(here) = node {
@@ -131,10 +162,18 @@ impl<'a> Drawing<'a> {
         let children: Vec<&NodeStatus> =
             node.children.iter().filter_map(|rank| self.nodes.get(rank).copied()).collect();
         let leaves = children.iter().filter(|child| child.role == Role::BackEnd).count();
+        // Of many back-ends those are shown that come last most often.
+        let last = |child: &NodeStatus| self.sums.get(&child.rank).map_or(0, |sums| sums.last);
+        let mut counts: Vec<(u64, Rank)> = children
+            .iter()
+            .filter(|child| child.role == Role::BackEnd)
+            .map(|child| (last(child), child.rank))
+            .collect();
+        counts.sort_by_key(|&(last, rank)| (Reverse(last), rank));
+        let often: BTreeSet<Rank> =
+            counts.into_iter().take(BACK_ENDS_MAX).map(|(_, rank)| rank).collect();
         let is_shown = |child: &&NodeStatus| {
-            child.role != Role::BackEnd
-                || leaves <= BACK_ENDS_MAX
-                || self.marked.contains(&child.rank)
+            child.role != Role::BackEnd || leaves <= BACK_ENDS_MAX || often.contains(&child.rank)
         };
         let shown: Vec<&NodeStatus> = children.iter().copied().filter(is_shown).collect();
         let folded = children.len() - shown.len();
@@ -187,7 +226,7 @@ impl<'a> Drawing<'a> {
             node.rank,
             node.record.as_ref().map_or_else(
                 || ": has not answered".to_string(),
-                |record| format!("  {}", record.host)
+                |record| format!("  {}", record.host),
             ),
         );
         if let Some(late) = sums.map(|sums| sums.late).filter(|&late| late > 0) {
@@ -208,18 +247,21 @@ fn draw_blame(figures: &StreamFigures, followed: &Followed, text: &mut String) {
     }
     let _ = writeln!(
         text,
-        "what {} {} waited for, along the parts that came last ({} each):",
+        "what {} of {} answers waited for, along the parts that came last ({} each, on average); a \
+         link's time ends when its process runs and reads",
         figures.explained,
-        if figures.explained == 1 { "answer" } else { "answers" },
+        figures.elapsed.all.count,
         time(total / figures.explained)
     );
+    let all: Vec<BlameShare> =
+        all.into_iter().filter(|one| one.ns as f64 >= SHARE_MIN * total as f64).collect();
     for one in all.iter().take(BLAMES_MAX) {
         let _ = writeln!(
             text,
-            "{:>5.1} % {:>9} in {:>3.0} % of them: {}",
+            "{:>5.1} % {:>9} in each of {:>5} answers: {}",
             100.0 * one.ns as f64 / total as f64,
             time(one.ns / one.answers.max(1)),
-            100.0 * one.answers as f64 / figures.explained as f64,
+            one.answers,
             name(one.blame, followed)
         );
     }
@@ -234,9 +276,8 @@ fn draw_rest(all: &[BlameShare], total: u64, text: &mut String) {
         let rest: u64 = all.iter().skip(BLAMES_MAX).map(|one| one.ns).sum();
         let _ = writeln!(
             text,
-            "{:>5.1} % {} others",
-            100.0 * rest as f64 / total as f64,
-            all.len() - BLAMES_MAX
+            "{:>5.1} % links and processes that are not shown",
+            100.0 * rest as f64 / total as f64
         );
     }
 }
@@ -260,7 +301,7 @@ fn draw_hot_spots(found: &HotSpots, followed: &Followed, text: &mut String) {
     );
     for spot in &found.spots {
         let times = spot.times.map_or_else(String::new, |times| {
-            format!(", and takes {times:.0} times as long as the others of its kind")
+            format!(", and takes {times:.0} times as long as others of its kind")
         });
         let _ = writeln!(
             text,
