@@ -7,9 +7,9 @@
 use std::process::ExitCode;
 
 use sapwood_command_line::exit::{Failure, print};
-use sapwood_group::message::PaperTree;
-use sapwood_group::{Config, Input, MemberId, SECOND, Time, TreeKind};
-use sapwood_sim::group::{Layout, Network, Trial, near_optimal, run_schedule, static_completion};
+use sapwood_group::{Config, SECOND, Time, TreeKind};
+use sapwood_layout::{Layout, SCENARIOS};
+use sapwood_sim::group::{Network, Trial, near_optimal, run_schedule, static_completion};
 use serde_json::{Map, Value, json};
 
 const KIB: usize = 1 << 10;
@@ -22,7 +22,7 @@ const MEMBERS_MAX: usize = 2000;
 /// What `sapwood sim group` is asked.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The network: paper-3, paper-4, racks, near or slow-link.
+    /// The network: paper-3, paper-4, racks, near, slow-link, campus, lan or host.
     #[arg(long, value_name = "NAME", default_value = "paper-3")]
     scenario: String,
     /// How many members; the scenario's number by default.
@@ -56,16 +56,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Arguments { scenario, seeds, short, .. } = arguments;
     let Some(mut layout) = Layout::named(scenario) else {
         return Err(Failure::usage(format!(
-            "no scenario is called '{scenario}'; take paper-3, paper-4, racks, near or slow-link"
+            "no scenario is called '{scenario}'; take one of {}",
+            SCENARIOS.join(", ")
         )));
     };
     layout.hosts = arguments.members.unwrap_or(layout.hosts);
     if !(0.01..=1000.0).contains(&arguments.scale) {
         return Err(Failure::usage("give a scale of 0.01 to 1000"));
     }
-    layout.near_us *= arguments.scale;
-    layout.rack_us = layout.rack_us.map(|time| time * arguments.scale);
-    layout.far_us.iter_mut().for_each(|time| *time *= arguments.scale);
+    layout.scale_latencies(arguments.scale);
     if !(2..=MEMBERS_MAX).contains(&layout.hosts) || !(1..=100).contains(seeds) {
         return Err(Failure::usage(format!("give 2 to {MEMBERS_MAX} members and 1 to 100 seeds")));
     }
@@ -129,16 +128,6 @@ fn by_tree(kinds: &[TreeKind], lists: Vec<Vec<f64>>) -> Value {
     Value::Object(medians.collect::<Map<String, Value>>())
 }
 
-/// Has all members probe for a tree of the paper's rules.
-fn grow(trial: &mut Trial, root: usize, bulk: bool) {
-    let tree = PaperTree { root: MemberId(trial.world.id_of(root).0), bulk };
-    for host in 0..trial.world.network.hosts() {
-        trial.world.give(host, Input::Track { tree });
-    }
-    let end = trial.world.now() + 8 * SECOND;
-    trial.world.run_until(end);
-}
-
 fn latency(layout: &Layout, seeds: u64) -> (Value, Value) {
     let (mut ratios, mut worst, mut optima) = (Vec::new(), Vec::new(), Vec::new());
     let (mut steady, mut probes) = (Vec::new(), Vec::new());
@@ -168,7 +157,7 @@ fn latency(layout: &Layout, seeds: u64) -> (Value, Value) {
         worst.push(highest);
         for (kind, list) in kinds.iter().zip(&mut others) {
             if *kind == TreeKind::PaperLatency {
-                grow(&mut trial, 0, false);
+                trial.grow(0, TreeKind::PaperLatency);
             }
             let time = trial.broadcast(0, *kind, 1).map_or(f64::NAN, |time| time as f64);
             list.push(time / base);
@@ -214,7 +203,7 @@ fn bandwidth(layout: &Layout, seeds: u64) -> Value {
     let cases = [("ample", 1e6, 1e6), ("stream_30", 30.0, 1e6), ("pipe_110", 1e6, 110.0)];
     let mut rows = Vec::new();
     for (name, stream, pipe) in cases {
-        let layout = Layout { stream, pipe, overhead_us: 5.0, ..layout.clone() };
+        let layout = Layout { stream, pipe: vec![pipe], overhead_us: 5.0, ..layout.clone() };
         for (size, bytes, seeds) in [("mib1", MIB, seeds), ("mib64", 64 * MIB, 1)] {
             // The paper's rule last: what it leaves in the queues would slow the others.
             let mut kinds = vec![TreeKind::Adaptive];
@@ -228,7 +217,7 @@ fn bandwidth(layout: &Layout, seeds: u64) -> Value {
                 let base = trial.broadcast(0, TreeKind::List, bytes).map_or(f64::NAN, |t| t as f64);
                 for (kind, list) in kinds.iter().zip(&mut lists) {
                     if *kind == TreeKind::PaperBandwidth {
-                        grow(&mut trial, 0, true);
+                        trial.grow(0, TreeKind::PaperBandwidth);
                     }
                     let time = trial.broadcast(0, *kind, bytes).map_or(f64::NAN, |t| t as f64);
                     list.push(base / time);

@@ -2,9 +2,11 @@
 
 use alloc::vec::Vec;
 
+use sapwood_group::message::PaperTree;
 use sapwood_group::trees::TreeKind;
 use sapwood_group::{
-    Answer, Call, Config, Element, Event, MILLISECOND, Operation, Payload, Request, SECOND, Time,
+    Answer, Call, Config, Element, Event, Input, MILLISECOND, MemberId, Operation, Payload,
+    Request, SECOND, Time,
 };
 use sapwood_packet::RankSet;
 
@@ -69,6 +71,17 @@ impl Trial {
         world.seen.clear();
         let labels = world.member(0).map_or(0, |member| member.clusters().len());
         Self { world, start: Start { steady, probes, labels }, next: 1 }
+    }
+
+    /// Has all members probe for the tree of the paper's rules from a root, for 8 seconds.
+    pub fn grow(&mut self, root: usize, kind: TreeKind) {
+        let root = MemberId(self.world.id_of(root).0);
+        let tree = PaperTree { root, bulk: kind == TreeKind::PaperBandwidth };
+        for host in 0..self.world.network.hosts() {
+            self.world.give(host, Input::Track { tree });
+        }
+        let end = self.world.now() + 8 * SECOND;
+        self.world.run_until(end);
     }
 
     fn request(&mut self) -> Request {
