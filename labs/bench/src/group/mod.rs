@@ -3,12 +3,14 @@
 //!
 //! Owns the command line and what is printed. `network` is the layout, `scene` the members on it,
 //! `race` measures one operation by several trees, `start` and `churn` the two experiments with
-//! changing members, `simulated` asks the simulator, `show` makes facts of it all.
+//! changing members, `simulated` asks the simulator, `show` makes facts of it all and `plot` a
+//! picture.
 //!
 //! Members are processes of this machine, whose clock is one: times are taken where things happen.
 
 mod churn;
 mod network;
+mod plot;
 mod race;
 mod scene;
 mod show;
@@ -16,7 +18,7 @@ mod simulated;
 mod start;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -82,6 +84,9 @@ pub(super) struct Arguments {
     /// Only these experiments, separated by commas; all unless given.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<Experiment>,
+    /// Writes a picture of the broadcasts of one byte: when each member had the value.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// The folder of the test bed in Sapwood's source.
     #[arg(long, value_name = "FOLDER", default_value = "testbed")]
     testbed: PathBuf,
@@ -104,6 +109,12 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failur
     if arguments.long == 0 || arguments.churn == 0 {
         return Err(Failure::usage("give --long and --churn at least 1 byte"));
     }
+    if let Some(path) = &arguments.svg {
+        if !arguments.wants(Experiment::Short) {
+            return Err(Failure::usage("--svg is a picture of 'short', which --only leaves out"));
+        }
+        write(path, "")?;
+    }
     let network = EmulatedNetwork::new(arguments)?;
     if let (Some(hosts), None) = (&network.hosts, &arguments.inside) {
         return Err(network::run_with_hosts(hosts));
@@ -122,7 +133,11 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failur
     let turns = arguments.rounds as usize;
     if arguments.wants(Experiment::Short) {
         let race = race::Race::broadcast(0, 1, &TREES);
-        shown.short(&race.run(&mut scene, turns, &mut progress)?, &simulated)?;
+        let raced = race.run(&mut scene, turns, &mut progress)?;
+        shown.short(&raced, &simulated)?;
+        if let Some(path) = &arguments.svg {
+            write(path, &show::picture(&network, &raced))?;
+        }
     }
     if arguments.wants(Experiment::Roots) {
         let mut raced = Vec::new();
@@ -151,6 +166,12 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failur
     let is_right = shown.is_right();
     let code = if is_right { ExitCode::SUCCESS } else { ExitCode::from(WRONG) };
     Ok((shown.into_facts(), code))
+}
+
+/// Writes the picture; nothing before all is measured, to see whether the file can be written.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = std::fs::write(path, text);
+    written.map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
 }
 
 /// The member that this program is: `create` or `join` of `sapwood group`.

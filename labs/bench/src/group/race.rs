@@ -18,8 +18,10 @@ const REPEATS: u64 = 3;
 const DEADLINE: Duration = Duration::from_secs(20);
 /// How long the members may take to answer beyond that.
 const SLACK: Duration = Duration::from_secs(10);
-/// How much longer than the longest round trip a sum may take before the next one begins late.
-const TRIPS: u32 = 4;
+/// How many of the longest round trips, and how much work, a sum may take before the next one
+/// begins late.
+const TRIPS: u32 = 3;
+const WORK_TIME: Duration = Duration::from_millis(10);
 /// Until the first sum begins, members read their input: for all, and for each.
 const READ_TIME: Duration = Duration::from_millis(50);
 const READ_TIME_EACH: Duration = Duration::from_millis(2);
@@ -57,7 +59,7 @@ impl<'a> Race<'a> {
     /// From the last member's begin until virtual node 0 has the sum. Members begin at once by
     /// their common clock, since no message could tell them to.
     pub(super) fn sum(bytes: usize, far_time: Duration, trees: &'a [TreeKind]) -> Self {
-        let every = far_time * TRIPS + READ_TIME;
+        let every = far_time * TRIPS + WORK_TIME;
         Self { act: Act::Reduce, root: 0, bytes, trees, every }
     }
 

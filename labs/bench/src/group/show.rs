@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::super::facts::{Bar, Facts, look};
 use super::churn::Churn;
 use super::network::EmulatedNetwork;
+use super::plot::{Curve, draw};
 use super::race::Raced;
 use super::simulated::{ByTree, Simulated};
 use super::start::Settled;
@@ -259,6 +260,21 @@ impl Shown {
         }
         self.facts
     }
+}
+
+/// When each member had a value, by tree.
+pub(super) fn picture(network: &EmulatedNetwork, raced: &Raced) -> String {
+    let curves: Vec<Curve> = TREES
+        .into_iter()
+        .map(|tree| {
+            let times = raced.by_member(tree, 0);
+            Curve { tree, milliseconds: times.iter().map(|time| time * 1e3).collect() }
+        })
+        .collect();
+    let (scenario, scale) = (&network.scenario, network.scale);
+    let slower = if scale == 1.0 { String::new() } else { format!(", {scale} times slower") };
+    let title = format!("1 byte to {} members, {scenario}{slower}", network.layout.hosts);
+    draw(&title, &curves)
 }
 
 /// One tree of a comparison.

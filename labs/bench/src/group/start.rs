@@ -11,10 +11,9 @@ use super::scene::{ANSWER_DEADLINE, Scene};
 
 /// How often members are asked.
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// After this time without a change, right clusters will stay, and others as well.
-const QUIET_IF_RIGHT: Duration = Duration::from_secs(1);
-const QUIET: Duration = Duration::from_secs(8);
-/// Longest time to wait.
+/// After this time without a change, right clusters will stay.
+const QUIET: Duration = Duration::from_secs(1);
+/// How long they may take to be right: idle members probe seldom.
 const DEADLINE: Duration = Duration::from_secs(40);
 
 /// How the group came to rest.
@@ -51,8 +50,7 @@ pub(super) fn settle(scene: &mut Scene<'_>) -> Result<Settled, Failure> {
         }
         let is_right = last.iter().all(|clusters| *clusters == truth);
         let quiet = begun.elapsed().saturating_sub(steady);
-        let is_quiet = quiet >= if is_right { QUIET_IF_RIGHT } else { QUIET };
-        if is_quiet || Instant::now() >= until {
+        if is_right && quiet >= QUIET || Instant::now() >= until {
             break;
         }
         std::thread::sleep(ASK_EVERY);
