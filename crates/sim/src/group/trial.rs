@@ -15,6 +15,11 @@ use super::{GroupWorld, Network};
 /// How long an operation may take.
 const LIMIT: Time = 60 * SECOND;
 
+/// How long a group is left alone at least, and how long nothing must have changed: where latencies
+/// are long, joining takes seconds.
+const LEAST_REST: Time = 3 * SECOND;
+const QUIET: Time = 2 * SECOND;
+
 /// How a group came to rest.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
@@ -51,8 +56,9 @@ impl Trial {
         let mut probes = 0.0;
         let mut last = None;
         // The table does not change any more: that is seen a while later.
-        for tick in 1..=150 {
-            world.run_until(tick * 20 * MILLISECOND);
+        while world.now() < LEAST_REST || world.now() < (steady + QUIET).min(LIMIT) {
+            let next = world.now() + 20 * MILLISECOND;
+            world.run_until(next);
             let mut state = Vec::new();
             for host in 0..hosts {
                 let member = world.member(host);

@@ -14,7 +14,7 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 /// After this time without a change, right clusters will stay.
 const QUIET: Duration = Duration::from_secs(1);
 /// How long they may take to be right: idle members probe seldom.
-const DEADLINE: Duration = Duration::from_secs(40);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// How the group came to rest.
 pub(super) struct Settled {
