@@ -1,6 +1,7 @@
 //! One group at rest, and how long its operations take.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use sapwood_group::message::PaperTree;
 use sapwood_group::trees::TreeKind;
@@ -31,6 +32,35 @@ pub struct Start {
     pub labels: usize,
 }
 
+/// Members are still changing what they know of each other; nothing can be measured then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsteady {
+    /// How many hosts have a member.
+    pub hosts: usize,
+    /// For how long it was waited.
+    pub waited: Time,
+    /// How many others the one that knows the fewest takes for alive.
+    pub known: usize,
+    /// How long members wait for a sign of life, which has to exceed the longest round trip.
+    pub patience: Time,
+}
+
+impl fmt::Display for Unsteady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hosts, waited, known, patience } = *self;
+        write!(
+            f,
+            "the simulated group of {hosts} members is not steady after {} s: one of them knows \
+             {known}; with a patience of {} ms for signs of life, make latencies shorter or the \
+             group smaller",
+            waited / SECOND,
+            patience / MILLISECOND
+        )
+    }
+}
+
+impl core::error::Error for Unsteady {}
+
 /// A group whose members joined at the same time.
 #[derive(Debug)]
 pub struct Trial {
@@ -43,8 +73,11 @@ pub struct Trial {
 
 impl Trial {
     /// Starts a member on each host, and waits until all know the clusters.
-    #[must_use]
-    pub fn start(network: Network, seed: u64, config: &Config) -> Self {
+    ///
+    /// # Errors
+    /// [`Unsteady`] where what they know still changes after a minute of simulated time, or a
+    /// member does not know all others.
+    pub fn start(network: Network, seed: u64, config: &Config) -> Result<Self, Unsteady> {
         let mut world = GroupWorld::new(network, seed);
         let hosts = world.network.hosts();
         for host in 0..hosts {
@@ -75,8 +108,14 @@ impl Trial {
             }
         }
         world.seen.clear();
+        let knows = (0..hosts).filter_map(|host| world.member(host)).map(|m| m.view().len());
+        let known = knows.min().unwrap_or(0);
+        if world.now() < steady + QUIET || known < hosts {
+            let (waited, patience) = (world.now(), config.ping_timeout);
+            return Err(Unsteady { hosts, waited, known, patience });
+        }
         let labels = world.member(0).map_or(0, |member| member.clusters().len());
-        Self { world, start: Start { steady, probes, labels }, next: 1 }
+        Ok(Self { world, start: Start { steady, probes, labels }, next: 1 })
     }
 
     /// Has all members probe for the tree of the paper's rules from a root, for 8 seconds.

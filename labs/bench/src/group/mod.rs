@@ -121,7 +121,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failur
     }
     let mut progress = Progress::new();
     progress.say("the simulator", 0, 1);
-    let simulated = simulated::simulate(&network, arguments);
+    let simulated = simulated::simulate(&network, arguments)?;
     let mut shown = show::Shown::new(&network, arguments);
     progress.say("members start", 0, 1);
     let mut scene = Scene::start(&network, arguments.inside.as_deref())?;

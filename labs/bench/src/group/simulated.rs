@@ -1,6 +1,7 @@
 //! The same network in the simulator.
 
 use sapwood::{Rank, TreeKind};
+use sapwood_command_line::exit::Failure;
 use sapwood_group::{Config, SECOND, Time};
 use sapwood_layout::Layout;
 use sapwood_sim::group::{Network, Start, Trial};
@@ -34,8 +35,14 @@ pub(super) struct Simulated {
 }
 
 /// Simulates what is to be measured.
-pub(super) fn simulate(network: &EmulatedNetwork, arguments: &Arguments) -> Simulated {
-    let mut trial = Trial::start(network.network.clone(), network.seed, &config());
+///
+/// # Errors
+/// [`Failure`] where the simulated group does not come to rest.
+pub(super) fn simulate(
+    network: &EmulatedNetwork,
+    arguments: &Arguments,
+) -> Result<Simulated, Failure> {
+    let mut trial = started(network.network.clone(), network.seed)?;
     let start = trial.start;
     let mut roots = Vec::new();
     if arguments.wants(Experiment::Roots) {
@@ -64,17 +71,22 @@ pub(super) fn simulate(network: &EmulatedNetwork, arguments: &Arguments) -> Simu
     if arguments.wants(Experiment::Long) {
         let layout = Layout { overhead_us: LONG_OVERHEAD_US, ..network.layout.clone() };
         let network = Network::draw(&layout, arguments.seed);
-        let mut trial = Trial::start(network, arguments.seed, &config());
+        let mut trial = started(network, arguments.seed)?;
         grow(&mut trial);
         long = TREES.map(|tree| trial.broadcast(0, tree, arguments.long).map(seconds)).to_vec();
     }
-    Simulated { start, short: ByTree(short), roots, sums, long: ByTree(long) }
+    Ok(Simulated { start, short: ByTree(short), roots, sums, long: ByTree(long) })
 }
 
 /// As real members are by default: with the simulator's own patience of 100 ms, members that are
 /// far away in a slowed network would be taken for dead.
 fn config() -> Config {
     Config { ping_timeout: SECOND, ..Config::default() }
+}
+
+fn started(network: Network, seed: u64) -> Result<Trial, Failure> {
+    let trial = Trial::start(network, seed, &config());
+    trial.map_err(|error| Failure::usage(format!("{error} ('--scale', '--members')")))
 }
 
 fn grow(trial: &mut Trial) {
