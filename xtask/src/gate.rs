@@ -107,6 +107,7 @@ fn interface_steps() -> Vec<Step> {
             .after(&[RELEASE])
             .with_tests(Selection::Instead("MpiJobs")),
         Step::program("group in emulated clusters", group_demo(), 6).after(&[RELEASE]),
+        Step::program("groups measured", group_bench(), 6).after(&[BUILD]),
         Step::program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10)
             .after(&[BUILD, RELEASE]),
         Step::program("page in a browser", "env SAPWOOD_TESTS_BUILT=1 make page-test", 15)
@@ -136,6 +137,11 @@ fn mpi_jobs() -> String {
 /// Members of a group on hosts of three clusters.
 fn group_demo() -> String {
     format!("testbed/tests/group-demo --if-able {}", release_program())
+}
+
+/// The benchmark of groups with few members.
+fn group_bench() -> String {
+    format!("testbed/tests/group-bench --if-able {}", test_program())
 }
 
 /// The counts of the release build beside those that are kept.

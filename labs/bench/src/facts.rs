@@ -19,6 +19,15 @@ pub(super) enum Bar {
 }
 
 impl Bar {
+    /// What a table says of a value: what it is to reach, and whether it does.
+    pub(super) fn judge(self, value: f64) -> String {
+        let verdict = if self.is_reached_by(value) { "reached" } else { "missed" };
+        match self {
+            Self::Most(most) => format!("  at most {most}: {verdict}"),
+            Self::Least(least) => format!("  at least {least}: {verdict}"),
+        }
+    }
+
     fn is_reached_by(self, value: f64) -> bool {
         match self {
             Self::Most(most) => value <= most,
@@ -69,7 +78,7 @@ impl Facts {
     pub(super) fn number(&mut self, path: &str, look: Look, value: f64, bar: Option<Bar>) {
         let Look { label, unit, digits } = look;
         put(&mut self.json, path, number(value, digits));
-        let judged = bar.map_or_else(String::new, |bar| judge(bar, value));
+        let judged = bar.map_or_else(String::new, |bar| bar.judge(value));
         let line = format!("  {label:<44} {value:>14.digits$} {unit:<6}{judged}");
         let _ = writeln!(self.table, "{}", line.trim_end());
     }
@@ -82,7 +91,7 @@ impl Facts {
         let (section, last) = path.rsplit_once('.').map_or(("", path), |parts| parts);
         let separator = if section.is_empty() { "" } else { "." };
         put(&mut self.json, &format!("{section}{separator}spread.{last}"), json!(spread));
-        let judged = bar.map_or_else(String::new, |bar| judge(bar, median));
+        let judged = bar.map_or_else(String::new, |bar| bar.judge(median));
         let _ = writeln!(
             self.table,
             "  {label:<44} {median:>14.digits$} {unit:<6} {min:.digits$} to {max:.digits$} in \
@@ -113,14 +122,6 @@ fn number(value: f64, digits: usize) -> Value {
         return json!(value.round() as i64);
     }
     json!(value)
-}
-
-fn judge(bar: Bar, value: f64) -> String {
-    let verdict = if bar.is_reached_by(value) { "reached" } else { "missed" };
-    match bar {
-        Bar::Most(most) => format!("  at most {most}: {verdict}"),
-        Bar::Least(least) => format!("  at least {least}: {verdict}"),
-    }
 }
 
 /// Puts a value at a path, making the objects on the way.

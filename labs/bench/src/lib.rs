@@ -20,6 +20,8 @@
 //!
 //! `filter` measures calls of filters, beside a direct call of the same function.
 //!
+//! `group` measures collectives of groups by several trees, beside the simulator.
+//!
 //! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and
 //! `back_end_process` for many back-ends in one process) and `flood` (with `disturbed_tree`,
 //! `disturbance` and the `steady` stream of their neighbours) and `recovery` (with the
@@ -43,6 +45,7 @@ mod failing_tree;
 mod filter;
 mod flood;
 mod floor_failure;
+mod group;
 mod leaf;
 mod memory;
 mod monitor;
@@ -83,6 +86,7 @@ use sapwood_command_line::exit::{Failure, print};
 
 pub use back_end_process::BACK_ENDS;
 pub use disturbance::register;
+pub use group::{GROUP_MEMBER, member as group_member};
 pub use leaf::{BACK_END, back_end};
 pub use plan::Transport;
 pub use processes::descendants;
@@ -122,6 +126,8 @@ enum Subject {
     Trace(trace::Arguments),
     /// How well a tree knows its processes' clocks, beside a front-end that asks each itself.
     Clocks(clocks::Arguments),
+    /// Collectives of real members on an emulated network, by all trees, beside the simulator.
+    Group(group::Arguments),
 }
 
 /// Measures and prints.
@@ -139,6 +145,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         Subject::MrnetStyle(arguments) => {
             let (facts, code) = mrnet_style::measure(arguments)?;
+            print(&in_form(&facts, arguments.json))?;
+            return Ok(code);
+        }
+        Subject::Group(arguments) => {
+            let (facts, code) = group::measure(arguments)?;
             print(&in_form(&facts, arguments.json))?;
             return Ok(code);
         }

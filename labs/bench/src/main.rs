@@ -18,6 +18,7 @@ fn main() -> ExitCode {
             Some(sapwood_bench::BACK_END) => sapwood_bench::back_end(),
             Some(sapwood_bench::BACK_ENDS) => sapwood_bench::back_ends(&arguments[1..]),
             Some(sapwood_bench::PROFILE_LEAF) => sapwood_bench::profile_leaf(&arguments[1..]),
+            Some(sapwood_bench::GROUP_MEMBER) => sapwood_bench::group_member(&arguments),
             Some("node") => node::run(sapwood_bench::register(node::registry())),
             _ => arguments::read::<Arguments>("sapwood-bench").and_then(|read| match read {
                 Some(arguments) => sapwood_bench::run(&arguments),

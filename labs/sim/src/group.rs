@@ -7,9 +7,9 @@
 use std::process::ExitCode;
 
 use sapwood_command_line::exit::{Failure, print};
-use sapwood_group::message::PaperTree;
-use sapwood_group::{Config, Input, MemberId, SECOND, Time, TreeKind};
-use sapwood_sim::group::{Layout, Network, Trial, near_optimal, run_schedule, static_completion};
+use sapwood_group::{Config, SECOND, Time, TreeKind};
+use sapwood_layout::{Layout, SCENARIOS};
+use sapwood_sim::group::{Network, Trial, near_optimal, run_schedule, static_completion};
 use serde_json::{Map, Value, json};
 
 const KIB: usize = 1 << 10;
@@ -22,7 +22,7 @@ const MEMBERS_MAX: usize = 2000;
 /// What `sapwood sim group` is asked.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The network: paper-3, paper-4, racks, near or slow-link.
+    /// The network: paper-3, paper-4, racks, near, slow-link, campus, lan or host.
     #[arg(long, value_name = "NAME", default_value = "paper-3")]
     scenario: String,
     /// How many members; the scenario's number by default.
@@ -56,16 +56,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Arguments { scenario, seeds, short, .. } = arguments;
     let Some(mut layout) = Layout::named(scenario) else {
         return Err(Failure::usage(format!(
-            "no scenario is called '{scenario}'; take paper-3, paper-4, racks, near or slow-link"
+            "no scenario is called '{scenario}'; take one of {}",
+            SCENARIOS.join(", ")
         )));
     };
     layout.hosts = arguments.members.unwrap_or(layout.hosts);
     if !(0.01..=1000.0).contains(&arguments.scale) {
         return Err(Failure::usage("give a scale of 0.01 to 1000"));
     }
-    layout.near_us *= arguments.scale;
-    layout.rack_us = layout.rack_us.map(|time| time * arguments.scale);
-    layout.far_us.iter_mut().for_each(|time| *time *= arguments.scale);
+    layout.scale_latencies(arguments.scale);
     if !(2..=MEMBERS_MAX).contains(&layout.hosts) || !(1..=100).contains(seeds) {
         return Err(Failure::usage(format!("give 2 to {MEMBERS_MAX} members and 1 to 100 seeds")));
     }
@@ -75,14 +74,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         "seeds": seeds,
         "members": layout.hosts,
     });
-    (figures["latency"], figures["start"]) = latency(&layout, *seeds);
+    (figures["latency"], figures["start"]) = latency(&layout, *seeds)?;
     if layout.hosts <= LONG_MEMBERS_MAX && !short {
-        figures["reduce"] = reduce(&layout, *seeds);
-        figures["bandwidth"] = bandwidth(&layout, *seeds);
-        figures["churn"] = churn(&layout, *seeds);
+        figures["reduce"] = reduce(&layout, *seeds)?;
+        figures["bandwidth"] = bandwidth(&layout, *seeds)?;
+        figures["churn"] = churn(&layout, *seeds)?;
     }
     if !short {
-        figures["drift"] = drift(&layout, *seeds);
+        figures["drift"] = drift(&layout, *seeds)?;
     }
     print(&format!("{figures}\n"))?;
     Ok(ExitCode::SUCCESS)
@@ -100,6 +99,12 @@ fn judge(first: u64, schedules: u64) -> Result<ExitCode, Failure> {
     }
     print(&format!("{schedules} schedules from seed {first}: {broken} broke a rule\n"))?;
     Ok(if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A group at rest.
+fn start(network: Network, seed: u64) -> Result<Trial, Failure> {
+    let trial = Trial::start(network, seed, &Config::default());
+    trial.map_err(|error| Failure::usage(error.to_string()))
 }
 
 fn milliseconds(time: Time) -> f64 {
@@ -129,17 +134,7 @@ fn by_tree(kinds: &[TreeKind], lists: Vec<Vec<f64>>) -> Value {
     Value::Object(medians.collect::<Map<String, Value>>())
 }
 
-/// Has all members probe for a tree of the paper's rules.
-fn grow(trial: &mut Trial, root: usize, bulk: bool) {
-    let tree = PaperTree { root: MemberId(trial.world.id_of(root).0), bulk };
-    for host in 0..trial.world.network.hosts() {
-        trial.world.give(host, Input::Track { tree });
-    }
-    let end = trial.world.now() + 8 * SECOND;
-    trial.world.run_until(end);
-}
-
-fn latency(layout: &Layout, seeds: u64) -> (Value, Value) {
+fn latency(layout: &Layout, seeds: u64) -> Result<(Value, Value), Failure> {
     let (mut ratios, mut worst, mut optima) = (Vec::new(), Vec::new(), Vec::new());
     let (mut steady, mut probes) = (Vec::new(), Vec::new());
     let kinds = [TreeKind::Flat, TreeKind::Binomial, TreeKind::List, TreeKind::PaperLatency];
@@ -151,7 +146,7 @@ fn latency(layout: &Layout, seeds: u64) -> (Value, Value) {
             static_completion(&network, 0) as f64,
             near_optimal(&network, 0, if layout.hosts > 400 { 100 } else { 800 }) as f64,
         );
-        let mut trial = Trial::start(network, seed, &Config::default());
+        let mut trial = start(network, seed)?;
         steady.push(milliseconds(trial.start.steady) / 1e3);
         probes.push(trial.start.probes);
         let base = trial.broadcast(0, TreeKind::Static, 1).unwrap_or(0) as f64;
@@ -168,7 +163,7 @@ fn latency(layout: &Layout, seeds: u64) -> (Value, Value) {
         worst.push(highest);
         for (kind, list) in kinds.iter().zip(&mut others) {
             if *kind == TreeKind::PaperLatency {
-                grow(&mut trial, 0, false);
+                trial.grow(0, TreeKind::PaperLatency);
             }
             let time = trial.broadcast(0, *kind, 1).map_or(f64::NAN, |time| time as f64);
             list.push(time / base);
@@ -188,10 +183,10 @@ fn latency(layout: &Layout, seeds: u64) -> (Value, Value) {
         "probes_per_member": number(median(probes)),
         "clusters": layout.clusters,
     });
-    (latency, start)
+    Ok((latency, start))
 }
 
-fn reduce(layout: &Layout, seeds: u64) -> Value {
+fn reduce(layout: &Layout, seeds: u64) -> Result<Value, Failure> {
     let layout = Layout { hosts: layout.hosts.min(128), ..layout.clone() };
     let sizes = [8, 64, 512, 4 * KIB, 32 * KIB, 256 * KIB, 2 * MIB, 8 * MIB];
     let mut rows = Vec::new();
@@ -199,22 +194,22 @@ fn reduce(layout: &Layout, seeds: u64) -> Value {
         let seeds = if bytes >= 2 * MIB { 1 } else { seeds };
         let mut ratios = Vec::new();
         for seed in 0..seeds {
-            let mut trial = Trial::start(Network::draw(&layout, seed), seed, &Config::default());
+            let mut trial = start(Network::draw(&layout, seed), seed)?;
             let time = trial.reduce(0, TreeKind::Adaptive, bytes).map_or(f64::NAN, |t| t as f64);
             let base = trial.reduce(0, TreeKind::Static, bytes).map_or(f64::NAN, |t| t as f64);
             ratios.push(time / base);
         }
         rows.push(json!({ "bytes": bytes, "ratio_to_static": number(median(ratios)) }));
     }
-    Value::Array(rows)
+    Ok(Value::Array(rows))
 }
 
 /// As in the notes: 5 us of work for each segment; cards of 110 MB/s.
-fn bandwidth(layout: &Layout, seeds: u64) -> Value {
+fn bandwidth(layout: &Layout, seeds: u64) -> Result<Value, Failure> {
     let cases = [("ample", 1e6, 1e6), ("stream_30", 30.0, 1e6), ("pipe_110", 1e6, 110.0)];
     let mut rows = Vec::new();
     for (name, stream, pipe) in cases {
-        let layout = Layout { stream, pipe, overhead_us: 5.0, ..layout.clone() };
+        let layout = Layout { stream, pipe: vec![pipe], overhead_us: 5.0, ..layout.clone() };
         for (size, bytes, seeds) in [("mib1", MIB, seeds), ("mib64", 64 * MIB, 1)] {
             // The paper's rule last: what it leaves in the queues would slow the others.
             let mut kinds = vec![TreeKind::Adaptive];
@@ -224,11 +219,11 @@ fn bandwidth(layout: &Layout, seeds: u64) -> Value {
             let mut lists: Vec<Vec<f64>> = vec![Vec::new(); kinds.len()];
             for seed in 0..seeds {
                 let network = Network::draw(&layout, seed);
-                let mut trial = Trial::start(network, seed, &Config::default());
+                let mut trial = start(network, seed)?;
                 let base = trial.broadcast(0, TreeKind::List, bytes).map_or(f64::NAN, |t| t as f64);
                 for (kind, list) in kinds.iter().zip(&mut lists) {
                     if *kind == TreeKind::PaperBandwidth {
-                        grow(&mut trial, 0, true);
+                        trial.grow(0, TreeKind::PaperBandwidth);
                     }
                     let time = trial.broadcast(0, *kind, bytes).map_or(f64::NAN, |t| t as f64);
                     list.push(base / time);
@@ -243,16 +238,16 @@ fn bandwidth(layout: &Layout, seeds: u64) -> Value {
             }));
         }
     }
-    Value::Array(rows)
+    Ok(Value::Array(rows))
 }
 
 /// Half of the members crash under continuous broadcasts of 4 MB.
-fn churn(layout: &Layout, seeds: u64) -> Value {
+fn churn(layout: &Layout, seeds: u64) -> Result<Value, Failure> {
     let layout = Layout { hosts: layout.hosts.min(160), overhead_us: 5.0, ..layout.clone() };
     let (mut first, mut back) = (Vec::new(), Vec::new());
     let mut lost = 0;
     for seed in 0..seeds {
-        let mut trial = Trial::start(Network::draw(&layout, seed), seed, &Config::default());
+        let mut trial = start(Network::draw(&layout, seed), seed)?;
         let normal = trial.broadcast(0, TreeKind::Adaptive, 4 * MIB).unwrap_or(1) as f64;
         for host in (1..layout.hosts).step_by(2) {
             trial.world.crash(host);
@@ -274,18 +269,18 @@ fn churn(layout: &Layout, seeds: u64) -> Value {
         }
         back.push(settled);
     }
-    json!({
+    Ok(json!({
         "lost": lost,
         "recovered_s": number(median(back)),
         "first_ratio": number(median(first)),
-    })
+    }))
 }
 
 /// The link between the root's cluster and another becomes four times slower.
-fn drift(layout: &Layout, seeds: u64) -> Value {
+fn drift(layout: &Layout, seeds: u64) -> Result<Value, Failure> {
     let (mut ratios, mut times) = (Vec::new(), Vec::new());
     for seed in 0..seeds {
-        let mut trial = Trial::start(Network::draw(layout, seed), seed, &Config::default());
+        let mut trial = start(Network::draw(layout, seed), seed)?;
         let here = trial.world.network.cluster(0);
         let there = (0..layout.clusters).find(|cluster| *cluster != here).unwrap_or(0);
         trial.world.network.scale(here, there, 4.0);
@@ -304,5 +299,5 @@ fn drift(layout: &Layout, seeds: u64) -> Value {
         ratios.push(ratio);
         times.push(settled);
     }
-    json!({ "ratio_to_optimum": number(median(ratios)), "seconds": number(median(times)) })
+    Ok(json!({ "ratio_to_optimum": number(median(ratios)), "seconds": number(median(times)) }))
 }

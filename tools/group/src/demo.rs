@@ -1,9 +1,8 @@
 //! `sapwood group demo`: members in emulated clusters, what they find out about the network, and
 //! broadcasts by several trees beside each other.
 //!
-//! The hosts are network namespaces of the test bed, between which its emulator delays and limits
-//! what is sent. `testbed/with-hosts` makes them, runs this command again with them, and removes
-//! them, however that ends.
+//! The hosts are those of `hosts`: the command runs itself again while they are there. The network
+//! is the layout `campus`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,14 +11,16 @@ use std::time::{Duration, Instant};
 
 use sapwood::{Key, TreeKind};
 use sapwood_command_line::exit::{Failure, print};
-use sapwood_launch::{Local, Order, replace_process};
+use sapwood_launch::Local;
+use sapwood_layout::{Emulation, Layout, Placement};
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, is_right, slowest};
+use crate::hosts::TestBed;
 use crate::request::{Act, Request};
 
-/// The clusters: their names, as the emulator has them.
-const SITES: [&str; 3] = ["near", "campus", "far"];
+/// The network; docs/groups.md says what it is like.
+const LAYOUT: &str = "campus";
 /// More do not fit two processors, where the emulator runs, too.
 const MEMBERS_MAX: u32 = 60;
 /// How long clusters may take to be found.
@@ -79,57 +80,42 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// Runs the command again where hosts are. Comes back only with an error.
 fn run_with_hosts(arguments: &Arguments) -> Failure {
-    let starter = arguments.testbed.join("with-hosts");
-    if !starter.is_file() {
-        return Failure::usage(format!(
-            "there is no test bed in '{}': run the demo in the top folder of Sapwood's source, or \
-             name its folder with --testbed",
-            arguments.testbed.display()
-        ));
-    }
     let Ok(program) = std::env::current_exe() else {
         return Failure::own(&"this program does not know where it is");
     };
-    let mut words: Vec<String> = vec![arguments.members.to_string(), network(arguments.members)];
-    words.push(program.display().to_string());
+    let network = TestBed::new(&arguments.testbed).and_then(|hosts| {
+        let (layout, placement) = network(arguments.members)?;
+        let emulation = Emulation::new(&layout, &placement);
+        Ok((hosts, emulation.ok_or_else(|| Failure::own(&"too many clusters"))?))
+    });
+    let (hosts, emulation) = match network {
+        Ok(network) => network,
+        Err(failure) => return failure,
+    };
+    let mut words = vec![program.display().to_string()];
     words.extend(["group", "demo", "--members"].map(String::from));
     words.extend([arguments.members.to_string(), "--testbed".into()]);
     words.push(arguments.testbed.display().to_string());
     words.extend(arguments.json.then(|| "--json".into()));
     // The starter adds the folder for files.
     words.push("--inside".into());
-    let words: Vec<_> = words.into_iter().map(Into::into).collect();
-    let error = replace_process(&starter, &words);
-    Failure::own(&format!("cannot run {}: {error}", starter.display()))
+    hosts.raise(&emulation, &words)
 }
 
-/// The cluster of a host: equal parts, the first ones larger.
-fn site_of(host: u32, members: u32) -> u32 {
-    let sites = SITES.len() as u32;
-    (0..sites).rfind(|site| host >= first_of(*site, members)).unwrap_or(0)
-}
-
-fn first_of(site: u32, members: u32) -> u32 {
-    (site * members).div_ceil(SITES.len() as u32)
-}
-
-/// The network for the emulator: three clusters, two of them near each other. Times one way.
-fn network(members: u32) -> String {
-    let mut text = "bias_us 65\ngso 1\nmtu 1500\n".to_string();
-    for (site, name) in (0..).zip(SITES) {
-        let (first, next) = (first_of(site, members), first_of(site + 1, members));
-        let _ = writeln!(text, "site {name} {first} {}\nlan {name} 0 0 50 0", next - 1);
-    }
-    text += "wan near campus 2500 1000 50 0\nwan near far 18000 100 100 0\n";
-    text + "wan campus far 18000 100 100 0\n"
+/// The network of this number of members, and which of them is in which cluster.
+fn network(members: u32) -> Result<(Layout, Placement), Failure> {
+    let layout = Layout::named(LAYOUT).ok_or_else(|| Failure::own(&"the layout is not there"))?;
+    let layout = Layout { hosts: members as usize, ..layout };
+    let placement = Placement::in_order(&layout);
+    Ok((layout, placement))
 }
 
 /// The group on its hosts.
 struct Scene {
     fleet: Fleet,
     members: u32,
-    /// What runs a command on a host.
-    testbed: PathBuf,
+    placement: Placement,
+    hosts: TestBed,
     program: PathBuf,
     key: PathBuf,
 }
@@ -141,26 +127,26 @@ impl Scene {
         let key = folder.join("key");
         Key::generate().and_then(|made| made.write_file(&key)).map_err(|error| own(&error))?;
         let members = arguments.members;
-        let testbed = arguments.testbed.join("testbed");
+        let hosts = TestBed::new(&arguments.testbed)?;
+        let (_, placement) = network(members)?;
         let fleet = Fleet::start(members, |name, address| {
-            let mut order = Order::new(&testbed);
-            let mut words = on_host(name, &program, address.map_or("create", |_| "join"));
+            let mut words = command(&program, address.map_or("create", |_| "join"));
             words.extend(address.map(String::from));
             words.extend(["--names".into(), name.to_string()]);
-            words.extend(["--site".into(), site_of(name, members).to_string()]);
-            words.extend(["--listen".into(), format!("tcp:{}:0", address_of(name))]);
+            words.extend(["--site".into(), placement.clusters[name as usize].to_string()]);
+            words.extend(["--listen".into(), format!("tcp:{}:0", TestBed::address_of(name))]);
             words.extend(["--key".into(), key.display().to_string()]);
-            order.arguments = words.into_iter().map(Into::into).collect();
-            Ok(order)
+            Ok(hosts.order(name, &words))
         })?;
-        Ok(Self { fleet, members, testbed, program, key })
+        Ok(Self { fleet, members, placement, hosts, program, key })
     }
 
     fn show(mut self, is_json: bool) -> Result<ExitCode, Failure> {
         let clusters = self.settle()?;
         let picture = self.status("--brief")?;
         let rows = LENGTHS.iter().map(|length| self.measure(length)).collect();
-        let shown = Shown { members: self.members, clusters, picture, rows };
+        let count = self.placement.cluster_count();
+        let shown = Shown { members: self.members, count, clusters, picture, rows };
         print(&if is_json { format!("{}\n", shown.to_json()) } else { shown.text() })?;
         self.fleet.end()?;
         Ok(if shown.is_right() { ExitCode::SUCCESS } else { ExitCode::from(WRONG) })
@@ -174,7 +160,7 @@ impl Scene {
                 .map_err(|error| Failure::own(&error.to_string()))?;
             let after = began.elapsed();
             let found = status["clusters"].as_array().cloned().unwrap_or_default();
-            if found.len() == SITES.len() || after >= SETTLE_DEADLINE {
+            if found.len() == self.placement.cluster_count() || after >= SETTLE_DEADLINE {
                 return Ok(Clusters { found, after });
             }
             std::thread::sleep(ASK_EVERY);
@@ -184,12 +170,11 @@ impl Scene {
     /// What `sapwood group status` prints on the first host.
     fn status(&self, form: &str) -> Result<String, Failure> {
         let own = |error: &dyn std::fmt::Display| Failure::own(&error.to_string());
-        let mut order = Order::new(&self.testbed);
-        let mut words = on_host(0, &self.program, "status");
+        let mut words = command(&self.program, "status");
         words.extend([self.fleet.address().to_string(), "--key".into()]);
         words.push(self.key.display().to_string());
         words.extend(["--root".into(), "0".into(), form.into()]);
-        order.arguments = words.into_iter().map(Into::into).collect();
+        let mut order = self.hosts.order(0, &words);
         order.capture_stdout = true;
         let mut process = Local.start(&order).map_err(|error| own(&error))?;
         let mut output = Vec::new();
@@ -239,6 +224,8 @@ struct Clusters {
 /// All that the demo has seen.
 struct Shown {
     members: u32,
+    /// How many clusters there are.
+    count: usize,
     clusters: Clusters,
     picture: String,
     rows: Vec<Row>,
@@ -254,7 +241,7 @@ impl Shown {
             "{} members in {} emulated clusters: near and campus 2.5 ms apart, both 18 ms from \
              far, one way\n{} clusters inferred, {:.1} s after all had joined\n\n{}\n",
             self.members,
-            SITES.len(),
+            self.count,
             self.clusters.found.len(),
             self.clusters.after.as_secs_f64(),
             self.picture
@@ -343,15 +330,9 @@ impl Row {
     }
 }
 
-/// The words that have the test bed run a command of `sapwood group` on a host.
-fn on_host(host: u32, program: &Path, command: &str) -> Vec<String> {
-    let program = program.display().to_string();
-    vec!["exec".into(), format!("node{host:02}"), program, "group".into(), command.into()]
-}
-
-/// The address of a host of the test bed.
-fn address_of(host: u32) -> String {
-    format!("10.77.1.{}", host + 1)
+/// A command of `sapwood group`.
+fn command(program: &Path, command: &str) -> Vec<String> {
+    vec![program.display().to_string(), "group".into(), command.into()]
 }
 
 #[cfg(test)]
@@ -359,29 +340,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_host_is_in_one_of_three_clusters_and_the_network_names_them() {
-        for members in [6, 16, 60] {
-            let text = network(members);
-            let mut next = 0;
-            for line in text.lines().filter_map(|line| line.strip_prefix("site ")) {
-                let words: Vec<&str> = line.split(' ').collect();
-                let (first, last): (u32, u32) =
-                    (words[1].parse().unwrap(), words[2].parse().unwrap());
-                assert_eq!(first, next);
-                for host in first..=last {
-                    assert_eq!(SITES[site_of(host, members) as usize], words[0]);
-                }
-                next = last + 1;
-            }
-            assert_eq!(next, members);
-        }
-    }
-
-    #[test]
     fn what_is_printed_has_its_schema() {
         let rows = vec![Row { bytes: 1, seconds: vec![vec![0.5]; 4], is_right: true }];
         let clusters = Clusters { found: vec![json!("0-5")], after: Duration::from_secs(2) };
-        let shown = Shown { members: 6, clusters, picture: String::new(), rows };
+        let shown = Shown { members: 6, count: 3, clusters, picture: String::new(), rows };
         sapwood_schema::assert_fits("group-demo-1", &shown.to_json());
     }
 

@@ -18,10 +18,11 @@ use crate::request::{Act, Request};
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Some members, by the virtual node that each carries.
-pub(crate) struct Fleet {
+pub struct Fleet {
     members: Vec<MemberProcess>,
     /// The address of the first one.
     address: String,
+    begun: Instant,
 }
 
 impl Fleet {
@@ -30,20 +31,20 @@ impl Fleet {
     ///
     /// # Errors
     /// [`Failure`] where a member does not start.
-    pub(crate) fn start<'a>(
+    pub fn start<'a>(
         count: u32,
         mut order: impl FnMut(Rank, Option<&str>) -> Result<Order<'a>, Failure>,
     ) -> Result<Self, Failure> {
-        let mut fleet = Self { members: Vec::new(), address: String::new() };
+        let begun = Instant::now();
+        let mut fleet = Self { members: Vec::new(), address: String::new(), begun };
         for name in 0..count {
-            let mut order = order(name, Some(fleet.address.as_str()).filter(|_| name > 0))?;
-            (order.capture_stdout, order.pipe_stdin) = (true, true);
-            let process = Local.start(&order).map_err(|error| Failure::own(&error))?;
-            let mut member = MemberProcess { name, process, output: Vec::new() };
+            let address = Some(fleet.address.as_str()).filter(|_| name > 0);
+            let mut member = MemberProcess::start(name, order(name, address)?)?;
             // The first one is to be there before the others, which come at the same time.
             if name == 0 {
                 let hello = member.read(Instant::now() + START_DEADLINE)?;
                 fleet.address = hello["address"].as_str().unwrap_or_default().to_string();
+                fleet.begun = Instant::now();
             }
             fleet.members.push(member);
         }
@@ -51,9 +52,7 @@ impl Fleet {
         for member in fleet.members.iter_mut().skip(1) {
             member.read(until)?;
         }
-        for member in &mut fleet.members {
-            member.wait_for(u64::from(count), until)?;
-        }
+        fleet.wait_for_all(START_DEADLINE)?;
         // All are there before a clock runs.
         for answer in fleet.ask(&Request::new(Act::Barrier), START_DEADLINE) {
             answer?;
@@ -62,16 +61,33 @@ impl Fleet {
     }
 
     /// The address of the first member.
-    pub(crate) fn address(&self) -> &str {
+    #[must_use]
+    pub fn address(&self) -> &str {
         &self.address
     }
 
+    /// When the first member was there, and the others were started.
+    #[must_use]
+    pub fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    /// The members in the order of their virtual nodes.
+    pub fn members_mut(&mut self) -> &mut [MemberProcess] {
+        &mut self.members
+    }
+
+    /// Waits until each member knows as many as there are.
+    ///
+    /// # Errors
+    /// [`Failure`] that names a member which does not.
+    pub fn wait_for_all(&mut self, limit: Duration) -> Result<(), Failure> {
+        let (until, count) = (Instant::now() + limit, self.members.len() as u64);
+        self.members.iter_mut().try_for_each(|member| member.wait_for(count, until))
+    }
+
     /// Has all do it; their answers in the order of their virtual nodes.
-    pub(crate) fn ask(
-        &mut self,
-        request: &Request,
-        limit: Duration,
-    ) -> Vec<Result<Value, Failure>> {
+    pub fn ask(&mut self, request: &Request, limit: Duration) -> Vec<Result<Value, Failure>> {
         let until = Instant::now() + limit;
         let line = request.line();
         let members = &mut self.members;
@@ -91,31 +107,70 @@ impl Fleet {
     ///
     /// # Errors
     /// [`Failure`] where a member does not end.
-    pub(crate) fn end(mut self) -> Result<(), Failure> {
+    pub fn end(mut self) -> Result<(), Failure> {
         let until = Instant::now() + START_DEADLINE;
         self.members.retain_mut(|member| !member.process.stdout_ended());
         for member in &mut self.members {
-            member.write("leave\n")?;
+            member.leave()?;
         }
-        for member in &mut self.members {
-            member.read(until)?;
-            let left = until.saturating_duration_since(Instant::now());
-            if member.process.wait(left).is_none() {
-                return Err(Failure::timeout(format!("member {} does not end", member.name)));
-            }
-        }
-        Ok(())
+        self.members.iter_mut().try_for_each(|member| member.wait_for_end(until))
     }
 }
 
 /// One member's process.
-struct MemberProcess {
+pub struct MemberProcess {
     name: Rank,
     process: Process,
     output: Vec<u8>,
 }
 
 impl MemberProcess {
+    /// Starts a member, which then says where it is.
+    ///
+    /// # Errors
+    /// [`Failure`] where it cannot be started.
+    pub fn start(name: Rank, mut order: Order<'_>) -> Result<Self, Failure> {
+        (order.capture_stdout, order.pipe_stdin) = (true, true);
+        let process = Local.start(&order).map_err(|error| Failure::own(&error))?;
+        Ok(Self { name, process, output: Vec::new() })
+    }
+
+    /// The virtual node that it carries.
+    #[must_use]
+    pub fn name(&self) -> Rank {
+        self.name
+    }
+
+    /// Has it do something.
+    ///
+    /// # Errors
+    /// [`Failure`] where it has ended or does not answer.
+    pub fn ask(&mut self, request: &Request, limit: Duration) -> Result<Value, Failure> {
+        self.write(&request.line())?;
+        self.read(Instant::now() + limit)
+    }
+
+    /// Has it leave.
+    ///
+    /// # Errors
+    /// [`Failure`] where it has ended before.
+    pub fn leave(&mut self) -> Result<(), Failure> {
+        self.write("leave\n")
+    }
+
+    /// Waits for the end of one that leaves.
+    ///
+    /// # Errors
+    /// [`Failure`] where it does not end.
+    pub fn wait_for_end(&mut self, until: Instant) -> Result<(), Failure> {
+        self.read(until)?;
+        let left = until.saturating_duration_since(Instant::now());
+        match self.process.wait(left) {
+            Some(_) => Ok(()),
+            None => Err(Failure::timeout(format!("member {} does not end", self.name))),
+        }
+    }
+
     fn write(&mut self, line: &str) -> Result<(), Failure> {
         let mut pipe = self.process.stdin();
         // A line is shorter than what a pipe takes at once.
@@ -127,7 +182,10 @@ impl MemberProcess {
     }
 
     /// The next line of its output.
-    fn read(&mut self, until: Instant) -> Result<Value, Failure> {
+    ///
+    /// # Errors
+    /// [`Failure`] where it has ended, or no line has come until then.
+    pub fn read(&mut self, until: Instant) -> Result<Value, Failure> {
         loop {
             if let Some(end) = self.output.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.output.drain(..=end).collect();
@@ -150,13 +208,13 @@ impl MemberProcess {
         }
     }
 
-    /// Waits until it knows all members.
+    /// Waits until it knows this number of members.
     fn wait_for(&mut self, count: u64, until: Instant) -> Result<(), Failure> {
         loop {
             self.write("members\n")?;
             let members = self.read(until)?;
             let known = members["members"].as_array().map_or(0, Vec::len) as u64;
-            if known >= count {
+            if known == count {
                 return Ok(());
             }
             if Instant::now() >= until {
@@ -177,7 +235,8 @@ impl MemberProcess {
 }
 
 /// Whether a member's answer says that each round was right there.
-pub(crate) fn is_right(answer: &Value) -> bool {
+#[must_use]
+pub fn is_right(answer: &Value) -> bool {
     let is_zero = |name: &str| answer[name] == 0;
     is_zero("wrong") && is_zero("without_value") && is_zero("incomplete")
 }

@@ -3,16 +3,22 @@
 //! Owns the command line. `member` is one member, which reads operations from standard input;
 //! `request` reads a line of these, `operation` carries it out and judges the result, `received`
 //! judges what others have sent; `fleet` is members as processes, which `run` has do one operation
-//! on this host, and `demo` in emulated clusters; `status` draws a group and explains its trees.
+//! on this host, and `demo` in emulated clusters, on `hosts`; `status` draws a group and explains
+//! its trees. The benchmark of groups uses the fleet, requests and hosts.
 
 mod demo;
 mod fleet;
+mod hosts;
 mod member;
 mod operation;
 mod received;
 mod request;
 mod run;
 mod status;
+
+pub use fleet::{Fleet, MemberProcess, is_right};
+pub use hosts::TestBed;
+pub use request::{Act, Request, bytes};
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,11 +32,11 @@ use sapwood_command_line::times::patience;
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
-    act: Act,
+    subject: Subject,
 }
 
 #[derive(clap::Subcommand)]
-enum Act {
+enum Subject {
     /// Start members on this host, have them do one operation, and print its result and time.
     Run(run::Arguments),
     /// Show members in three emulated clusters, what they find out, and broadcasts by four trees.
@@ -95,19 +101,19 @@ struct JoinArguments {
 /// # Errors
 /// [`Failure`] where that does not work.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    match &arguments.act {
-        Act::Run(arguments) => run::run(arguments),
-        Act::Demo(arguments) => demo::run(arguments),
-        Act::Create(membership) => {
+    match &arguments.subject {
+        Subject::Run(arguments) => run::run(arguments),
+        Subject::Demo(arguments) => demo::run(arguments),
+        Subject::Create(membership) => {
             let group = membership.builder(true)?.create()?;
             member::serve(group, membership.stay)
         }
-        Act::Join(JoinArguments { address, membership }) => {
+        Subject::Join(JoinArguments { address, membership }) => {
             let group = membership.builder(false)?.join(address)?;
             member::serve(group, membership.stay)
         }
-        Act::Status(arguments) => status::show(arguments),
-        Act::Explain(arguments) => status::explain(arguments),
+        Subject::Status(arguments) => status::show(arguments),
+        Subject::Explain(arguments) => status::explain(arguments),
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sapwood::{Error, Group};
+use sapwood::{Error, Group, TreeKind};
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_hosts::signals::Signals;
 use serde_json::{Value, json};
@@ -71,6 +71,11 @@ impl Member {
                 return Ok(true);
             }
             Act::Members => say(&self.members())?,
+            Act::Track => {
+                let tracked = self.group.track(request.tree, request.root);
+                let error = tracked.err().map(|error| error.to_string());
+                say(&json!({ "operation": "track", "error": error }))?;
+            }
             Act::Received => {
                 while self.take_values_for(QUIET) > 0 {}
                 say(&self.received.to_json(self.group.lost()))?;
@@ -124,11 +129,14 @@ impl Member {
             })
             .collect();
         let notices = self.group.notices();
+        let status = self.group.status(TreeKind::default(), None, 1);
+        let probes = status.ok().map(|status| status.probes);
         json!({
             "operation": "members",
             "everyone": self.group.everyone().to_string(),
             "members": members,
             "notices": notices,
+            "probes": probes,
         })
     }
 }

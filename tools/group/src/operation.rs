@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use sapwood::{
     Group, GroupAnswer, GroupOperation, Number, Rank, RankSet, Reason, Reduction, Result,
 };
@@ -21,6 +22,8 @@ const LOOK: Duration = Duration::from_millis(200);
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     seconds: Vec<f64>,
+    /// Begin and end of each round, in nanoseconds of `CLOCK_MONOTONIC`.
+    moments: Vec<[u64; 2]>,
     /// Rounds whose value was wrong.
     wrong: u64,
     /// Rounds without a value at a member that was to get one.
@@ -42,8 +45,9 @@ pub(crate) fn carry_out(
     let mut outcome = Outcome::default();
     for round in 0..request.rounds {
         let number = request.number.map(|number| number + round);
-        std::thread::sleep(lateness(group, request, round));
+        std::thread::sleep(lateness(group, request, round) + until_begin(request, round));
         let begun = Instant::now();
+        let begin = nanoseconds();
         if request.has_bypass {
             let answer = build(group, request, number, published)?.bypass()?;
             outcome.seconds.push(begun.elapsed().as_secs_f64());
@@ -65,6 +69,7 @@ pub(crate) fn carry_out(
             }
         };
         outcome.seconds.push(begun.elapsed().as_secs_f64());
+        outcome.moments.push([begin, nanoseconds()]);
         outcome.note(group, request, answer);
         if is_to_end() {
             return Ok(None);
@@ -78,6 +83,18 @@ fn lateness(group: &Group, request: &Request, round: u64) -> Duration {
     let name = u64::from(group.names().as_ref().first().unwrap_or(0));
     let share = (mix(name << 40 ^ round ^ 1 << 63) >> 40) as f64 / (1_u64 << 24) as f64;
     request.skew.mul_f64(share)
+}
+
+/// How long it is until a round is to begin.
+fn until_begin(request: &Request, round: u64) -> Duration {
+    let after = request.every.as_nanos() as u64 * round;
+    Duration::from_nanos((request.at + after).saturating_sub(nanoseconds()))
+}
+
+/// The clock that all processes of a host share.
+fn nanoseconds() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn build<'a>(
@@ -125,7 +142,7 @@ fn build<'a>(
                 _ => group.send(root, tag(request), value),
             }
         }
-        Act::Members | Act::Received | Act::Leave => group.barrier(),
+        Act::Track | Act::Members | Act::Received | Act::Leave => group.barrier(),
     };
     let operation = operation.tree(request.tree).deadline(request.deadline);
     Ok(match number.filter(|_| request.act.is_collective()) {
@@ -209,7 +226,7 @@ impl Outcome {
             .collect();
         let least = self.seconds.iter().copied().fold(f64::INFINITY, f64::min);
         let most = self.seconds.iter().copied().fold(0.0, f64::max);
-        json!({
+        let mut shown = json!({
             "operation": request.name,
             "tree": request.tree.to_string(),
             "root": request.root,
@@ -222,7 +239,11 @@ impl Outcome {
             "contributors": self.contributors.to_string(),
             "missing": missing,
             "value": self.value,
-        })
+        });
+        if request.has_moments {
+            shown["moments"] = json!(self.moments);
+        }
+        shown
     }
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use sapwood::{Rank, TreeKind};
 use sapwood_command_line::times::patience;
 
-/// What a member can be asked.
+/// What a member can be asked: an operation of the same name, if no more is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub enum Act {
     Barrier,
     Broadcast,
     Reduce,
@@ -21,6 +21,8 @@ pub(crate) enum Act {
     AllToAll,
     Publish,
     Send,
+    /// Begins to probe for the tree of the paper's rules from a virtual node.
+    Track,
     /// The members as this one knows them.
     Members,
     /// What has come by `publish` and `send`.
@@ -29,7 +31,7 @@ pub(crate) enum Act {
 }
 
 /// All of them by name.
-const ACTS: [(&str, Act); 14] = [
+const ACTS: [(&str, Act); 15] = [
     ("barrier", Act::Barrier),
     ("broadcast", Act::Broadcast),
     ("reduce", Act::Reduce),
@@ -41,6 +43,7 @@ const ACTS: [(&str, Act); 14] = [
     ("all-to-all", Act::AllToAll),
     ("publish", Act::Publish),
     ("send", Act::Send),
+    ("track", Act::Track),
     ("members", Act::Members),
     ("received", Act::Received),
     ("leave", Act::Leave),
@@ -53,7 +56,7 @@ const BYTES_MAX: usize = 1 << 30;
 
 /// The type of the numbers in a reduction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     #[default]
     I64,
     F64,
@@ -61,23 +64,38 @@ pub(crate) enum Kind {
 
 /// A line that was read.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) act: Act,
-    pub(crate) name: &'static str,
-    pub(crate) root: Rank,
-    pub(crate) tree: TreeKind,
-    pub(crate) bytes: usize,
+pub struct Request {
+    /// What to do.
+    pub act: Act,
+    /// Its name on a line.
+    pub name: &'static str,
+    /// From or to which virtual node.
+    pub root: Rank,
+    /// By which tree.
+    pub tree: TreeKind,
+    /// The length of a value.
+    pub bytes: usize,
     /// The number of the first round.
-    pub(crate) number: Option<u64>,
-    pub(crate) rounds: u64,
-    pub(crate) deadline: Duration,
-    pub(crate) kind: Kind,
+    pub number: Option<u64>,
+    /// How many times.
+    pub rounds: u64,
+    /// How long a round may take.
+    pub deadline: Duration,
+    /// The type of the numbers.
+    pub kind: Kind,
     /// Members begin each round up to this much later than at once.
-    pub(crate) skew: Duration,
+    pub skew: Duration,
     /// Members other than the root leave each reduction early.
-    pub(crate) has_bypass: bool,
+    pub has_bypass: bool,
+    /// The first round begins at this time of the clock `CLOCK_MONOTONIC`, in nanoseconds, and each
+    /// further one `every` after the one before; at once where that has passed.
+    pub at: u64,
+    /// The time from one round's begin to the next one's.
+    pub every: Duration,
+    /// The answer has the times of each round: begin and end by that clock.
+    pub has_moments: bool,
     /// Sent instead of made-up bytes.
-    pub(crate) text: Option<String>,
+    pub text: Option<String>,
 }
 
 impl FromStr for Act {
@@ -94,7 +112,8 @@ impl FromStr for Act {
 
 impl Act {
     /// Its name on command lines.
-    pub(crate) fn name(self) -> &'static str {
+    #[must_use]
+    pub fn name(self) -> &'static str {
         ACTS.iter().find(|entry| entry.1 == self).map_or("", |entry| entry.0)
     }
 
@@ -106,7 +125,10 @@ impl Act {
 
     /// Whether all members call it together.
     pub(crate) fn is_collective(self) -> bool {
-        !matches!(self, Self::Publish | Self::Send | Self::Members | Self::Received | Self::Leave)
+        !matches!(
+            self,
+            Self::Publish | Self::Send | Self::Track | Self::Members | Self::Received | Self::Leave
+        )
     }
 }
 
@@ -133,7 +155,9 @@ impl FromStr for Request {
 }
 
 impl Request {
-    pub(crate) fn new(act: Act) -> Self {
+    /// One round with 8 bytes by the default tree from virtual node 0.
+    #[must_use]
+    pub fn new(act: Act) -> Self {
         Self {
             act,
             name: act.name(),
@@ -146,6 +170,9 @@ impl Request {
             kind: Kind::default(),
             skew: Duration::ZERO,
             has_bypass: false,
+            at: 0,
+            every: Duration::ZERO,
+            has_moments: false,
             text: None,
         }
     }
@@ -167,13 +194,10 @@ impl Request {
             }
             "deadline" => self.deadline = patience(value)?,
             "skew" => self.skew = patience(value)?,
-            "bypass" => {
-                self.has_bypass = match value {
-                    "yes" => true,
-                    "no" => false,
-                    other => return Err(format!("bypass is yes or no, not '{other}'")),
-                }
-            }
+            "at" => self.at = number()?,
+            "every" => self.every = patience(value)?,
+            "moments" => self.has_moments = yes_or_no(name, value)?,
+            "bypass" => self.has_bypass = yes_or_no(name, value)?,
             "type" => {
                 self.kind = match value {
                     "i64" => Kind::I64,
@@ -184,7 +208,7 @@ impl Request {
             other => {
                 return Err(format!(
                     "there is no setting '{other}'; take root, to, tree, bytes, number, rounds, \
-                     deadline, skew, bypass, type or text"
+                     deadline, skew, at, every, moments, bypass, type or text"
                 ));
             }
         }
@@ -204,12 +228,29 @@ impl Request {
         if self.has_bypass {
             line += " bypass=yes";
         }
+        if self.at > 0 {
+            let _ = write!(line, " at={} every={}", self.at, self.every.as_secs_f64());
+        }
+        if self.has_moments {
+            line += " moments=yes";
+        }
         line + "\n"
     }
 }
 
+fn yes_or_no(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        other => Err(format!("{name} is yes or no, not '{other}'")),
+    }
+}
+
 /// A length in bytes, with `K`, `M` or `G` for powers of 1024.
-pub(crate) fn bytes(text: &str) -> Result<usize, String> {
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn bytes(text: &str) -> Result<usize, String> {
     let (number, unit) = match text.as_bytes().last() {
         Some(b'K') => (&text[..text.len() - 1], 1 << 10),
         Some(b'M') => (&text[..text.len() - 1], 1 << 20),
@@ -256,7 +297,11 @@ mod tests {
     fn a_request_survives_its_line() {
         let mut request = Request::new(Act::AllToAll);
         (request.bytes, request.rounds, request.root) = (3, 5, 2);
+        (request.at, request.every) = (7, Duration::from_micros(1500));
+        request.has_moments = true;
         let again: Request = request.line().parse().unwrap();
         assert_eq!((again.act, again.bytes, again.rounds), (Act::AllToAll, 3, 5));
+        assert_eq!((again.at, again.every), (7, request.every));
+        assert!(again.has_moments && !again.has_bypass);
     }
 }

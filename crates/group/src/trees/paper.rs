@@ -24,11 +24,15 @@ const JOIN_PROBES: u32 = 10;
 const EXTRA_PROBES: u32 = 10;
 /// Members join trees for bandwidth within this span.
 const JOIN_SPAN: Time = 2 * SECOND;
+/// After this time a probe that was not answered counts as lost.
+const LOST: Time = 10 * SECOND;
 
 /// A member's state in all such trees.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Papers {
     trees: BTreeMap<PaperTree, Paper>,
+    /// What probes for bandwidth carry; shared by all that wait in queues.
+    padding: Payload,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -150,18 +154,29 @@ impl Member {
         paper.number += 1;
         let number = paper.number;
         paper.probe = Some((number, to, self.now));
-        let length = if tree.bulk { PROBE_BYTES } else { 1 };
+        if self.papers.padding.is_empty() {
+            self.papers.padding = Payload::from(alloc::vec![0; PROBE_BYTES]);
+        }
         self.prober.sent += 1;
-        let padding = Payload::from(alloc::vec![0; length]);
+        let padding = self.papers.padding.part(0, if tree.bulk { PROBE_BYTES } else { 1 });
         self.send(to, Message::Probe { tree, number, padding });
     }
 
-    /// One probe in a period, to a random member.
+    /// One probe in a period, to a random member, and never a second one beside it: where cards are
+    /// slow, probes would measure the queue of those before them, without end.
     pub(crate) fn paper_step(&mut self, tree: PaperTree) {
         let others: Vec<MemberId> = self.view.alive().filter(|member| *member != self.me).collect();
         let any = self.random.below(others.len() as u64) as usize;
         let Some(paper) = self.papers.trees.get_mut(&tree) else { return };
         if paper.probes_left == 0 || self.phase != Phase::Joined || others.is_empty() {
+            return;
+        }
+        let is_under_way = |&(_, to, sent): &(u64, MemberId, Time)| {
+            self.view.is_alive(to) && self.now < sent + LOST
+        };
+        if paper.probe.as_ref().is_some_and(is_under_way) {
+            let after = around(&mut self.random, self.config.paper_period);
+            self.wake_at(self.now + after, Timer::Paper(tree));
             return;
         }
         paper.probes_left -= 1;

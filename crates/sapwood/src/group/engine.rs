@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use sapwood_group::message::PaperTree;
 use sapwood_group::{Call, Event, Input, MemberId};
 use sapwood_packet::RankSet;
 use sapwood_runtime::{GroupDriver, GroupEvent, clock};
@@ -177,6 +178,11 @@ impl Engine {
                 let status = Box::new(self.driver.member().status(tree, root, bytes));
                 self.shared.lock().statuses.insert(request, status);
                 self.shared.tell();
+            }
+            Command::Track { root, is_bulk } => {
+                if let Some(root) = self.driver.member().view().owner(root) {
+                    self.driver.give(Input::Track { tree: PaperTree { root, bulk: is_bulk } });
+                }
             }
             Command::Leave => self.driver.give(Input::Leave),
         }

@@ -20,6 +20,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use sapwood_group::GroupError;
 use sapwood_group::status::Status;
 use sapwood_group::trees::TreeKind;
 use sapwood_packet::{Rank, RankSet};
@@ -184,6 +185,30 @@ impl Group {
             }
             state = self.shared.wait(state, left);
         }
+    }
+
+    /// Has this member probe for its parent in the tree of the paper's rules from this virtual
+    /// node: [`TreeKind::PaperLatency`] or [`TreeKind::PaperBandwidth`]; other trees need no probes
+    /// of their own. All members call it before the first operation by that tree, which is flat
+    /// until they have.
+    ///
+    /// # Errors
+    /// [`GroupFailure::Call`] if no member carries the virtual node; [`GroupFailure::Ended`] if
+    /// this member is not in the group any more.
+    pub fn track(&self, tree: TreeKind, root: Rank) -> Result<()> {
+        let mut state = self.shared.lock();
+        state.check_up()?;
+        if !state.everyone.contains(root) {
+            let names = RankSet::range(root, root);
+            return Err(GroupFailure::Call(GroupError::Name { names }).into());
+        }
+        if tree.is_paper() {
+            let is_bulk = tree == TreeKind::PaperBandwidth;
+            state.commands.push_back(Command::Track { root, is_bulk });
+            drop(state);
+            let _ = self.shared.engine.wake();
+        }
+        Ok(())
     }
 
     /// Values that were dropped, since the application did not take them: the oldest ones beyond

@@ -39,6 +39,8 @@ pub(super) enum Command {
     Expect { request: u64, expectation: Expectation, deadline: u64 },
     /// Tell how the group is.
     Status { request: u64, tree: TreeKind, root: Option<u32>, bytes: u64 },
+    /// Probe for a tree of the paper's rules.
+    Track { root: u32, is_bulk: bool },
     /// Leave.
     Leave,
 }

@@ -13,9 +13,9 @@ mod trial;
 mod wire;
 mod world;
 
-pub use layout::{Layout, Network};
+pub use layout::Network;
 pub use oracle::Breach;
 pub use reference::{near_optimal, static_completion};
 pub use schedule::{Verdict, run_schedule};
-pub use trial::{Start, Trial};
+pub use trial::{Start, Trial, Unsteady};
 pub use world::{GroupWorld, ObservedEvent};

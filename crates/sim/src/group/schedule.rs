@@ -7,11 +7,12 @@ use sapwood_group::trees::TreeKind;
 use sapwood_group::{
     Call, Config, Element, MILLISECOND, Member, Operation, Payload, Request, SECOND, Time,
 };
+use sapwood_layout::Layout;
 use sapwood_packet::RankSet;
 use sapwood_random::Random;
 
 use super::oracle::{Breach, GroupOracle, Started};
-use super::{GroupWorld, Layout, Network};
+use super::{GroupWorld, Network};
 use crate::chance;
 
 /// When the group is at rest and operations begin.

@@ -1,10 +1,13 @@
 //! One group at rest, and how long its operations take.
 
 use alloc::vec::Vec;
+use core::fmt;
 
+use sapwood_group::message::PaperTree;
 use sapwood_group::trees::TreeKind;
 use sapwood_group::{
-    Answer, Call, Config, Element, Event, MILLISECOND, Operation, Payload, Request, SECOND, Time,
+    Answer, Call, Config, Element, Event, Input, MILLISECOND, MemberId, Operation, Payload,
+    Request, SECOND, Time,
 };
 use sapwood_packet::RankSet;
 
@@ -12,6 +15,11 @@ use super::{GroupWorld, Network};
 
 /// How long an operation may take.
 const LIMIT: Time = 60 * SECOND;
+
+/// How long a group is left alone at least, and how long nothing must have changed: where latencies
+/// are long, joining takes seconds.
+const LEAST_REST: Time = 3 * SECOND;
+const QUIET: Time = 2 * SECOND;
 
 /// How a group came to rest.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +31,35 @@ pub struct Start {
     /// How many clusters were inferred.
     pub labels: usize,
 }
+
+/// Members are still changing what they know of each other; nothing can be measured then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsteady {
+    /// How many hosts have a member.
+    pub hosts: usize,
+    /// For how long it was waited.
+    pub waited: Time,
+    /// How many others the one that knows the fewest takes for alive.
+    pub known: usize,
+    /// How long members wait for a sign of life, which has to exceed the longest round trip.
+    pub patience: Time,
+}
+
+impl fmt::Display for Unsteady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hosts, waited, known, patience } = *self;
+        write!(
+            f,
+            "the simulated group of {hosts} members is not steady after {} s: one of them knows \
+             {known}; with a patience of {} ms for signs of life, make latencies shorter or the \
+             group smaller",
+            waited / SECOND,
+            patience / MILLISECOND
+        )
+    }
+}
+
+impl core::error::Error for Unsteady {}
 
 /// A group whose members joined at the same time.
 #[derive(Debug)]
@@ -36,8 +73,11 @@ pub struct Trial {
 
 impl Trial {
     /// Starts a member on each host, and waits until all know the clusters.
-    #[must_use]
-    pub fn start(network: Network, seed: u64, config: &Config) -> Self {
+    ///
+    /// # Errors
+    /// [`Unsteady`] where what they know still changes after a minute of simulated time, or a
+    /// member does not know all others.
+    pub fn start(network: Network, seed: u64, config: &Config) -> Result<Self, Unsteady> {
         let mut world = GroupWorld::new(network, seed);
         let hosts = world.network.hosts();
         for host in 0..hosts {
@@ -49,8 +89,9 @@ impl Trial {
         let mut probes = 0.0;
         let mut last = None;
         // The table does not change any more: that is seen a while later.
-        for tick in 1..=150 {
-            world.run_until(tick * 20 * MILLISECOND);
+        while world.now() < LEAST_REST || world.now() < (steady + QUIET).min(LIMIT) {
+            let next = world.now() + 20 * MILLISECOND;
+            world.run_until(next);
             let mut state = Vec::new();
             for host in 0..hosts {
                 let member = world.member(host);
@@ -67,8 +108,25 @@ impl Trial {
             }
         }
         world.seen.clear();
+        let knows = (0..hosts).filter_map(|host| world.member(host)).map(|m| m.view().len());
+        let known = knows.min().unwrap_or(0);
+        if world.now() < steady + QUIET || known < hosts {
+            let (waited, patience) = (world.now(), config.ping_timeout);
+            return Err(Unsteady { hosts, waited, known, patience });
+        }
         let labels = world.member(0).map_or(0, |member| member.clusters().len());
-        Self { world, start: Start { steady, probes, labels }, next: 1 }
+        Ok(Self { world, start: Start { steady, probes, labels }, next: 1 })
+    }
+
+    /// Has all members probe for the tree of the paper's rules from a root, for 8 seconds.
+    pub fn grow(&mut self, root: usize, kind: TreeKind) {
+        let root = MemberId(self.world.id_of(root).0);
+        let tree = PaperTree { root, bulk: kind == TreeKind::PaperBandwidth };
+        for host in 0..self.world.network.hosts() {
+            self.world.give(host, Input::Track { tree });
+        }
+        let end = self.world.now() + 8 * SECOND;
+        self.world.run_until(end);
     }
 
     fn request(&mut self) -> Request {

@@ -51,11 +51,11 @@ impl Wires {
         if !is_probe {
             self.send[from] = end;
         }
-        let ends = (network.cluster[from], network.cluster[to]);
+        let ends = (network.cluster(from), network.cluster(to));
         if ends.0 != ends.1 {
             for (table, key, rate) in [
                 (&mut self.streams, (from, to), layout.stream),
-                (&mut self.pipes, ends, layout.pipe),
+                (&mut self.pipes, ends, network.placement.pipe(ends.0, ends.1)),
             ] {
                 let free = table.entry(key).or_insert(0);
                 *free = start.max(*free) + span(rate);

@@ -112,6 +112,17 @@ impl GroupWorld {
             .then_some(host)
     }
 
+    /// The length of all messages that have left their senders and are not handled yet.
+    #[must_use]
+    pub fn bytes_under_way(&self) -> usize {
+        let bytes = |input: &GroupInput| match input {
+            GroupInput::Arrival { bytes, .. } => *bytes,
+            GroupInput::Input(_, _, Input::Message { message, .. }) => encoded_bytes(message),
+            GroupInput::Input(..) | GroupInput::Wake(_) => 0,
+        };
+        self.agenda.values().map(bytes).sum()
+    }
+
     /// Starts a process that creates a group, or joins by the member on another host.
     pub fn start(
         &mut self,

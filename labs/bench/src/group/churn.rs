@@ -1,0 +1,243 @@
+//! Half of the members leave and return while one member broadcasts without a pause.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use sapwood::{Rank, RankSet};
+use sapwood_command_line::exit::Failure;
+use sapwood_floor::statistics::median;
+use sapwood_group_tool::{Act, MemberProcess, Request};
+use serde_json::Value;
+
+use super::scene::{ANSWER_DEADLINE, Place, Scene, left};
+
+/// Broadcasts before members leave, while they are away, and after they are back.
+const CASTS: usize = 6;
+/// How long a broadcast may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// How long all broadcasts of one part may take together.
+const PART_DEADLINE: Duration = Duration::from_secs(240);
+
+/// One broadcast, as its root has seen it.
+struct Cast {
+    begun: Instant,
+    seconds: f64,
+    receivers: RankSet,
+}
+
+/// What came of it.
+pub(super) struct Churn {
+    pub(super) bytes: usize,
+    pub(super) casts: usize,
+    /// Virtual nodes that were there all the time and had no broadcast, over all broadcasts; and
+    /// values that were wrong or came twice.
+    pub(super) lost: u64,
+    pub(super) wrong: u64,
+    /// Of the broadcasts before.
+    pub(super) normal_seconds: f64,
+    /// Beside these: the slowest while members left, the first one after it, the slowest while they
+    /// returned, and the first one after it.
+    pub(super) leaving_ratio: f64,
+    pub(super) left_ratio: f64,
+    pub(super) returning_ratio: f64,
+    pub(super) returned_ratio: f64,
+    /// From the last member's return until a broadcast has begun that reached all.
+    pub(super) whole_seconds: f64,
+}
+
+/// The moments between which members leave and return.
+struct Moments {
+    leave: Instant,
+    left: Instant,
+    come: Instant,
+    back: Instant,
+}
+
+/// Half of the members leave and return.
+pub(super) fn run(scene: &mut Scene<'_>, bytes: usize) -> Result<Churn, Failure> {
+    let count = scene.members();
+    let address = scene.fleet.address().to_string();
+    let (place, members) = (&scene.place, scene.fleet.members_mut());
+    let Some((root, others)) = members.split_first_mut() else {
+        return Err(Failure::own(&"a group without members"));
+    };
+    let is_to_end = AtomicBool::new(false);
+    let (sender, casts) = channel();
+    let (seen, moments) = std::thread::scope(|scope| {
+        let publisher = scope.spawn(|| publish(root, bytes, &is_to_end, sender));
+        // Members start in this thread: those that another one has started would end with it.
+        let conducted = conduct(place, &address, others, &casts);
+        is_to_end.store(true, Ordering::Relaxed);
+        let published = publisher.join().unwrap_or_else(|_| Err(Failure::own(&"a panic")));
+        let (mut seen, moments) = conducted?;
+        published?;
+        seen.extend(casts.try_iter());
+        Ok::<_, Failure>((seen, moments))
+    })?;
+    scene.fleet.wait_for_all(ANSWER_DEADLINE)?;
+    let mut churn = condense(&seen, &moments, bytes, count)?;
+    (churn.lost, churn.wrong) = judge(scene, &seen)?;
+    Ok(churn)
+}
+
+/// Whether a member stays.
+fn stays(name: Rank) -> bool {
+    name.is_multiple_of(2)
+}
+
+/// Broadcasts until it is told to end.
+fn publish(
+    root: &mut MemberProcess,
+    bytes: usize,
+    is_to_end: &AtomicBool,
+    casts: Sender<Cast>,
+) -> Result<(), Failure> {
+    let mut request = Request::new(Act::Publish);
+    (request.bytes, request.deadline) = (bytes, DEADLINE);
+    while !is_to_end.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        let answer = root.ask(&request, DEADLINE + ANSWER_DEADLINE)?;
+        if let Some(error) = answer["error"].as_str() {
+            return Err(Failure::own(&format!("a broadcast to members that leave: {error}")));
+        }
+        let receivers = answer["contributors"].as_str().unwrap_or_default().parse();
+        let receivers = receivers.map_err(|error| Failure::own(&error))?;
+        let seconds = begun.elapsed().as_secs_f64();
+        // The other end goes only with an error of its own.
+        let _ = casts.send(Cast { begun, seconds, receivers });
+    }
+    Ok(())
+}
+
+/// Has half of the members leave and return between broadcasts.
+fn conduct(
+    place: &Place<'_>,
+    address: &str,
+    others: &mut [MemberProcess],
+    casts: &Receiver<Cast>,
+) -> Result<(Vec<Cast>, Moments), Failure> {
+    let mut seen = Vec::new();
+    await_casts(casts, &mut seen, "before members leave", |_| true)?;
+    let leave = Instant::now();
+    let leaving = || Instant::now() + ANSWER_DEADLINE;
+    for member in others.iter_mut().filter(|member| !stays(member.name())) {
+        member.leave()?;
+    }
+    for member in others.iter_mut().filter(|member| !stays(member.name())) {
+        member.wait_for_end(leaving())?;
+    }
+    let left = Instant::now();
+    await_casts(casts, &mut seen, "while members are away", |cast| cast.begun > left)?;
+    let come = Instant::now();
+    for member in others.iter_mut().filter(|member| !stays(member.name())) {
+        let name = member.name();
+        *member = MemberProcess::start(name, place.order(name, Some(address)))?;
+    }
+    for member in others.iter_mut().filter(|member| !stays(member.name())) {
+        member.read(leaving())?;
+    }
+    let back = Instant::now();
+    let everyone = others.len() as u64 + 1;
+    await_casts(casts, &mut seen, "after members are back", |cast| {
+        cast.begun > back && reached(cast) == everyone
+    })?;
+    Ok((seen, Moments { leave, left, come, back }))
+}
+
+/// How many virtual nodes have it; the root has it by itself.
+fn reached(cast: &Cast) -> u64 {
+    cast.receivers.len() + u64::from(!cast.receivers.contains(0))
+}
+
+/// Waits for some broadcasts that are as they should be.
+fn await_casts(
+    casts: &Receiver<Cast>,
+    seen: &mut Vec<Cast>,
+    when: &str,
+    mut is_one: impl FnMut(&Cast) -> bool,
+) -> Result<(), Failure> {
+    let until = Instant::now() + PART_DEADLINE;
+    let mut count = 0;
+    while count < CASTS {
+        let cast = casts.recv_timeout(left(until)).map_err(|_| {
+            Failure::timeout(format!("{count} of {CASTS} broadcasts {when} have ended"))
+        })?;
+        count += usize::from(is_one(&cast));
+        seen.push(cast);
+    }
+    Ok(())
+}
+
+fn condense(
+    seen: &[Cast],
+    moments: &Moments,
+    bytes: usize,
+    count: usize,
+) -> Result<Churn, Failure> {
+    let end = |cast: &Cast| cast.begun + Duration::from_secs_f64(cast.seconds);
+    let normal: Vec<f64> =
+        seen.iter().filter(|cast| end(cast) < moments.leave).map(|cast| cast.seconds).collect();
+    let none = || Failure::own(&"no broadcast ended before members left");
+    // The first one finds connections that have carried nothing yet.
+    let normal_seconds = median(normal.get(1..).unwrap_or_default()).ok_or_else(none)?;
+    let slowest = |from: Instant, to: Instant| {
+        let within = seen.iter().filter(|cast| cast.begun < to && end(cast) > from);
+        within.map(|cast| cast.seconds).fold(0.0, f64::max) / normal_seconds
+    };
+    let first = |after: Instant| {
+        let found = seen.iter().find(|cast| cast.begun > after);
+        found.map_or(f64::NAN, |cast| cast.seconds) / normal_seconds
+    };
+    let is_whole = |cast: &&Cast| cast.begun > moments.back && reached(cast) == count as u64;
+    let whole = seen.iter().find(is_whole).map(|cast| cast.begun - moments.back);
+    Ok(Churn {
+        bytes,
+        casts: seen.len(),
+        lost: 0,
+        wrong: 0,
+        normal_seconds,
+        leaving_ratio: slowest(moments.leave, moments.left),
+        left_ratio: first(moments.left),
+        returning_ratio: slowest(moments.come, moments.back),
+        returned_ratio: first(moments.back),
+        whole_seconds: whole.map_or(f64::NAN, |time| time.as_secs_f64()),
+    })
+}
+
+/// What members have received: values that did not come, and those that were wrong or came twice.
+fn judge(scene: &mut Scene<'_>, seen: &[Cast]) -> Result<(u64, u64), Failure> {
+    let answers = scene.ask(&Request::new(Act::Received), ANSWER_DEADLINE)?;
+    let (mut lost, mut wrong) = (0, 0);
+    for (name, answer) in (0..).zip(&answers).skip(1) {
+        let from = &answer["senders"]["0"];
+        let counts: RankSet = from["counts"]
+            .as_str()
+            .unwrap_or_default()
+            .parse()
+            .map_err(|error| Failure::own(&error))?;
+        let due = |cast: &&(u32, &Cast)| stays(name) || cast.1.receivers.contains(name);
+        let casts: Vec<(u32, &Cast)> = (1..).zip(seen).collect();
+        // A member that has returned has only what came since; the process before has ended.
+        let first = if stays(name) { 1 } else { counts.iter().next().unwrap_or(u32::MAX) };
+        let due: Vec<u32> = casts.iter().filter(due).map(|cast| cast.0).collect();
+        let missing: Vec<u32> =
+            due.into_iter().filter(|cast| *cast >= first && !counts.contains(*cast)).collect();
+        let unsaid = casts.iter().filter(|cast| stays(name) && !cast.1.receivers.contains(name));
+        let said_missing = unsaid.count() as u64;
+        let bad = number(from, "wrong") + number(from, "doubled") + number(answer, "unreadable");
+        if !missing.is_empty() || said_missing > 0 || bad > 0 || number(answer, "lost") > 0 {
+            scene.faults.push(format!(
+                "broadcasts while members leave: member {name} has not {missing:?}, the root says \
+                 that {said_missing} have not reached it, {bad} are wrong or came twice"
+            ));
+        }
+        lost += missing.len() as u64 + said_missing;
+        wrong += bad;
+    }
+    Ok((lost, wrong))
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or(0)
+}
