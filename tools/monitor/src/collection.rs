@@ -157,7 +157,7 @@ impl Collection {
             place_question: 0,
             absences: BTreeMap::new(),
             long: arguments.deadline.unwrap_or(interval).max(LONG_MIN),
-            standing: match arguments.deadline {
+            standing: match arguments.standing_deadline() {
                 Some(deadline) => Some(StandingWatch::open(&network, deadline)?),
                 None => None,
             },
@@ -309,7 +309,7 @@ impl Collection {
         record.deaths = self.guidance.deaths.section();
         self.result.analysis.fill(&mut record);
         if let Some(waits) = &self.waits {
-            record.add_waits(waits.findings(), elapsed);
+            record.add_waits(waits.findings(), self.known_standing(), elapsed);
         }
         let ranks = |leaf| match self.leaves.hosts() {
             [] => self.leaves.mpi_ranks(&RankSet::range(leaf, leaf)),

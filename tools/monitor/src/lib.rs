@@ -106,6 +106,8 @@ const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 const STACKS_INTERVAL_MIN: Duration = Duration::from_millis(200);
 /// Bytes of randomness in the name of a run's leaves, so that two runs never meet.
 const NAME_BYTES: usize = 8;
+/// Beside waits a call that lasts this long is one in which ranks wait.
+const STANDING_DEADLINE: Duration = Duration::from_secs(2);
 
 /// The arguments of `sapwood mpi`.
 #[derive(Clone, clap::Args)]
@@ -205,6 +207,12 @@ impl Arguments {
         self.waits || !self.scopes.is_empty()
     }
 
+    /// After which time a call is one in which ranks wait, where it is looked at where they stand:
+    /// for verdicts, or for the names of communicators beside waits.
+    fn standing_deadline(&self) -> Option<Duration> {
+        self.deadline.or(self.waits.then_some(STANDING_DEADLINE))
+    }
+
     /// Whether rounds are shown while the program runs.
     fn shows_rounds(&self) -> bool {
         !self.quiet && !self.no_live
@@ -270,7 +278,7 @@ fn conclude(
     record.stacks = collected.stacks.clone();
     collected.analysis.fill(&mut record);
     if let Some(waits) = &collected.waits {
-        record.add_waits(waits, elapsed);
+        record.add_waits(waits, collected.standing.as_ref(), elapsed);
     }
     page.publish(|| record.clone());
     let is_final = collected.has_ended;

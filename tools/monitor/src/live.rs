@@ -6,6 +6,7 @@
 
 mod sheets;
 mod view;
+mod waits;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use sapwood_command_line::exit::Failure;
 use sapwood_report::RoundRecord;
 use sapwood_terminal::{Place, Screen};
 
+pub(crate) use self::sheets::Kind;
 use self::view::{Action, View};
 use super::recording::Recording;
 
@@ -36,14 +38,15 @@ impl Live {
     ///
     /// # Errors
     /// The system's, if there is none.
-    pub(crate) fn open(title: String) -> std::io::Result<Self> {
-        Self::on(Screen::of_terminal(Place::Below)?, title)
+    pub(crate) fn open(title: String, first: Kind) -> std::io::Result<Self> {
+        Self::on(Screen::of_terminal(Place::Below)?, title, first)
     }
 
-    fn on(screen: Screen, title: String) -> std::io::Result<Self> {
+    fn on(screen: Screen, title: String, first: Kind) -> std::io::Result<Self> {
         let terminal = Terminal::new(screen)?;
         let has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let mut live = Self { terminal, view: View::new(title, has_colour), rounds: [None, None] };
+        let view = View::new(title, has_colour).with_first(first);
+        let mut live = Self { terminal, view, rounds: [None, None] };
         live.draw();
         Ok(live)
     }
@@ -98,7 +101,7 @@ pub(crate) fn replay(title: &str, recording: Recording) -> Result<ExitCode, Fail
         Failure::usage(format!("--live needs a terminal: {error}; without it, a page is served"))
     };
     let screen = Screen::of_terminal(Place::Whole).map_err(failed)?;
-    let mut live = Live::on(screen, title.to_owned()).map_err(failed)?;
+    let mut live = Live::on(screen, title.to_owned(), Kind::Events).map_err(failed)?;
     let last = index.rounds() - 1;
     let mut at = last;
     let mut shown = None;

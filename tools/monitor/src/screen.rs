@@ -13,7 +13,7 @@ use std::time::Duration;
 use sapwood_report::{LiveTable, RoundRecord};
 
 use super::collected::Collected;
-use super::live::Live;
+use super::live::{Kind, Live};
 
 /// The table takes no more lines than this, and no more than half of the terminal.
 const LINES_MAX: usize = 20;
@@ -48,11 +48,10 @@ impl Screen {
     /// The screen that suits standard error: a terminal unless it is not wanted, or plain tables if
     /// these are asked for.
     pub(crate) fn choose(is_wanted: bool, is_forced: bool, command: &[OsString]) -> Self {
-        let title = || command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>();
         if is_wanted
             && is_forced
             && std::io::stderr().is_terminal()
-            && let Ok(live) = Live::open(title().join(" "))
+            && let Ok(live) = Live::open(title(command), Kind::Events)
         {
             return Self::Live(Some(Box::new(live)));
         }
@@ -63,6 +62,17 @@ impl Screen {
             (true, false) if is_forced => Self::Plain,
             (true, false) => Self::Off,
         }
+    }
+
+    /// A view that shows waits first.
+    ///
+    /// # Errors
+    /// The system's, where standard error is no terminal, or none that can be drawn on.
+    pub(crate) fn of_waits(command: &[OsString]) -> std::io::Result<Self> {
+        if !std::io::stderr().is_terminal() {
+            return Err(std::io::Error::other("standard error is none"));
+        }
+        Ok(Self::Live(Some(Box::new(Live::open(title(command), Kind::WaitRanks)?))))
     }
 
     /// Whether the table is kept on a terminal.
@@ -141,6 +151,11 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// What stands above a view.
+fn title(command: &[OsString]) -> String {
+    command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 fn size() -> Option<(u16, u16)> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sapwood::{Values, Wave};
 use sapwood_report::freeze::FreezeReason;
 use sapwood_report::why::{Parts, Why};
+use sapwood_trace::Standing;
 
 use super::collection::Collection;
 use super::leaf;
@@ -75,6 +76,11 @@ impl Collection {
         self.look_at_standing(deadline);
         let program = self.program.clone();
         self.why(&program, elapsed)
+    }
+
+    /// Where ranks stood last, if they were asked.
+    pub(crate) fn known_standing(&self) -> Option<&Standing> {
+        self.standing.as_ref().and_then(StandingWatch::latest)
     }
 
     /// What is known at this moment.

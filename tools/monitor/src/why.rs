@@ -14,6 +14,7 @@ use super::control::{ControlChannel, ControlRequest, FreezeOrder};
 use super::job::Job;
 use super::outputs::Outputs;
 use super::page::RunPage;
+use super::say::say;
 use super::scope::NamedScope;
 use super::screen::Screen;
 use super::watch::{End, Listener, News, Views};
@@ -37,6 +38,8 @@ pub struct WhyWishes {
     pub ranks: Option<NonZeroU32>,
     /// The tree, as `sapwood mpi --topology` has it; none for one by the number of ranks.
     pub topology: Option<String>,
+    /// Whether waits are shown in a view on the terminal while the program runs.
+    pub is_live: bool,
     /// The command that starts the program.
     pub command: Vec<OsString>,
 }
@@ -109,7 +112,14 @@ fn watched_with(arguments: &Arguments, listener: Listener<'_>) -> Result<Watched
     let mut outputs = Outputs::prepare(arguments)?;
     let (control, requests) = ControlChannel::open()?;
     let mut page = RunPage::open(&arguments.page, &arguments.command, Some(control.clone()))?;
-    let screen = Screen::choose(false, false, &arguments.command);
+    let screen = match arguments.live.then(|| Screen::of_waits(&arguments.command)) {
+        Some(Ok(screen)) => screen,
+        Some(Err(error)) => {
+            say(format_args!("--live needs a terminal: {error}; verdicts are told without it"));
+            Screen::Off
+        }
+        None => Screen::Off,
+    };
     let mut told = |news: News<'_>| listener(news);
     let listener: Option<Listener<'_>> = Some(&mut told);
     let views = Views { screen, outputs: &mut outputs, page: &mut page, listener };
@@ -139,6 +149,7 @@ fn arguments(wishes: &WhyWishes) -> Result<Arguments, Failure> {
     };
     let mut arguments = read.map_err(told)?.arguments;
     arguments.deadline = Some(wishes.deadline);
+    arguments.live = wishes.is_live;
     Ok(arguments)
 }
 

@@ -23,6 +23,7 @@
 
 pub mod analysis;
 mod atomic;
+mod communicator;
 mod error;
 pub mod freeze;
 mod hosts;

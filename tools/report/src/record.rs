@@ -6,6 +6,7 @@
 
 mod parts;
 mod sections;
+mod wait_calls;
 mod waits;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub use sections::{
     Bins, Classification, Death, Histogram, Outlier, Process, RankClass, RankValues, Settings,
     StackFrame, Stacks, Stopped,
 };
+pub use wait_calls::WaitCall;
 pub(crate) use waits::fill as fill_waits;
 #[cfg(test)]
 pub(crate) use waits::tests::findings as waits_of_tests;
@@ -122,6 +124,9 @@ pub struct RoundRecord {
     /// Who waited for whom, if that was asked for.
     #[serde(default)]
     pub waits: Option<Waits>,
+    /// In which collectives they waited, most time first.
+    #[serde(default)]
+    pub wait_calls: Vec<WaitCall>,
 }
 
 impl RoundRecord {

@@ -102,6 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         deadline: arguments.deadline,
         ranks: arguments.processes,
         topology: arguments.topology.clone(),
+        is_live: false,
         command: arguments.command.clone(),
     };
     let mut tell = |freeze: &Freeze| arguments.leave(freeze);

@@ -150,6 +150,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         deadline: DEADLINE,
         ranks: arguments.processes,
         topology: arguments.topology.clone(),
+        is_live: false,
         command: arguments.command.clone(),
     };
     let code = sapwood_monitor::scope(&wishes, &scopes, &mut take)?;

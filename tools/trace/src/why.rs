@@ -37,6 +37,10 @@ pub(crate) struct Arguments {
     /// The tree, such as 8 or 2x4; its leaves share the ranks.
     #[arg(long, value_name = "SPEC", requires = "command")]
     topology: Option<String>,
+    /// Show the waits in a view on the terminal while the program runs: which ranks came last and
+    /// made others wait, and in which calls time was lost.
+    #[arg(long, requires = "command")]
+    live: bool,
     /// Write the answer as a JSON object to this file, or to standard output for '-'.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -64,6 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         deadline: arguments.deadline,
         ranks: arguments.ranks,
         topology: arguments.topology.clone(),
+        is_live: arguments.live,
         command: arguments.command.clone(),
     };
     let mut last = None;

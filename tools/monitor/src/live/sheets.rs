@@ -1,4 +1,5 @@
-//! What the view shows, as sheets of cells: events, calls in progress, classes, ranks.
+//! What the view shows, as sheets of cells: events, calls in progress, classes, ranks. Those of
+//! waits are in `waits`.
 
 use std::cmp::Ordering;
 
@@ -7,6 +8,8 @@ use sapwood_report::analysis::{SCORE_MARKED, score_text};
 use sapwood_report::record::{Event, Metric, RoundRecord};
 use sapwood_report::{printable, quantity};
 
+use super::waits;
+
 /// One sheet of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -14,9 +17,12 @@ pub(crate) enum Kind {
     Calls,
     Ranks,
     Classes,
+    WaitRanks,
+    WaitCalls,
 }
 
-pub(crate) const KINDS: [Kind; 4] = [Kind::Events, Kind::Calls, Kind::Ranks, Kind::Classes];
+pub(crate) const KINDS: [Kind; 6] =
+    [Kind::Events, Kind::Calls, Kind::Ranks, Kind::Classes, Kind::WaitRanks, Kind::WaitCalls];
 
 impl Kind {
     pub(crate) fn name(self) -> &'static str {
@@ -25,6 +31,8 @@ impl Kind {
             Self::Calls => "calls in progress",
             Self::Ranks => "ranks",
             Self::Classes => "classes",
+            Self::WaitRanks => "waits by rank",
+            Self::WaitCalls => "waits by call",
         }
     }
 
@@ -35,6 +43,7 @@ impl Kind {
             Self::Calls => "no rank is inside anything",
             Self::Ranks => "no rank has died, is missing or deviates from the others",
             Self::Classes => "the ranks are not classified; see --classes",
+            Self::WaitRanks | Self::WaitCalls => "no waits are known yet; --waits records them",
         }
     }
 
@@ -46,12 +55,20 @@ impl Kind {
             Self::Calls => &["inside", "since", "ranks", "communicator", "region", "process"],
             Self::Ranks => &["ranks", "score", "what", "value", "median"],
             Self::Classes => &["class", "ranks", "factor", "members", "chosen events"],
+            Self::WaitRanks => &["rank", "last", "share", "made wait", "of all", "waited"],
+            Self::WaitCalls => {
+                &["function", "communicator", "lost", "of time", "collectives", "last most"]
+            }
         }
     }
 
     /// The column by which it is sorted at first.
     pub(crate) fn order(self) -> usize {
-        if self == Self::Events { 3 } else { 1 }
+        match self {
+            Self::Events => 3,
+            Self::WaitRanks | Self::WaitCalls => 2,
+            Self::Calls | Self::Ranks | Self::Classes => 1,
+        }
     }
 
     pub(crate) fn lines(self, record: &RoundRecord, before: Option<&RoundRecord>) -> Vec<Line> {
@@ -60,6 +77,8 @@ impl Kind {
             Self::Calls => calls(record),
             Self::Ranks => ranks(record),
             Self::Classes => classes(record),
+            Self::WaitRanks => waits::by_rank(record),
+            Self::WaitCalls => waits::by_call(record),
         }
     }
 }
@@ -100,7 +119,7 @@ const IMBALANCE_MARKED: f64 = 0.5;
 /// The function that is counted at its entry, since the table is closed before it returns.
 const UNTIMED: &str = "MPI_Finalize";
 
-fn text(text: &str) -> Cell {
+pub(super) fn text(text: &str) -> Cell {
     Cell::Text(if text.is_empty() { "-".to_owned() } else { printable(text) })
 }
 
@@ -115,7 +134,7 @@ fn missing() -> Cell {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
-fn number(value: u128) -> Cell {
+pub(super) fn number(value: u128) -> Cell {
     Cell::Number(value as f64, quantity::whole(value))
 }
 

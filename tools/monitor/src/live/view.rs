@@ -17,7 +17,7 @@ const GAP: usize = 2;
 const PAGE_LINES: isize = 10;
 
 const KEYS: [(&str, &str); 10] = [
-    ("Tab, 1-4", "events, calls in progress, ranks, classes"),
+    ("Tab, 1-6", "events, calls in progress, ranks, classes, waits"),
     ("s", "sort by the next column"),
     ("r", "sort the other way around"),
     ("arrows, j, k", "a line down or up"),
@@ -87,7 +87,7 @@ impl View {
             Key::Letter('r') => order.1 = !order.1,
             Key::Letter(' ' | 'p') => self.is_playing = !self.is_playing,
             Key::Tab => self.open((self.kind + 1) % KINDS.len()),
-            Key::Letter(digit @ '1'..='4') => self.open(digit as usize - '1' as usize),
+            Key::Letter(digit @ '1'..='6') => self.open(digit as usize - '1' as usize),
             Key::Up | Key::Letter('k') => self.scroll(-1),
             Key::Down | Key::Letter('j') => self.scroll(1),
             Key::PageUp => self.scroll(-PAGE_LINES),
@@ -99,6 +99,12 @@ impl View {
             Key::Letter(_) => return None,
         }
         Some(Action::Redraw)
+    }
+
+    /// Shows another sheet first.
+    pub(crate) fn with_first(mut self, first: Kind) -> Self {
+        self.kind = KINDS.iter().position(|&kind| kind == first).unwrap_or(0);
+        self
     }
 
     fn open(&mut self, kind: usize) {
@@ -141,17 +147,24 @@ impl View {
         page.end = page.end.saturating_sub(1);
         self.draw_sheet(&mut page, record, before);
         (page.line, page.end) = (area.bottom().saturating_sub(1), area.bottom());
-        let names: Vec<String> = KINDS
-            .iter()
-            .enumerate()
-            .map(|(at, kind)| {
-                // A number alone would be read as how many there are.
-                let key = format!("[{}]", at + 1);
-                let name = kind.name();
-                if at == self.kind { format!("{key} >{name}<") } else { format!("{key} {name}") }
-            })
-            .collect();
-        page.write(&format!("keys: {}  [?] all keys", names.join("  ")), self.bold());
+        let long = self.keys_line(true);
+        let is_fitting = long.chars().count() <= page.width.into();
+        page.write(&if is_fitting { long } else { self.keys_line(false) }, self.bold());
+    }
+
+    /// The keys of the sheets, with the name of each or of this one only.
+    fn keys_line(&self, are_named: bool) -> String {
+        let name = |(at, kind): (usize, &Kind)| {
+            // A number alone would be read as how many there are.
+            let key = format!("[{}]", at + 1);
+            match at == self.kind {
+                true => format!("{key} >{}<", kind.name()),
+                false if are_named => format!("{key} {}", kind.name()),
+                false => key,
+            }
+        };
+        let names: Vec<String> = KINDS.iter().enumerate().map(name).collect();
+        format!("keys: {}  [?] all keys", names.join("  "))
     }
 
     fn head(&self, record: &RoundRecord) -> String {

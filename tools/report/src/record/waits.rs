@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use sapwood_packet::Rank;
 use sapwood_profile::{EventKey, SizeClass};
-use sapwood_trace::{Counter, EventWaits, Findings, OTHERS, culprits};
+use sapwood_trace::{Counter, EventWaits, Findings, OTHERS, Standing, culprits};
 use serde::{Deserialize, Serialize};
 
+use super::wait_calls::wait_calls;
 use super::{Event, RoundRecord};
 use crate::quantity;
 
@@ -202,8 +203,16 @@ impl EventWait {
 
 impl RoundRecord {
     /// Adds who waited for whom.
-    pub fn add_waits(&mut self, findings: &Findings, elapsed: Duration) {
+    ///
+    /// What is known of where ranks stand has the names of communicators.
+    pub fn add_waits(
+        &mut self,
+        findings: &Findings,
+        standing: Option<&Standing>,
+        elapsed: Duration,
+    ) {
         fill(&mut self.events, findings);
+        self.wait_calls = wait_calls(findings, standing);
         self.waits = Some(Waits::of(findings, self.world_size, elapsed));
     }
 }

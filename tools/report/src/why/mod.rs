@@ -12,12 +12,10 @@ mod stuck;
 
 use std::time::Duration;
 
-use sapwood_packet::RankSet;
-use sapwood_trace::{Counter, ENDING, FILES, Findings, Standing, Verdict, WINDOWS};
+use sapwood_trace::{Counter, Findings, Standing, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::record::Death;
-use crate::text::{cut_in_the_middle, unnamed};
 pub use end::RankEnd;
 pub use link::SlowLink;
 pub use slow::{SlowGroup, SlowMessages, SlowPlace};
@@ -156,33 +154,6 @@ fn gaps(findings: &Findings) -> Vec<String> {
     let told = known.into_iter().filter(|(count, _)| *count > 0);
     told.map(|(count, what)| format!("{} {what}", crate::quantity::whole(count.into()))).collect()
 }
-
-/// What a communicator is called.
-fn communicator_name(standing: &Standing, space: u64) -> String {
-    match space {
-        FILES => return "a file".to_owned(),
-        WINDOWS => return "a window".to_owned(),
-        0 | ENDING => return String::new(),
-        _ => {}
-    }
-    if let Some(name) = standing.names.get(&space) {
-        return crate::printable(name);
-    }
-    let unnamed = unnamed(space);
-    let Some((_, seat)) = standing.members(space).next() else { return unnamed };
-    let members: RankSet = standing.members(space).map(|(rank, _)| rank).collect();
-    if members.len() < seat.size.into() || seat.is_between {
-        return format!("{unnamed} of {} ranks", seat.size);
-    }
-    if seat.size == standing.world_size {
-        return format!("{unnamed} of all ranks");
-    }
-    let ranks = cut_in_the_middle(&members.to_string(), MEMBERS_MAX);
-    format!("{unnamed} of {}", crate::ranks_text(&ranks))
-}
-
-/// Characters for the members of a communicator without a name, at most.
-const MEMBERS_MAX: usize = 24;
 
 /// The ranks of a communicator where its name does not tell them.
 fn is_whole_program(standing: &Standing, space: u64) -> bool {

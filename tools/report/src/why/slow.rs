@@ -8,9 +8,8 @@ use sapwood_packet::{Rank, RankSet};
 use sapwood_trace::{Findings, Lateness, MESSAGES, OTHERS, PlaceFigures, PlaceWaits, Standing};
 use serde::{Deserialize, Serialize};
 
-use super::communicator_name;
+use crate::communicator::place_name;
 use crate::mpi_call::function_name;
-use crate::text::unnamed;
 
 /// Places that are told, at most.
 const PLACES_MAX: usize = 16;
@@ -103,10 +102,7 @@ pub(super) fn places(
     sorted.sort_by_key(|(key, one)| (Reverse(one.lost_ns()), **key));
     let told = sorted.into_iter().filter(|(_, one)| one.lost_ns() > 0).take(PLACES_MAX);
     told.map(|(&(space, function), one)| SlowPlace {
-        communicator: match standing.members(space).next() {
-            Some(_) => communicator_name(standing, space),
-            None => format!("{} of {} ranks", unnamed(space), one.size),
-        },
+        communicator: place_name(standing, space, one.size),
         size: one.size,
         function: function_name(function),
         collectives: one.collectives,

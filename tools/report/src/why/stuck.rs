@@ -9,7 +9,8 @@ use sapwood_trace::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{communicator_name, is_whole_program};
+use super::is_whole_program;
+use crate::communicator::communicator_name;
 use crate::mpi_call::function_name;
 use crate::text::ranks_text;
 
