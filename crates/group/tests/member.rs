@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use sapwood_group::message::{Life, Record};
 use sapwood_group::{
-    Call, Config, Element, Event, Input, Member, MemberId, Operation, Output, Payload, Reason,
-    Refusal, SECOND, TreeKind,
+    Call, Config, Element, Event, Input, Member, MemberId, Message, Operation, Output, Payload,
+    Reason, Refusal, SECOND, TreeKind,
 };
 use sapwood_packet::RankSet;
 
@@ -142,4 +143,28 @@ fn the_last_member_leaves_and_nothing_is_kept() {
     }
     assert!(room.events.contains(&(0, Event::Ended)));
     assert_eq!(room.members[0].held(), 0);
+}
+
+/// Making a link takes several round trips and much work, which are no distance.
+#[test]
+fn a_distance_is_measured_over_a_link_that_is_up() {
+    let mut member = Member::new(Config { id: MemberId(1), space: 100, ..Config::default() });
+    let mut pings = 0;
+    let mut give = |now: u64, input: Input| {
+        member.handle_input(now, input);
+        while let Some(output) = member.poll_output() {
+            let is_ping = matches!(output, Output::Send { message: Message::Ping { .. }, .. });
+            pings += usize::from(is_ping);
+        }
+        pings
+    };
+    give(0, Input::Create);
+    let from = MemberId(2);
+    let names = (&RankSet::range(2, 2)).into();
+    let record =
+        Record { id: from, address: "2".into(), names, site: 0, incarnation: 0, life: Life::Alive };
+    let message = Message::Join { space: 100, record };
+    give(1, Input::Message { from, message });
+    assert_eq!(give(SECOND / 4, Input::Wake), 0, "the link is being made");
+    assert_eq!(give(SECOND / 4 + 1, Input::LinkUp { member: from, address: None }), 1);
 }

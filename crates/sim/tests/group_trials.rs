@@ -3,7 +3,7 @@
 use sapwood_group::message::PaperTree;
 use sapwood_group::{Config, Input, MILLISECOND, SECOND, limits};
 use sapwood_layout::Layout;
-use sapwood_sim::group::{Network, Trial};
+use sapwood_sim::group::{Busy, Network, Trial};
 
 const MEMBERS: usize = 64;
 
@@ -45,4 +45,31 @@ fn at_most_one_long_probe_of_each_member_is_under_way() {
     }
     assert!(most > limits::PROBE_BYTES, "members probe");
     assert!(most < MEMBERS * (limits::PROBE_BYTES + 64) + others, "{most} bytes under way");
+}
+
+/// Round trips of 0.9 ms inside of clusters and of 21 to 30 ms between them. Each process gets a
+/// processor every 40 ms until all have joined and measured, so that near looks like far.
+#[test]
+fn members_that_were_late_when_they_measured_first_find_the_clusters_when_idle() {
+    for seed in 1..=6 {
+        let layout = Layout { hosts: 16, spread: 0.0, ..Layout::default().slowed(3.0) };
+        let mut network = Network::draw(&layout, seed);
+        network.busy = Some(Busy { period: 40 * MILLISECOND, until: SECOND });
+        let mut trial = Trial::start(network, seed, &patient()).expect("steady");
+        let end = trial.world.now() + 20 * SECOND;
+        trial.world.run_until(end);
+        for host in 0..16 {
+            let clusters = trial.world.member(host).expect("it runs").clusters();
+            let label = |host: usize| clusters.label(trial.world.id_of(host));
+            for other in 0..host {
+                let network = &trial.world.network;
+                let is_near = network.cluster(host) == network.cluster(other);
+                let is_one = label(host) == label(other);
+                assert_eq!(is_one, is_near, "seed {seed}: {other} and {host} of {clusters:?}");
+            }
+        }
+        // Signs of life come once a second, and representatives probe by every other one.
+        let probes = (0..16).filter_map(|host| trial.world.member(host)).map(|m| m.probes());
+        assert!(probes.sum::<u64>() <= 16 * (3 * 11 + 12), "seed {seed}");
+    }
 }

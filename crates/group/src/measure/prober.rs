@@ -1,8 +1,9 @@
 //! What one member measures: three random members, then one representative of each other cluster.
 //!
-//! A member sends at most K+8 probes to find its cluster among K. After that only the
-//! representatives probe each other, at the pace of the signs of life, and the receipts of
-//! transfers measure what is used.
+//! A member probes at most K+8 others to find its cluster among K, some of them up to three times
+//! where it was late itself. After that only the representatives probe each other, at the pace of
+//! the signs of life, and the receipts of transfers measure what is used. Signs of life measure the
+//! same links again, ever more seldom: members that start together are late without seeing it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -18,6 +19,14 @@ const RANDOM_PROBES: u64 = 3;
 const SPARE_PROBES: u64 = 8;
 /// How long traffic is given to calm down before a probe.
 const CALM: Time = 8 * MILLISECOND;
+/// How often a round trip is taken again where this process was late meanwhile.
+const REPEATS: u32 = 2;
+/// A process that was late counts as late for this span.
+const LATE_SPAN: Time = 200 * MILLISECOND;
+/// A round trip is doubtful if this process was late by more than this part of it.
+const LATE_SHARE: u64 = 8;
+/// Signs of life until a link is measured again double up to this many.
+const TURNS_MAX: u64 = 64;
 /// How many receipts in a row must differ from the table before it is changed.
 const SURPRISES: u32 = 2;
 
@@ -26,12 +35,73 @@ const SURPRISES: u32 = 2;
 pub(crate) struct Prober {
     /// How many probes were sent.
     pub(crate) sent: u64,
-    waiting: u32,
+    /// To how many members, without those that were sent again.
+    targets: u64,
+    asked: BTreeMap<MemberId, Asked>,
+    /// The least round trip of each link that was measured.
+    least: BTreeMap<MemberId, Time>,
+    again: Vec<Again>,
+    turn: u64,
+    late: Lateness,
     tried: BTreeSet<MemberId>,
     fresh: Vec<(MemberId, Time)>,
     surprises: BTreeMap<MemberId, u32>,
     rotation: usize,
     is_timed: bool,
+}
+
+/// A member that is being measured.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    is_sent: bool,
+    repeats: u32,
+    least: Option<Time>,
+}
+
+/// A link that a sign of life will measure again.
+#[derive(Clone, Copy, Debug)]
+struct Again {
+    member: MemberId,
+    due: u64,
+    turns: u64,
+}
+
+/// By how much this process was late, and when that was seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lateness {
+    by: Time,
+    until: Time,
+}
+
+impl Prober {
+    /// A timer went off now that was due at another time.
+    pub(crate) fn note_timer(&mut self, due: Time, now: Time) {
+        let by = now - due;
+        if by >= self.late.by || now >= self.late.until {
+            self.late = Lateness { by, until: now + LATE_SPAN };
+        }
+    }
+
+    fn is_doubtful(&self, round_trip: Time, now: Time) -> bool {
+        now < self.late.until && self.late.by > round_trip / LATE_SHARE
+    }
+
+    /// The link that the next sign of life is to measure, if one is due.
+    pub(crate) fn next_again(&mut self) -> Option<MemberId> {
+        self.turn += 1;
+        let turn = self.turn;
+        let due = self.again.iter_mut().filter(|one| one.due <= turn);
+        let one = due.min_by_key(|one| one.due)?;
+        one.turns = (2 * one.turns).min(TURNS_MAX);
+        one.due = turn + one.turns;
+        Some(one.member)
+    }
+
+    /// A link is measured again after one, two, four signs of life and so on.
+    fn measure_again(&mut self, member: MemberId) {
+        self.again.retain(|one| one.member != member);
+        self.again.push(Again { member, due: self.turn + 1, turns: 1 });
+    }
 }
 
 impl Member {
@@ -67,8 +137,37 @@ impl Member {
 
     fn probe_once(&mut self, member: MemberId) {
         if member != self.me && self.prober.tried.insert(member) {
-            self.prober.waiting += 1;
+            self.prober.targets += 1;
             self.probe(member);
+        }
+    }
+
+    /// Measures the distance to a member, over a link that is up: making it takes several round
+    /// trips and much work.
+    pub(crate) fn probe(&mut self, member: MemberId) {
+        self.prober.asked.entry(member).or_default();
+        self.connect(member);
+        if self.links.is_up(member) {
+            self.measure_asked(member);
+        }
+    }
+
+    /// Sends the probe that has waited for its link, if there is one.
+    pub(crate) fn measure_asked(&mut self, member: MemberId) {
+        let asked = self.prober.asked.get_mut(&member);
+        if asked.is_some_and(|asked| !core::mem::replace(&mut asked.is_sent, true)) {
+            self.prober.sent += 1;
+            self.ping_for_distance(member);
+        }
+    }
+
+    /// A member is gone, and what was asked of it will not be answered.
+    pub(crate) fn prober_forgets(&mut self, gone: MemberId) {
+        self.prober.least.remove(&gone);
+        self.prober.surprises.remove(&gone);
+        self.prober.again.retain(|one| one.member != gone);
+        if self.prober.asked.remove(&gone).is_some() {
+            self.report_when_answered();
         }
     }
 
@@ -86,12 +185,12 @@ impl Member {
         labels.sort_by_key(|label| Reverse(self.clusters.size(*label)));
         let budget = self.clusters.len() as u64 + SPARE_PROBES;
         for label in labels.into_iter().take(most) {
-            if self.prober.sent >= budget || !self.config.measures {
+            if self.prober.targets >= budget || !self.config.measures {
                 return;
             }
             self.prober.tried.extend(self.clusters.representative(label));
             if let Some(member) = self.any_member(label) {
-                self.prober.waiting += 1;
+                self.prober.targets += 1;
                 self.probe(member);
             }
         }
@@ -105,11 +204,44 @@ impl Member {
         self.view.owner(name).filter(|member| *member != self.me)
     }
 
-    /// A probe was answered.
+    /// A probe was answered. The least of several round trips counts where this process was late.
     pub(crate) fn measured(&mut self, member: MemberId, round_trip: Time) {
-        self.prober.waiting = self.prober.waiting.saturating_sub(1);
+        let is_doubtful = self.prober.is_doubtful(round_trip, self.now);
+        let Some(asked) = self.prober.asked.get_mut(&member) else { return };
+        let least = asked.least.map_or(round_trip, |least| least.min(round_trip));
+        asked.least = Some(least);
+        if is_doubtful && asked.repeats < REPEATS {
+            asked.repeats += 1;
+            asked.is_sent = false;
+            self.measure_asked(member);
+            return;
+        }
+        self.prober.asked.remove(&member);
+        if self.prober.least.insert(member, least).is_none() {
+            self.prober.measure_again(member);
+        }
+        self.prober.fresh.push((member, least));
+        self.report_when_answered();
+    }
+
+    /// A sign of life has come back: what is shorter than what is known is true, since nothing but
+    /// a nearer way makes it so. What is longer may be work.
+    pub(crate) fn noticed(&mut self, member: MemberId, round_trip: Time) {
+        let ends = self.clusters.label(self.me).zip(self.clusters.label(member));
+        let Some(ends) = ends.filter(|_| self.config.measures) else { return };
+        let table = self.clusters.round_trip(ends.0, ends.1);
+        let known = self.prober.least.get(&member).copied().max(table);
+        if known.is_some_and(|known| round_trip >= known / 3 * 2) {
+            return;
+        }
+        self.prober.least.insert(member, round_trip);
+        self.prober.measure_again(member);
         self.prober.fresh.push((member, round_trip));
-        if self.prober.waiting == 0 {
+        self.report_when_answered();
+    }
+
+    fn report_when_answered(&mut self) {
+        if self.prober.asked.is_empty() && !self.prober.fresh.is_empty() {
             self.report();
         }
     }

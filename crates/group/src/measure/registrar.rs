@@ -25,8 +25,16 @@ const NEAR: u64 = 3;
 /// All reports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registrar {
-    pairs: BTreeMap<(MemberId, MemberId), (Time, Time)>,
+    pairs: BTreeMap<(MemberId, MemberId), Distance>,
     is_timed: bool,
+}
+
+/// A round trip, when it was reported, and by which end.
+#[derive(Clone, Copy, Debug)]
+struct Distance {
+    round_trip: Time,
+    at: Time,
+    by: MemberId,
 }
 
 impl Member {
@@ -34,7 +42,14 @@ impl Member {
         for &(other, round_trip) in distances {
             if other != from && round_trip > 0 {
                 let pair = (from.min(other), from.max(other));
-                self.registrar.pairs.insert(pair, (round_trip, self.now));
+                // Of what both ends say at the same time the less counts: the other end was late.
+                let is_known = self.registrar.pairs.get(&pair).is_some_and(|known| {
+                    known.by != from && known.round_trip < round_trip && known.at + FRESH > self.now
+                });
+                if !is_known {
+                    let distance = Distance { round_trip, at: self.now, by: from };
+                    self.registrar.pairs.insert(pair, distance);
+                }
             }
         }
         if !self.registrar.is_timed && !self.registrar.pairs.is_empty() {
@@ -75,7 +90,7 @@ impl Member {
     /// The round trip below which members are near.
     fn near_limit(&self) -> Option<Time> {
         let mut least: BTreeMap<MemberId, Time> = BTreeMap::new();
-        for (&(one, other), &(round_trip, _)) in &self.registrar.pairs {
+        for (&(one, other), &Distance { round_trip, .. }) in &self.registrar.pairs {
             for member in [one, other] {
                 let entry = least.entry(member).or_insert(round_trip);
                 *entry = round_trip.min(*entry);
@@ -102,7 +117,7 @@ impl Member {
                 }
             }
         }
-        for (&(one, other), &(round_trip, _)) in &self.registrar.pairs {
+        for (&(one, other), &Distance { round_trip, .. }) in &self.registrar.pairs {
             if round_trip < near {
                 join(&mut above, one, other);
             }
@@ -126,7 +141,7 @@ impl Member {
             .map(|(label, names)| (label, Ranges::from(&names.into_iter().collect::<RankSet>())))
             .collect();
         let mut samples: BTreeMap<(u16, u16), Vec<(Time, Time)>> = BTreeMap::new();
-        for (&(one, other), &(round_trip, at)) in &self.registrar.pairs {
+        for (&(one, other), &Distance { round_trip, at, .. }) in &self.registrar.pairs {
             let ends = groups.get(&one).zip(groups.get(&other));
             let Some((from, to)) =
                 ends.and_then(|(from, to)| Some((*index.get(from)?, *index.get(to)?)))

@@ -28,6 +28,7 @@ impl Member {
         self.asked_wake = None;
         while let Some(&(time, timer)) = self.agenda.first().filter(|entry| entry.0 <= self.now) {
             self.agenda.remove(&(time, timer));
+            self.prober.note_timer(time, self.now);
             self.timer(timer);
         }
     }

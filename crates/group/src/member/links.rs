@@ -20,6 +20,10 @@ impl Links {
         !self.up.contains(&member) && self.dialled.insert(member)
     }
 
+    pub(crate) fn is_up(&self, member: MemberId) -> bool {
+        self.up.contains(&member)
+    }
+
     fn set_up(&mut self, member: MemberId) {
         self.dialled.remove(&member);
         self.up.insert(member);
@@ -38,6 +42,7 @@ impl Member {
             let record = self.own_record();
             self.send(member, Message::Join { space: self.config.space, record });
         }
+        self.measure_asked(member);
     }
 
     /// What was on its way is lost. Whether the member is, a new connection shows.

@@ -201,12 +201,17 @@ impl Member {
         if to == self.me {
             return;
         }
+        self.connect(to);
+        self.outputs.push_back(Output::Send { to, message });
+    }
+
+    /// Asks for a link to a member where there is none.
+    pub(crate) fn connect(&mut self, to: MemberId) {
         if self.links.needs_connection(to) {
             let address = self.view.record(to).map(|record| record.address.clone());
             let address = address.unwrap_or_default();
             self.outputs.push_back(Output::Connect { member: Some(to), address });
         }
-        self.outputs.push_back(Output::Send { to, message });
     }
 
     pub(crate) fn tell(&mut self, event: Event) {

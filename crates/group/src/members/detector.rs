@@ -31,6 +31,8 @@ struct Ping {
     sent: Time,
     tries: u32,
     is_probe: bool,
+    /// Whether the link was up already: else its round trip has the work of making it.
+    is_over_link: bool,
 }
 
 impl Detector {
@@ -75,6 +77,8 @@ impl Member {
             self.ping(lost, 1, false);
         } else if let Some(far) = self.far_to_probe() {
             self.probe(far);
+        } else if let Some(member) = self.prober.next_again() {
+            self.suspect(member);
         } else if self.random.below(2) == 0 && self.view.len() > 2 {
             let others: alloc::vec::Vec<MemberId> =
                 self.view.alive().filter(|member| *member != self.me).collect();
@@ -93,16 +97,17 @@ impl Member {
         }
     }
 
-    /// Measures the distance to a member.
-    pub(crate) fn probe(&mut self, member: MemberId) {
-        self.prober.sent += 1;
+    /// A ping whose round trip counts.
+    pub(crate) fn ping_for_distance(&mut self, member: MemberId) {
         self.ping(member, self.config.ping_tries, true);
     }
 
     fn ping(&mut self, to: MemberId, tries: u32, is_probe: bool) {
         self.detector.next += 1;
         let number = self.detector.next;
-        self.detector.pings.insert(number, Ping { to, sent: self.now, tries, is_probe });
+        let is_over_link = self.links.is_up(to);
+        let ping = Ping { to, sent: self.now, tries, is_probe, is_over_link };
+        self.detector.pings.insert(number, ping);
         let (digest, table) = (self.view.digest(), self.clusters.table().version);
         self.send(to, Message::Ping { number, digest, table, padding: Payload::default() });
         let late = timeout(&self.clusters, self.config.ping_timeout);
@@ -125,8 +130,11 @@ impl Member {
         self.detector.pings.remove(&number);
         self.compare(from, digest);
         self.offer_table(from, table);
+        let round_trip = self.now - ping.sent;
         if ping.is_probe {
-            self.measured(from, self.now - ping.sent);
+            self.measured(from, round_trip);
+        } else if ping.is_over_link {
+            self.noticed(from, round_trip);
         }
     }
 

@@ -15,6 +15,7 @@ use crate::trees::Branch;
 impl Member {
     /// A member is gone: its subtrees in all transfers are taken over, its reductions go on.
     pub(crate) fn member_gone(&mut self, gone: MemberId) {
+        self.prober_forgets(gone);
         let keys: Vec<(CastId, u8)> = self.lanes.keys().copied().collect();
         for key in keys {
             if let Some(lane) = self.lanes.get_mut(&key) {

@@ -8,6 +8,15 @@ use sapwood_random::Random;
 
 use crate::chance;
 
+/// Hosts get a processor only once in a while, as processes do that start together on few.
+#[derive(Clone, Copy, Debug)]
+pub struct Busy {
+    /// How often.
+    pub period: Time,
+    /// Until when; the turn of each host is another.
+    pub until: Time,
+}
+
 /// A network of hosts; times are in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Network {
@@ -17,6 +26,8 @@ pub struct Network {
     latency: Vec<Time>,
     /// The work of one send.
     pub overhead: Time,
+    /// How members are served at first, if not at once.
+    pub busy: Option<Busy>,
 }
 
 impl Network {
@@ -46,7 +57,7 @@ impl Network {
             }
         }
         let overhead = (layout.overhead_us * 1000.0) as Time;
-        Self { layout: layout.clone(), placement, latency, overhead }
+        Self { layout: layout.clone(), placement, latency, overhead, busy: None }
     }
 
     /// How many hosts there are.
@@ -59,6 +70,18 @@ impl Network {
     #[must_use]
     pub fn cluster(&self, host: usize) -> usize {
         self.placement.clusters[host]
+    }
+
+    /// When a host that has something to do does it.
+    #[must_use]
+    pub fn turn(&self, host: usize, time: Time) -> Time {
+        let Some(Busy { period, until }) = self.busy.filter(|busy| time < busy.until) else {
+            return time;
+        };
+        let own = host as Time * period / self.hosts() as Time;
+        let after = (time + period - own) % period;
+        let next = if after == 0 { time } else { time + period - after };
+        next.min(until)
     }
 
     /// The time of a byte on the wire from one host to another.

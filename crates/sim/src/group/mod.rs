@@ -13,7 +13,7 @@ mod trial;
 mod wire;
 mod world;
 
-pub use layout::Network;
+pub use layout::{Busy, Network};
 pub use oracle::Breach;
 pub use reference::{near_optimal, static_completion};
 pub use schedule::{Verdict, run_schedule};

@@ -53,10 +53,10 @@ impl Wires {
         }
         let ends = (network.cluster(from), network.cluster(to));
         if ends.0 != ends.1 {
-            for (table, key, rate) in [
-                (&mut self.streams, (from, to), layout.stream),
-                (&mut self.pipes, ends, network.placement.pipe(ends.0, ends.1)),
-            ] {
+            // Between the segments of a stream, not behind all that wait for it.
+            let stream = (!is_probe).then_some((&mut self.streams, (from, to), layout.stream));
+            let pipe = (&mut self.pipes, ends, network.placement.pipe(ends.0, ends.1));
+            for (table, key, rate) in stream.into_iter().chain([pipe]) {
                 let free = table.entry(key).or_insert(0);
                 *free = start.max(*free) + span(rate);
                 end = end.max(*free);

@@ -199,6 +199,7 @@ impl GroupWorld {
                 }
                 GroupInput::Arrival { to, generation, bytes, from, message } => {
                     let time = self.wires.take(&self.network, time, to, bytes, is_probe(&message));
+                    let time = self.network.turn(to, time);
                     let input = Input::Message { from, message };
                     self.count += 1;
                     self.agenda
@@ -276,7 +277,7 @@ impl GroupWorld {
             Output::Connect { member, address } => self.connect(host, member, &address),
             Output::Send { to, message } => self.send(host, to, message),
             Output::Wake(time) => {
-                let time = time.max(self.now);
+                let time = self.network.turn(host, time.max(self.now));
                 self.hosts[host].wake = Some(time);
                 self.count += 1;
                 self.agenda.insert((time, self.count), GroupInput::Wake(host));
