@@ -2,7 +2,8 @@
 //! progress.
 //!
 //! `exit` owns the exit codes and [`exit::Failure`], `arguments` the reading of a command line
-//! and the one line for what is wrong with it, `times` and `progress` what their names say,
+//! and the one line for what is wrong with it, `times`, `shares` and `progress` what their names
+//! say,
 //! `query` the question to another program whose answer is read within a limit. What only one
 //! tool needs is that tool's.
 
@@ -10,4 +11,5 @@ pub mod arguments;
 pub mod exit;
 pub mod progress;
 pub mod query;
+pub mod shares;
 pub mod times;

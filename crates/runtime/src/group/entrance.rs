@@ -112,7 +112,7 @@ impl Entrance {
 
     /// When to call [`Entrance::tick`].
     pub(super) fn next_tick(&self) -> Option<u64> {
-        [self.pending.next_change(), self.paused].into_iter().flatten().min()
+        [self.pending.deadline(), self.paused].into_iter().flatten().min()
     }
 
     fn pause(&mut self, poller: &Poller, until: u64) -> Result<(), RuntimeError> {
