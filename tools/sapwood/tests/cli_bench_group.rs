@@ -4,9 +4,8 @@
 mod cli;
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
-use cli::{LIMIT, assert_refused, run, text};
+use cli::{assert_refused, marked, run, text, wait_until};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -77,29 +76,10 @@ fn an_interrupted_benchmark_leaves_no_member() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let until = Instant::now() + LIMIT;
-    while marked(&mark) < 6 {
-        assert!(Instant::now() < until, "{} processes", marked(&mark));
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("five members start", || marked(&mark) >= 6);
     bench.kill().unwrap();
     bench.wait().unwrap();
-    while marked(&mark) > 0 {
-        assert!(Instant::now() < until, "{} processes outlived the benchmark", marked(&mark));
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// How many processes have this in their environment.
-fn marked(mark: &str) -> usize {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let environments =
-        processes.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
-    environments
-        .filter(|environment| {
-            environment.split(|byte| *byte == 0).any(|one| one == mark.as_bytes())
-        })
-        .count()
+    wait_until("processes have outlived the benchmark", || marked(&mark) == 0);
 }
 
 #[test]

@@ -87,6 +87,18 @@ pub fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) {
     }
 }
 
+/// How many processes have this in their environment.
+pub fn marked(mark: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let environments =
+        processes.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
+    environments
+        .filter(|environment| {
+            environment.split(|byte| *byte == 0).any(|one| one == mark.as_bytes())
+        })
+        .count()
+}
+
 /// Waits until a process has ended.
 pub fn wait_for_end(pid: u32) {
     let process = Pid::from_raw(pid.cast_signed()).unwrap();
