@@ -45,11 +45,16 @@ pub(crate) fn carry_out(
     let mut outcome = Outcome::default();
     for round in 0..request.rounds {
         let number = request.number.map(|number| number + round);
+        // Values are made before the clock runs.
+        let operation = build(group, request, number, published)?;
+        if request.is_apart {
+            group.barrier().deadline(request.deadline).wait()?;
+        }
         std::thread::sleep(lateness(group, request, round) + until_begin(request, round));
         let begun = Instant::now();
         let begin = nanoseconds();
         if request.has_bypass {
-            let answer = build(group, request, number, published)?.bypass()?;
+            let answer = operation.bypass()?;
             outcome.seconds.push(begun.elapsed().as_secs_f64());
             if let Some(answer) = answer {
                 outcome.note(group, request, answer);
@@ -59,7 +64,7 @@ pub(crate) fn carry_out(
             }
             continue;
         }
-        let mut started = build(group, request, number, published)?.start()?;
+        let mut started = operation.start()?;
         let answer = loop {
             if let Some(answer) = started.wait_within(LOOK)? {
                 break answer;
