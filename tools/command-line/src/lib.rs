@@ -2,12 +2,13 @@
 //! progress.
 //!
 //! `exit` owns the exit codes and [`exit::Failure`], `arguments` the reading of a command line and
-//! the one line for what is wrong with it, `manual` its manual pages, `times` and `progress` what
-//! their names say, `query` the question to another program whose answer is read within a limit.
-//! What only one tool needs is that tool's.
+//! the one line for what is wrong with it, `log` the events that a user asks for, `manual` the
+//! manual pages, `times` and `progress` what their names say, `query` the question to another
+//! program whose answer is read within a limit. What only one tool needs is that tool's.
 
 pub mod arguments;
 pub mod exit;
+pub mod log;
 pub mod manual;
 pub mod progress;
 pub mod query;

@@ -12,6 +12,7 @@ mod manual;
 use std::process::ExitCode;
 
 use sapwood_command_line::exit::{self, Failure};
+use sapwood_command_line::log;
 use sapwood_hosts::{nodeset, persistent};
 use sapwood_status::clocks;
 
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
 }
 
 fn command() -> Result<ExitCode, Failure> {
+    log::start()?;
     match arguments::read()? {
         Some(Command::Run(arguments)) => sapwood_run::run(&arguments),
         Some(Command::Copy(arguments)) => sapwood_copy::run(&arguments),
