@@ -111,6 +111,13 @@ const NAME_BYTES: usize = 8;
 /// Beside waits a call that lasts this long is one in which ranks wait.
 const STANDING_DEADLINE: Duration = Duration::from_secs(2);
 
+/// The commands below `sapwood mpi` that have a parser of their own, since what follows `mpi` may
+/// be any program: for manual pages and completions.
+#[must_use]
+pub fn further_commands() -> [clap::Command; 2] {
+    [attach::command_line().name("attach"), control_command::command_line().name("control")]
+}
+
 /// The arguments of `sapwood mpi`.
 #[derive(Clone, clap::Args)]
 #[command(
