@@ -169,6 +169,10 @@ package-test: build shim python-environment ## only installed trees, in an empty
 python-environment:
 	@[ -x target/python/environment/bin/sapwood ] || bindings/python/run-tests --collect-only -q >/dev/null
 
+.PHONY: wheel
+wheel: python-environment ## the Python wheel for other systems, checked by auditwheel: target/python/portable
+	bindings/python/portable-wheel
+
 .PHONY: bench
 bench: labs ## round trip, pipelining and start-up beside their floor
 	$(PROGRAM) bench tree --topology 4x4x4 --transport unix --bytes 64 --pin
