@@ -671,10 +671,7 @@ impl SocketTable {
 
     /// When [`SocketTable::tick`] has something to do, in nanoseconds of the node's clock.
     pub(crate) fn next_tick(&self) -> Option<u64> {
-        [self.pending.next_change(), self.listener_paused, self.release_at]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.pending.deadline(), self.listener_paused, self.release_at].into_iter().flatten().min()
     }
 }
 

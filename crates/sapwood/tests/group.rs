@@ -10,10 +10,15 @@ use sapwood::{
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A group of `count` members, each with one virtual node.
+/// A group of `count` members, each with one virtual node, which share memory.
 fn group(count: u32) -> Vec<Group> {
+    group_over(true, count)
+}
+
+/// The same over shared memory or over encrypted TCP.
+fn group_over(shares_memory: bool, count: u32) -> Vec<Group> {
     let key = Key::generate().unwrap();
-    let builder = || Group::builder(key.clone()).deadline(DEADLINE);
+    let builder = || Group::builder(key.clone()).deadline(DEADLINE).shared_memory(shares_memory);
     let mut members = vec![builder().name(0).create().unwrap()];
     for name in 1..count {
         let at = members[name as usize / 2].address();
@@ -43,12 +48,19 @@ fn leave(members: Vec<Group>) {
 
 #[test]
 fn every_tree_and_every_root_broadcasts_and_reduces() {
-    let members = group(6);
+    for shares_memory in [true, false] {
+        let members = group_over(shares_memory, 6);
+        broadcast_and_reduce(&members);
+        leave(members);
+    }
+}
+
+fn broadcast_and_reduce(members: &[Group]) {
     for tree in TreeKind::ALL {
         for root in 0..6 {
             for bytes in [0, 1, 5000, 400_000] {
                 let value = vec![root as u8 + 1; bytes];
-                let answers = all(&members, |name, member| {
+                let answers = all(members, |name, member| {
                     let own = (name == root).then(|| value.clone());
                     member.broadcast(root, own).tree(tree).start()
                 });
@@ -57,7 +69,7 @@ fn every_tree_and_every_root_broadcasts_and_reduces() {
                     assert!(answer.bytes().unwrap() == value, "{tree} from {root}, {bytes}");
                     assert_eq!(answer.missing, []);
                 }
-                let answers = all(&members, |name, member| {
+                let answers = all(members, |name, member| {
                     let numbers = vec![1_i64 << (8 * name); bytes / 8];
                     member.reduce(root, Reduction::Sum, &numbers).tree(tree).start()
                 });
@@ -73,7 +85,6 @@ fn every_tree_and_every_root_broadcasts_and_reduces() {
             }
         }
     }
-    leave(members);
 }
 
 #[test]
@@ -279,15 +290,17 @@ fn what_is_too_long_is_refused_at_the_caller() {
 
 #[test]
 fn a_gather_that_is_longer_than_a_message_comes_whole() {
-    let members = group(4);
-    let own = |name: u32| vec![name as u8; 7 << 20];
-    let answers =
-        all(&members, |name, member| member.gather(0, own(name)).tree(TreeKind::List).start());
-    let answer = answers[0].as_ref().unwrap();
-    let parts = answer.parts().unwrap();
-    assert_eq!(answer.contributors.to_string(), "0-3", "{:?}", answer.missing);
-    assert!((0..4).all(|name| parts[name as usize] == (name, &own(name)[..])));
-    leave(members);
+    for shares_memory in [true, false] {
+        let members = group_over(shares_memory, 4);
+        let own = |name: u32| vec![name as u8; 7 << 20];
+        let answers =
+            all(&members, |name, member| member.gather(0, own(name)).tree(TreeKind::List).start());
+        let answer = answers[0].as_ref().unwrap();
+        let parts = answer.parts().unwrap();
+        assert_eq!(answer.contributors.to_string(), "0-3", "{:?}", answer.missing);
+        assert!((0..4).all(|name| parts[name as usize] == (name, &own(name)[..])));
+        leave(members);
+    }
 }
 
 #[test]

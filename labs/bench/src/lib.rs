@@ -20,7 +20,8 @@
 //!
 //! `filter` measures calls of filters, beside a direct call of the same function.
 //!
-//! `group` measures collectives of groups by several trees, beside the simulator.
+//! `group` measures collectives of groups by several trees, beside the simulator; `collectives`
+//! those on one host, beside Open MPI and Gloo.
 //!
 //! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and
 //! `back_end_process` for many back-ends in one process) and `flood` (with `disturbed_tree`,
@@ -35,6 +36,7 @@ mod bulk;
 mod bulk_leaf;
 mod bulk_tree;
 mod clocks;
+mod collectives;
 mod connect;
 mod depth;
 mod disturbance;
@@ -128,6 +130,8 @@ enum Subject {
     Clocks(clocks::Arguments),
     /// Collectives of real members on an emulated network, by all trees, beside the simulator.
     Group(group::Arguments),
+    /// Collectives of processes on this host: Sapwood's groups beside Open MPI and Gloo.
+    Collectives(collectives::Arguments),
 }
 
 /// Measures and prints.
@@ -150,6 +154,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         Subject::Group(arguments) => {
             let (facts, code) = group::measure(arguments)?;
+            print(&in_form(&facts, arguments.json))?;
+            return Ok(code);
+        }
+        Subject::Collectives(arguments) => {
+            let (facts, code) = collectives::measure(arguments)?;
             print(&in_form(&facts, arguments.json))?;
             return Ok(code);
         }

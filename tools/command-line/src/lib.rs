@@ -3,8 +3,8 @@
 //!
 //! `exit` owns the exit codes and [`exit::Failure`], `arguments` the reading of a command line and
 //! the one line for what is wrong with it, `log` the events that a user asks for, `manual` the
-//! manual pages, `times` and `progress` what their names say, `query` the question to another
-//! program whose answer is read within a limit. What only one tool needs is that tool's.
+//! manual pages, `times`, `shares` and `progress` what their names say, `query` the question to
+//! another program whose answer is read within a limit. What only one tool needs is that tool's.
 
 pub mod arguments;
 pub mod exit;
@@ -12,4 +12,5 @@ pub mod log;
 pub mod manual;
 pub mod progress;
 pub mod query;
+pub mod shares;
 pub mod times;

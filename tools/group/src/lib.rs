@@ -83,6 +83,9 @@ struct Membership {
     /// How long another member may say nothing before it counts as dead.
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = patience)]
     silence: Duration,
+    /// Link members of this host by sockets, too, instead of shared memory.
+    #[arg(long)]
+    sockets: bool,
     /// Go on when the input ends, until a signal.
     #[arg(long)]
     stay: bool,
@@ -123,7 +126,8 @@ impl Membership {
             .space(self.space)
             .site(self.site)
             .silence(self.silence)
-            .listen(&self.listen);
+            .listen(&self.listen)
+            .shared_memory(!self.sockets);
         if let Some(names) = &self.names {
             builder = builder.names(names.clone());
         }

@@ -94,6 +94,9 @@ pub struct Request {
     pub every: Duration,
     /// The answer has the times of each round: begin and end by that clock.
     pub has_moments: bool,
+    /// A barrier comes before each round, outside of its time: no member is still at work on the
+    /// round before.
+    pub is_apart: bool,
     /// Sent instead of made-up bytes.
     pub text: Option<String>,
 }
@@ -150,6 +153,9 @@ impl FromStr for Request {
                 word.split_once('=').ok_or_else(|| format!("'{word}' is not NAME=VALUE"))?;
             request.set(name, value)?;
         }
+        if request.is_apart && request.number.is_some() {
+            return Err("with apart=yes calls are counted: leave number out".to_string());
+        }
         Ok(request)
     }
 }
@@ -173,6 +179,7 @@ impl Request {
             at: 0,
             every: Duration::ZERO,
             has_moments: false,
+            is_apart: false,
             text: None,
         }
     }
@@ -197,6 +204,7 @@ impl Request {
             "at" => self.at = number()?,
             "every" => self.every = patience(value)?,
             "moments" => self.has_moments = yes_or_no(name, value)?,
+            "apart" => self.is_apart = yes_or_no(name, value)?,
             "bypass" => self.has_bypass = yes_or_no(name, value)?,
             "type" => {
                 self.kind = match value {
@@ -208,7 +216,7 @@ impl Request {
             other => {
                 return Err(format!(
                     "there is no setting '{other}'; take root, to, tree, bytes, number, rounds, \
-                     deadline, skew, at, every, moments, bypass, type or text"
+                     deadline, skew, at, every, moments, apart, bypass, type or text"
                 ));
             }
         }
@@ -233,6 +241,9 @@ impl Request {
         }
         if self.has_moments {
             line += " moments=yes";
+        }
+        if self.is_apart {
+            line += " apart=yes";
         }
         line + "\n"
     }
@@ -287,6 +298,7 @@ mod tests {
             ("reduce rounds=0", "rounds"),
             ("reduce root", "NAME=VALUE"),
             ("reduce colour=red", "colour"),
+            ("reduce apart=yes number=3", "number"),
         ] {
             let error = line.parse::<Request>().unwrap_err();
             assert!(error.contains(word), "{line}: {error}");
@@ -298,10 +310,10 @@ mod tests {
         let mut request = Request::new(Act::AllToAll);
         (request.bytes, request.rounds, request.root) = (3, 5, 2);
         (request.at, request.every) = (7, Duration::from_micros(1500));
-        request.has_moments = true;
+        (request.has_moments, request.is_apart) = (true, true);
         let again: Request = request.line().parse().unwrap();
         assert_eq!((again.act, again.bytes, again.rounds), (Act::AllToAll, 3, 5));
         assert_eq!((again.at, again.every), (7, request.every));
-        assert!(again.has_moments && !again.has_bypass);
+        assert!(again.has_moments && again.is_apart && !again.has_bypass);
     }
 }

@@ -53,7 +53,10 @@ pub(crate) struct Arguments {
     /// Of reduce and gather: members other than the root leave before those below them have come.
     #[arg(long)]
     bypass: bool,
-    /// Over Unix sockets instead of TCP.
+    /// Over sockets instead of shared memory: TCP, unless --unix says otherwise.
+    #[arg(long)]
+    sockets: bool,
+    /// Members listen at Unix sockets instead of TCP.
     #[arg(long)]
     unix: bool,
     /// Do not encrypt what goes over TCP.
@@ -124,6 +127,9 @@ fn start(arguments: &Arguments) -> Result<Fleet, Failure> {
         words.extend(["--names".into(), name.to_string()]);
         if arguments.unix {
             words.extend(["--listen".into(), unix_address(name)]);
+        }
+        if arguments.sockets {
+            words.push("--sockets".into());
         }
         if arguments.plain {
             words.push("--plain".into());

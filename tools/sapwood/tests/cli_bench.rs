@@ -2,6 +2,7 @@
 
 mod cli;
 
+use cli::benchmark::assert_leaves_no_process;
 use cli::{run, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
@@ -103,40 +104,8 @@ fn the_table_names_every_experiment() {
 }
 
 #[test]
-fn an_interrupted_benchmark_leaves_nothing() {
-    use std::time::{Duration, Instant};
-
-    // A mark in the environment that every process of the trees inherits.
-    let mark = format!("SAPWOOD_TEST_MARK={}", std::process::id());
-    let (name, value) = mark.split_once('=').unwrap();
-    let mut bench = cli::command()
-        .args(["bench", "tree", "--topology", "2x2", "--runs", "1000", "--only", "round_trip"])
-        .env(name, value)
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    let until = Instant::now() + cli::LIMIT;
+fn a_killed_benchmark_leaves_nothing() {
     // The floor's six processes, Sapwood's six, and the benchmark itself.
-    while marked(&mark) < 13 {
-        assert!(Instant::now() < until, "the trees never came up");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    bench.kill().unwrap();
-    bench.wait().unwrap();
-    while marked(&mark) > 0 {
-        assert!(Instant::now() < until, "{} processes outlived the benchmark", marked(&mark));
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// How many processes have this in their environment.
-fn marked(mark: &str) -> usize {
-    let environments = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
-        entry.file_name().to_str()?.parse::<u32>().ok()?;
-        std::fs::read(entry.path().join("environ")).ok()
-    });
-    environments
-        .filter(|environment| environment.split(|byte| *byte == 0).any(|of| of == mark.as_bytes()))
-        .count()
+    let tree = ["tree", "--topology", "2x2", "--runs", "1000", "--only", "round_trip"];
+    assert_leaves_no_process(&tree, 13);
 }

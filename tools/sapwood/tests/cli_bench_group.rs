@@ -3,10 +3,8 @@
 
 mod cli;
 
-use std::process::Stdio;
-use std::time::{Duration, Instant};
-
-use cli::{LIMIT, assert_refused, run, text};
+use cli::benchmark::assert_leaves_no_process;
+use cli::{assert_refused, run, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -66,40 +64,9 @@ fn a_table_has_a_line_for_each_tree() {
 }
 
 #[test]
-fn an_interrupted_benchmark_leaves_no_member() {
-    let mark = format!("SAPWOOD_TEST_GROUP={}", std::process::id());
-    let (name, value) = mark.split_once('=').unwrap();
-    let mut bench = cli::command()
-        .args(["bench", "group", "--scenario", "host", "--members", "5", "--rounds", "1000"])
-        .env(name, value)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let until = Instant::now() + LIMIT;
-    while marked(&mark) < 6 {
-        assert!(Instant::now() < until, "{} processes", marked(&mark));
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    bench.kill().unwrap();
-    bench.wait().unwrap();
-    while marked(&mark) > 0 {
-        assert!(Instant::now() < until, "{} processes outlived the benchmark", marked(&mark));
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// How many processes have this in their environment.
-fn marked(mark: &str) -> usize {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let environments =
-        processes.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
-    environments
-        .filter(|environment| {
-            environment.split(|byte| *byte == 0).any(|one| one == mark.as_bytes())
-        })
-        .count()
+fn a_killed_benchmark_leaves_no_member() {
+    let group = ["group", "--scenario", "host", "--members", "5", "--rounds", "1000"];
+    assert_leaves_no_process(&group, 6);
 }
 
 #[test]

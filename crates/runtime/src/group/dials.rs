@@ -1,6 +1,6 @@
 //! Connections that this member makes: several at once, each with a deadline.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use sapwood_group::MemberId;
 use sapwood_transport::{Address, Dial, Error, Key, Link, LinkTerms, Poller, Progress};
@@ -22,9 +22,18 @@ pub(super) struct FailedDial {
     pub(super) reason: String,
 }
 
+/// One way to a member.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    pub(super) address: Address,
+    pub(super) terms: LinkTerms,
+}
+
 struct OpenDial {
     dialled: Dialled,
     dials: Vec<Dial>,
+    /// Ways that are tried where those before them fail.
+    rest: VecDeque<Way>,
     failure: Option<Error>,
     until: u64,
 }
@@ -43,35 +52,25 @@ impl Dials {
         Self { key, attempts: BTreeMap::new(), next: 0, deadline }
     }
 
-    /// Begins an attempt at all addresses of a host side by side.
+    /// Begins an attempt by the first of some ways, at all addresses of its host side by side; the
+    /// next way is tried where one fails.
     pub(super) fn begin(
         &mut self,
         dialled: Dialled,
-        terms: impl Fn(&Address) -> LinkTerms,
+        ways: Vec<Way>,
         poller: &Poller,
         now: u64,
     ) -> Result<(), FailedDial> {
-        let fail = |error: Error, dialled| FailedDial { dialled, reason: error.to_string() };
-        let address: Address = match dialled.address.parse() {
-            Ok(address) => address,
-            Err(error) => return Err(fail(error, dialled)),
-        };
-        let (dials, failure) = match Dial::start_each(&address, &self.key, terms(&address)) {
-            Ok(started) => started,
-            Err(error) => return Err(fail(error, dialled)),
-        };
         let index = self.next;
         self.next = self.next.wrapping_add(1);
         let mut attempt = OpenDial {
             dialled,
             dials: Vec::new(),
-            failure,
+            rest: ways.into(),
+            failure: None,
             until: now.saturating_add(self.deadline),
         };
-        for dial in dials {
-            attempt.watch(dial, index, poller);
-        }
-        if attempt.dials.is_empty() {
+        if !attempt.turn_to_next_way(&self.key, index, poller) {
             return Err(attempt.fail());
         }
         self.attempts.insert(index, attempt);
@@ -98,7 +97,7 @@ impl Dials {
                 Err(error) => attempt.failure = Some(error),
             }
         }
-        if attempt.dials.is_empty() {
+        if attempt.dials.is_empty() && !attempt.turn_to_next_way(&self.key, index, poller) {
             return self.attempts.remove(&index).map(|attempt| Err(attempt.fail()));
         }
         None
@@ -131,6 +130,25 @@ impl Dials {
 }
 
 impl OpenDial {
+    /// Turns to the next way that does not fail at once; false if there is none.
+    fn turn_to_next_way(&mut self, key: &Key, index: u32, poller: &Poller) -> bool {
+        while let Some(way) = self.rest.pop_front() {
+            match Dial::start_each(&way.address, key, way.terms) {
+                Ok((dials, failure)) => {
+                    self.failure = failure.or(self.failure.take());
+                    for dial in dials {
+                        self.watch(dial, index, poller);
+                    }
+                }
+                Err(error) => self.failure = Some(error),
+            }
+            if !self.dials.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
     fn watch(&mut self, dial: Dial, index: u32, poller: &Poller) {
         match poller.add(&dial, GroupToken::Dial(index).to_number(), dial.interest()) {
             Ok(()) => self.dials.push(dial),

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use sapwood_group::message::{Frame, GROUP_VERSION, Greeting, encode_frame, frame_of};
 use sapwood_group::{Config, Event, GroupId, Input, Member, MemberId, Message, Output, Reason};
-use sapwood_transport::{
-    Address, Encryption, Key, Link, LinkTerms, Listener, Poller, Waker, interfaces,
-};
+use sapwood_transport::{Address, Encryption, Key, Link, Listener, Poller, Waker, interfaces};
 
 use super::dials::{Dialled, Dials, FailedDial};
 use super::entrance::Entrance;
 use super::peers::{Arrival, Peers};
 use super::token::GroupToken;
+use super::ways::Manners;
 use crate::clock::clock;
 use crate::error::RuntimeError;
 
@@ -29,6 +28,9 @@ pub struct GroupOptions {
     pub listen: Address,
     /// Whether bytes are encrypted; by default over TCP. All members have to say the same.
     pub encryption: Option<Encryption>,
+    /// Whether links to members of this host and user go through shared memory, which is not
+    /// encrypted; not so where `encryption` says that all is to be.
+    pub shares_memory: bool,
     /// How long a connection may take to be made.
     pub connect_deadline: Duration,
     /// How long joining may take.
@@ -79,6 +81,12 @@ struct Joining {
     sponsor: Option<MemberId>,
 }
 
+impl GroupOptions {
+    fn manners(&self) -> Manners {
+        Manners { encryption: self.encryption, shares_memory: self.shares_memory }
+    }
+}
+
 impl GroupDriver {
     /// Listens. The member is in no group yet.
     ///
@@ -89,8 +97,15 @@ impl GroupDriver {
         let waker = poller.waker(GroupToken::Waker.to_number())?;
         let listener = Listener::bind(&options.listen)?;
         let address = reachable(listener.address())?;
-        let terms = terms(options.encryption, listener.address());
-        let entrance = Entrance::open(listener, options.key.clone(), terms, &poller)?;
+        let manners = options.manners();
+        let mut entrance = Entrance::new(options.key.clone());
+        entrance.open(listener, manners.terms(&address), &poller)?;
+        // Where another process has taken the name, links to members of this host are sockets.
+        if let Some(way) = manners.beside(&address)
+            && let Ok(listener) = Listener::bind(&way.address)
+        {
+            entrance.open(listener, way.terms, &poller)?;
+        }
         let connect = u64::try_from(options.connect_deadline.as_nanos()).unwrap_or(u64::MAX);
         let dials = Dials::new(options.key.clone(), connect);
         let [id, seed] = random_numbers()?;
@@ -166,6 +181,12 @@ impl GroupDriver {
         self.peers.len()
     }
 
+    /// How many of them go through shared memory.
+    #[must_use]
+    pub fn shared_links(&self) -> usize {
+        self.peers.shared()
+    }
+
     /// Ends the wait of [`GroupDriver::turn`] from another thread.
     #[must_use]
     pub fn waker(&self) -> Waker {
@@ -227,8 +248,8 @@ impl GroupDriver {
                         self.peers.note_writable(link);
                     }
                 }
-                GroupToken::Listener => {
-                    let link = self.entrance.accept(&self.poller, self.now)?;
+                GroupToken::Door(door) => {
+                    let link = self.entrance.accept(door, &self.poller, self.now)?;
                     self.admit(link)?;
                 }
                 GroupToken::Newcomer(newcomer) => {
@@ -258,6 +279,7 @@ impl GroupDriver {
     fn tick(&mut self) -> Result<(), RuntimeError> {
         let now = self.now;
         self.entrance.tick(&self.poller, now)?;
+        self.peers.release(now);
         for failed in self.dials.expire(&self.poller, now) {
             self.dial_failed(failed);
         }
@@ -328,10 +350,14 @@ impl GroupDriver {
             self.inputs.push_back(Input::LinkUp { member, address: None });
             return;
         }
-        let encryption = self.options.encryption;
         let dialled = Dialled { member, address };
-        let begun =
-            self.dials.begin(dialled, |address| terms(encryption, address), &self.poller, self.now);
+        let begun = match dialled.address.parse::<Address>() {
+            Ok(address) => {
+                let ways = self.options.manners().ways(address);
+                self.dials.begin(dialled, ways, &self.poller, self.now)
+            }
+            Err(error) => Err(FailedDial { dialled, reason: error.to_string() }),
+        };
         if let Err(failed) = begun {
             self.dial_failed(failed);
         }
@@ -545,7 +571,7 @@ impl GroupDriver {
     }
 
     fn flush(&mut self) {
-        for index in self.peers.flush(&self.poller) {
+        for index in self.peers.flush(&self.poller, self.now) {
             self.link_ended(index, "closed");
         }
         self.run();
@@ -555,11 +581,6 @@ impl GroupDriver {
 /// Whether a message may come before the welcome.
 fn answers_join(message: &Message) -> bool {
     matches!(message, Message::Welcome { .. } | Message::Refused { .. })
-}
-
-pub(super) fn terms(encryption: Option<Encryption>, address: &Address) -> LinkTerms {
-    let encryption = encryption.unwrap_or(Encryption::default_for(address));
-    LinkTerms { encryption, shares_memory: false }
 }
 
 /// Two numbers from the system's randomness.

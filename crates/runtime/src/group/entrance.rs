@@ -1,4 +1,4 @@
-//! Where other processes connect: the listener, and connections that have still to prove the key.
+//! Where other processes connect: the listeners, and connections that have still to prove the key.
 
 use std::collections::BTreeMap;
 
@@ -10,47 +10,63 @@ use sapwood_transport::{
 use super::token::GroupToken;
 use crate::error::RuntimeError;
 
-/// The listener of one member.
+/// The listeners of one member.
 pub(super) struct Entrance {
-    listener: Listener,
+    doors: Vec<Door>,
     key: Key,
-    terms: LinkTerms,
     newcomers: BTreeMap<u32, Handshake>,
     next: u32,
     pending: Pending,
+}
+
+/// One listener, and on which terms links are made at it.
+struct Door {
+    listener: Listener,
+    terms: LinkTerms,
     /// When it is asked again, after the system ran out of descriptors or too many were at it.
     paused: Option<u64>,
 }
 
 impl Entrance {
-    pub(super) fn open(
-        listener: Listener,
-        key: Key,
-        terms: LinkTerms,
-        poller: &Poller,
-    ) -> Result<Self, RuntimeError> {
-        poller.add(&listener, GroupToken::Listener.to_number(), Interest::READ)?;
-        let newcomers = BTreeMap::new();
-        Ok(Self { listener, key, terms, newcomers, next: 0, pending: Pending::new(), paused: None })
+    /// No listener yet.
+    pub(super) fn new(key: Key) -> Self {
+        let (newcomers, pending) = (BTreeMap::new(), Pending::new());
+        Self { doors: Vec::new(), key, newcomers, next: 0, pending }
     }
 
-    /// Takes one connection; the poller reports further ones again.
+    /// Takes connections at a further listener.
+    pub(super) fn open(
+        &mut self,
+        listener: Listener,
+        terms: LinkTerms,
+        poller: &Poller,
+    ) -> Result<(), RuntimeError> {
+        poller.add(&listener, token_of(self.doors.len()), Interest::READ)?;
+        self.doors.push(Door { listener, terms, paused: None });
+        Ok(())
+    }
+
+    /// Takes one connection at a listener; the poller reports further ones again.
     pub(super) fn accept(
         &mut self,
+        door: u32,
         poller: &Poller,
         now: u64,
     ) -> Result<Option<Link>, RuntimeError> {
+        let at = door as usize;
         if !self.pending.has_room(now) {
             let until = self.pending.next_change().unwrap_or(now);
-            self.pause(poller, until)?;
+            self.pause(at, poller, until)?;
             return Ok(None);
         }
-        let incoming = match self.listener.accept()? {
+        let Some(Door { listener, terms, .. }) = self.doors.get_mut(at) else { return Ok(None) };
+        let terms = *terms;
+        let incoming = match listener.accept()? {
             Accepted::Incoming(incoming) => incoming,
             Accepted::Empty | Accepted::ForeignUser(_) => return Ok(None),
             Accepted::Pause(pause) => {
                 let pause = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
-                self.pause(poller, now.saturating_add(pause))?;
+                self.pause(at, poller, now.saturating_add(pause))?;
                 return Ok(None);
             }
         };
@@ -61,7 +77,7 @@ impl Entrance {
         {
             self.newcomers.retain(|known, _| u64::from(*known) != oldest);
         }
-        let handshake = Handshake::responder(incoming, &self.key, self.terms);
+        let handshake = Handshake::responder(incoming, &self.key, terms);
         poller.add(&handshake, GroupToken::Newcomer(index).to_number(), Interest::READ)?;
         self.newcomers.insert(index, handshake);
         self.advance(index, poller)
@@ -98,26 +114,34 @@ impl Entrance {
         self.pending.remove(u64::from(index));
     }
 
-    /// Ends handshakes that take too long, and the pause of the listener.
+    /// Ends handshakes that take too long, and the pauses of listeners.
     pub(super) fn tick(&mut self, poller: &Poller, now: u64) -> Result<(), RuntimeError> {
         while let Some(index) = self.pending.expire(now) {
             self.newcomers.retain(|known, _| u64::from(*known) != index);
         }
-        if self.paused.is_some_and(|until| until <= now) {
-            self.paused = None;
-            poller.add(&self.listener, GroupToken::Listener.to_number(), Interest::READ)?;
+        for (at, door) in self.doors.iter_mut().enumerate() {
+            if door.paused.take_if(|until| *until <= now).is_some() {
+                poller.add(&door.listener, token_of(at), Interest::READ)?;
+            }
         }
         Ok(())
     }
 
     /// When to call [`Entrance::tick`].
     pub(super) fn next_tick(&self) -> Option<u64> {
-        [self.pending.next_change(), self.paused].into_iter().flatten().min()
+        let pauses = self.doors.iter().filter_map(|door| door.paused);
+        pauses.chain(self.pending.deadline()).min()
     }
 
-    fn pause(&mut self, poller: &Poller, until: u64) -> Result<(), RuntimeError> {
-        poller.remove(&self.listener)?;
-        self.paused = Some(until);
+    fn pause(&mut self, at: usize, poller: &Poller, until: u64) -> Result<(), RuntimeError> {
+        if let Some(door) = self.doors.get_mut(at) {
+            poller.remove(&door.listener)?;
+            door.paused = Some(until);
+        }
         Ok(())
     }
+}
+
+fn token_of(door: usize) -> u64 {
+    GroupToken::Door(u32::try_from(door).unwrap_or(u32::MAX)).to_number()
 }

@@ -24,6 +24,10 @@ const WRITE_PARTS_MAX: usize = 128;
 /// What may wait for one peer, in bytes; a link with more is closed, and its peer asked again.
 pub(super) const QUEUE_BYTES_MAX: usize = 2 << 30;
 
+/// A link in shared memory through which few bytes have gone for this long gives its pages back,
+/// before twice this time is over; in nanoseconds.
+const RELEASE_AFTER: u64 = 5_000_000_000;
+
 /// One link.
 pub(super) struct Peer {
     link: Link,
@@ -69,6 +73,8 @@ pub(super) struct Peers {
     /// Links with something to write.
     dirty: Vec<u32>,
     buffer: Vec<u8>,
+    /// When quiet links in shared memory are looked for.
+    release_at: Option<u64>,
 }
 
 impl Peers {
@@ -222,7 +228,7 @@ impl Peers {
     }
 
     /// Writes what waits, as far as links take it. Gives the links that have ended.
-    pub(super) fn flush(&mut self, poller: &Poller) -> Vec<u32> {
+    pub(super) fn flush(&mut self, poller: &Poller, now: u64) -> Vec<u32> {
         let mut ended = Vec::new();
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
@@ -244,6 +250,11 @@ impl Peers {
                 peer.drop_queue();
                 self.again.push(index);
             }
+            if peer.link.is_shared() {
+                // Its peer rings when there is room.
+                self.release_at.get_or_insert(now.saturating_add(RELEASE_AFTER));
+                continue;
+            }
             let token = GroupToken::Link(index).to_number();
             if peer.interest != wanted && poller.modify(&peer.link, token, wanted).is_ok() {
                 peer.interest = wanted;
@@ -253,20 +264,39 @@ impl Peers {
         ended
     }
 
+    /// Links in shared memory through which few bytes have gone give their pages back.
+    pub(super) fn release(&mut self, now: u64) {
+        if self.release_at.take_if(|at| *at <= now).is_none() {
+            return;
+        }
+        let shared = self.links.values_mut().filter(|peer| peer.link.is_shared());
+        // Each is asked, also behind one that has pages left.
+        let left = shared.map(|peer| u32::from(peer.link.release_buffers())).sum::<u32>();
+        if left > 0 {
+            self.release_at = Some(now.saturating_add(RELEASE_AFTER));
+        }
+    }
+
     /// The links whose peers have not greeted in time.
     pub(super) fn silent(&self, now: u64) -> Vec<u32> {
         let is_late = |peer: &Peer| peer.greet_until.is_some_and(|until| until <= now);
         self.links.iter().filter(|(_, peer)| is_late(peer)).map(|(index, _)| *index).collect()
     }
 
-    /// When [`Peers::silent`] may give another one.
+    /// When [`Peers::silent`] may give another one, or pages may be given back.
     pub(super) fn next_tick(&self) -> Option<u64> {
-        self.links.values().filter_map(|peer| peer.greet_until).min()
+        let greetings = self.links.values().filter_map(|peer| peer.greet_until);
+        greetings.chain(self.release_at).min()
     }
 
     /// Bytes that wait to leave.
     pub(super) fn queued_bytes(&self) -> usize {
         self.links.values().map(|peer| peer.queued_bytes).sum()
+    }
+
+    /// How many links go through shared memory.
+    pub(super) fn shared(&self) -> usize {
+        self.links.values().filter(|peer| peer.link.is_shared()).count()
     }
 
     /// How many links are up.

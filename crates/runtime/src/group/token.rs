@@ -8,7 +8,8 @@ pub(super) enum GroupToken {
     Link(u32),
     Newcomer(u32),
     Dial(u32),
-    Listener,
+    /// One of the listeners.
+    Door(u32),
     Waker,
 }
 
@@ -18,7 +19,7 @@ impl GroupToken {
             Self::Link(index) => (0, index),
             Self::Newcomer(index) => (1, index),
             Self::Dial(index) => (2, index),
-            Self::Listener => (3, 0),
+            Self::Door(index) => (3, index),
             Self::Waker => (4, 0),
         };
         kind << KIND_SHIFT | u64::from(index)
@@ -31,7 +32,7 @@ impl GroupToken {
             0 => Self::Link(index),
             1 => Self::Newcomer(index),
             2 => Self::Dial(index),
-            3 => Self::Listener,
+            3 => Self::Door(index),
             _ => Self::Waker,
         }
     }

@@ -10,7 +10,7 @@ use sapwood_group::message::{GROUP_VERSION, Greeting, Inbox, frame_of};
 use sapwood_group::status::Status;
 use sapwood_transport::{Address, Encryption, Key, Link, WhenRefused, connect};
 
-use super::driver::terms;
+use super::ways::Manners;
 use crate::error::RuntimeError;
 
 /// Which tree is to be explained.
@@ -36,7 +36,8 @@ pub fn ask_group(
     deadline: Duration,
 ) -> Result<Status, RuntimeError> {
     let begun = Instant::now();
-    let mut link = connect(address, key, terms(encryption, address), deadline, WhenRefused::Fail)?;
+    let terms = Manners { encryption, shares_memory: false }.terms(address);
+    let mut link = connect(address, key, terms, deadline, WhenRefused::Fail)?;
     let GroupQuestion { tree, root, bytes } = question;
     let greeting = Greeting::Visitor { version: GROUP_VERSION, tree, root, bytes };
     let wrong = |reason: String| RuntimeError::Visit { reason: format!("{address}: {reason}") };

@@ -33,6 +33,7 @@ pub struct GroupBuilder {
     site: u32,
     listen: String,
     encryption: Option<Encryption>,
+    shares_memory: bool,
     tree: TreeKind,
     deadline: Duration,
     join_deadline: Duration,
@@ -50,6 +51,7 @@ impl GroupBuilder {
             site: 0,
             listen: "tcp:127.0.0.1:0".to_string(),
             encryption: None,
+            shares_memory: true,
             tree: TreeKind::default(),
             deadline: Duration::from_secs(30),
             join_deadline: Duration::from_secs(10),
@@ -99,6 +101,15 @@ impl GroupBuilder {
     #[must_use]
     pub fn encryption(mut self, is_on: bool) -> Self {
         self.encryption = Some(if is_on { Encryption::On } else { Encryption::Off });
+        self
+    }
+
+    /// Whether links to members of the same user on this host go through shared memory, without
+    /// encryption, as in a tree; they do by default. With encryption that is on for all links, and
+    /// where a host cannot share memory, links are sockets.
+    #[must_use]
+    pub fn shared_memory(mut self, is_on: bool) -> Self {
+        self.shares_memory = is_on;
         self
     }
 
@@ -227,6 +238,7 @@ impl GroupBuilder {
             key: self.key.clone(),
             listen,
             encryption: self.encryption,
+            shares_memory: self.shares_memory,
             connect_deadline: self.join_deadline.min(Duration::from_secs(5)),
             join_deadline: self.join_deadline,
             config,

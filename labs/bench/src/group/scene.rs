@@ -10,11 +10,9 @@ use sapwood_group_tool::{Act, Fleet, Request, TestBed};
 use sapwood_launch::Order;
 use serde_json::Value;
 
-use super::GROUP_MEMBER;
 use super::network::EmulatedNetwork;
+use super::{GROUP_MEMBER, KEY_VARIABLE};
 
-/// Names the key to the members of one host.
-const KEY_VARIABLE: &str = "SAPWOOD_KEY";
 /// How long a member may take to answer what needs no other.
 pub(super) const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 /// How long members probe for the paper's latency tree: 100 probes, one each 40 ms.

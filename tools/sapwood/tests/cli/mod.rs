@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses some of these")]
 
+pub mod benchmark;
 #[path = "../../../../crates/launch/tests/surroundings/mod.rs"]
 mod surroundings;
 pub mod user;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
 
 use surroundings::clean_command;
 pub use written::write_program;
@@ -72,6 +74,12 @@ pub fn on_hosts(arguments: &[&str]) -> Command {
 
 pub fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
+}
+
+/// The one JSON document that a command which succeeded has printed.
+pub fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 pub fn code(output: &Output) -> Option<i32> {
