@@ -158,9 +158,20 @@ install: build shim ## programs, manual pages, completions, MPI shims, interface
 uninstall: ## removes what `make install` has installed, and nothing else: PREFIX, DESTDIR
 	packaging/place uninstall '$(DESTDIR)' $(PREFIX)
 
+# Of `make package-test`: install, wheel, debian (packages in DEBIAN_PACKAGES).
+ROADS ?= install wheel
+
+.PHONY: package-test
+package-test: build shim python-environment ## only installed trees, in an empty Debian 12, as root: ROADS
+	packaging/test $(ROADS)
+
 .PHONY: python-environment
 python-environment:
 	@[ -x target/python/environment/bin/sapwood ] || bindings/python/run-tests --collect-only -q >/dev/null
+
+.PHONY: wheel
+wheel: python-environment ## the Python wheel for other systems, checked by auditwheel: target/python/portable
+	bindings/python/portable-wheel
 
 .PHONY: bench
 bench: labs ## round trip, pipelining and start-up beside their floor
