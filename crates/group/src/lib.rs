@@ -20,6 +20,7 @@ extern crate alloc;
 extern crate std;
 
 mod error;
+mod hops;
 mod identity;
 pub mod limits;
 pub mod measure;
@@ -34,6 +35,10 @@ pub mod status;
 pub mod trees;
 
 pub use error::{GroupError, Reason, Refusal};
+pub use hops::{
+    GROUP_HOPS_MAX, GroupHop, GroupHopCursor, GroupHopKind, GroupHopOperation, GroupHopQuestion,
+    MemberHops,
+};
 pub use identity::{CastId, FoldId, MILLISECOND, MemberId, Request, SECOND, Time};
 pub use member::{Answer, Call, Config, Event, Input, Member, Output};
 pub use message::{GroupId, Message};

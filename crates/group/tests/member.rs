@@ -78,6 +78,7 @@ fn sum(element: Element, value: &[u8]) -> Call {
         element,
         value: Payload::from(value.to_vec()),
         to_all: true,
+        leaves_early: false,
     }
 }
 

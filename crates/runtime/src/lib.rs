@@ -37,7 +37,9 @@ pub use environment::{
     PARENT_VARIABLE, RANK_VARIABLE,
 };
 pub use error::RuntimeError;
-pub use group::{GroupDriver, GroupEvent, GroupOptions, GroupQuestion, ask_group};
+pub use group::{
+    GroupDriver, GroupEvent, GroupOptions, GroupQuestion, TracedMember, ask_group, trace_member,
+};
 pub use plan::{BackEndProgram, JoinPlan, Plan, Reach, RemoteOptions, TreeOptions};
 pub use serve::{join_until, serve, serve_until};
 pub use transport_kind::TransportKind;

@@ -56,7 +56,7 @@ pub use error::{Error, Result, StartFailure};
 pub use extension::{serve, serve_until};
 pub use group::{
     BypassCount, Delivery, Group, GroupAnswer, GroupBuilder, GroupFailure, GroupMember,
-    GroupOperation, GroupRequest, Number, ask_group, key_from_environment,
+    GroupOperation, GroupRequest, Number, ask_group, key_from_environment, trace_member,
 };
 pub use inquiry::Question;
 pub use join_file::Attach;
@@ -74,7 +74,9 @@ pub use sapwood_filter::{
 pub use sapwood_filter::{Arrivals, FilterSource, ShippedFile, Synchronisation, Verdict};
 pub use sapwood_group::status as group_status;
 pub use sapwood_group::{
-    Element, MemberId, Operation as Reduction, Reason, Refusal, TreeKind,
+    CastId, Element, FoldId, GROUP_HOPS_MAX, GroupHop, GroupHopCursor, GroupHopKind,
+    GroupHopOperation, GroupHopQuestion, MemberHops, MemberId, Operation as Reduction, Reason,
+    Refusal, TreeKind,
     message::Life,
     trees::{Step, UnknownTree, Why},
 };
@@ -89,7 +91,7 @@ pub use sapwood_packet::{
     FIRST_TAG, Format, IntoValues, OutOfMemory, Packet, PacketError, Rank, RankSet, Recipients,
     StreamId, Tag, Values, ValuesRef, Wave,
 };
-pub use sapwood_runtime::{LOG_FILE_VARIABLE, LOG_VARIABLE, TransportKind};
+pub use sapwood_runtime::{LOG_FILE_VARIABLE, LOG_VARIABLE, TracedMember, TransportKind};
 pub use sapwood_topology::{Hosts, Role, Shape, Topology};
 pub use sapwood_transport::Key;
 pub use status::{Health, NodeStatus, Status};

@@ -4,7 +4,8 @@
 //! `request` reads a line of these, `operation` carries it out and judges the result, `received`
 //! judges what others have sent; `fleet` is members as processes, which `run` has do one operation
 //! on this host, and `demo` in emulated clusters, on `hosts`; `status` draws a group and explains
-//! its trees. The benchmark of groups uses the fleet, requests and hosts.
+//! its trees, `trace` follows operations through it. The benchmark of groups uses the fleet,
+//! requests and hosts.
 
 mod demo;
 mod fleet;
@@ -15,6 +16,7 @@ mod received;
 mod request;
 mod run;
 mod status;
+mod trace;
 
 pub use fleet::{Fleet, MemberProcess, is_right};
 pub use hosts::TestBed;
@@ -49,6 +51,8 @@ enum Subject {
     Status(status::Arguments),
     /// Print the tree of a transfer, and why each member has its parent.
     Explain(status::Arguments),
+    /// Follow operations for a while: which part came last, by how much, and the time on each link.
+    Trace(trace::Arguments),
 }
 
 /// Where the key of the group is.
@@ -117,6 +121,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         Subject::Status(arguments) => status::show(arguments),
         Subject::Explain(arguments) => status::explain(arguments),
+        Subject::Trace(arguments) => trace::show(arguments),
     }
 }
 

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use sapwood_schema::assert_fits;
 use serde_json::Value;
 use surroundings::clean_command;
 
@@ -442,5 +443,84 @@ fn a_group_is_drawn_and_its_trees_are_explained() {
     members[2].wait_for("0-2");
     let (_, text, _) = output(&["status", &at, "--key", key]);
     assert!(text.contains("3 is gone: the member is dead"), "{text}");
+    members.into_iter().for_each(Member::leave);
+}
+
+/// Reductions up a chain, and broadcasts down it, while a trace runs.
+fn followed(members: &mut [Member], trace: &[&str]) -> String {
+    let mut trace = sapwood(trace).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while trace.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < HANG, "the trace does not end");
+        for line in [
+            "reduce root=0 tree=list bytes=8 rounds=5 bypass=yes skew=2ms",
+            "allreduce root=0 tree=list bytes=8 rounds=5",
+            "broadcast root=0 tree=list bytes=100K rounds=2",
+        ] {
+            for answer in all(members, line) {
+                assert_eq!(answer["wrong"], 0, "{answer}");
+            }
+        }
+    }
+    let Output { status, stdout, stderr } = trace.wait_with_output().unwrap();
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    String::from_utf8(stdout).unwrap()
+}
+
+#[test]
+fn operations_are_followed_over_each_link_and_through_each_member() {
+    let folder = Folder::new();
+    let mut members = group(&folder, 4);
+    let key = folder.key("key");
+    let key = key.to_str().unwrap();
+    let at = members[2].address.clone();
+    let trace = ["trace", &at, "--key", key, "--for", "2s"];
+    let text = followed(&mut members, &[&trace[..], &["--json"]].concat());
+    let trace_of: Value = serde_json::from_str(&text).unwrap();
+    assert_fits("group-trace-1", &trace_of);
+    assert_eq!(trace_of["members"], serde_json::json!(["0", "1", "2", "3"]), "{trace_of}");
+    assert!(trace_of["reductions"].as_u64() > Some(0), "{trace_of}");
+    assert!(trace_of["transfers"].as_u64() > Some(0), "{trace_of}");
+    let links = trace_of["links"].as_array().unwrap();
+    // The chain goes through the given sites, of which 0 and 3 share one.
+    for (parent, child) in [("0", "3"), ("3", "1"), ("1", "2")] {
+        let is_it = |link: &&Value| link["parent"] == parent && link["child"] == child;
+        let link = links.iter().find(is_it).unwrap_or_else(|| panic!("no {child}: {trace_of}"));
+        for figure in ["up_ns", "down_ns", "two_way_ns"] {
+            assert!(link[figure]["count"].as_u64() > Some(0), "{figure}: {link}");
+        }
+        assert_eq!(link["clock_error_ns"], 0, "one host has one clock: {link}");
+    }
+    for figures in trace_of["figures"].as_array().unwrap() {
+        let name = figures["member"].as_str().unwrap();
+        assert_eq!(figures["left_early"].as_u64() > Some(0), name != "0", "{figures}");
+        let parts = figures["taken_at_call"].as_u64().zip(figures["folded_late"].as_u64());
+        let (at_call, late) = parts.unwrap();
+        assert_eq!(at_call + late > 0, name != "2", "{figures}");
+    }
+    let text = followed(&mut members, &trace);
+    assert!(text.contains("4 members") && text.contains("taken at the call"), "{text}");
+    members.into_iter().for_each(Member::leave);
+}
+
+#[test]
+fn a_member_that_cannot_be_followed_is_named() {
+    let folder = Folder::new();
+    let mut members = group(&folder, 2);
+    let key = folder.key("key");
+    let key = key.to_str().unwrap();
+    let at = members[0].address.clone();
+    let (code, text, _) = output(&["trace", &at, "--key", key, "--for", "1ms"]);
+    assert_eq!((code, text.contains("no operation passed meanwhile")), (Some(0), true), "{text}");
+    let (code, _, stderr) = output(&["trace", "tcp:127.0.0.1:1", "--key", key]);
+    assert_eq!((code, stderr.contains("127.0.0.1:1")), (Some(125), true), "{stderr}");
+    // One that is stopped is still a member for a while.
+    let pid = rustix::process::Pid::from_child(&members[1].child);
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let few = ["trace", &at, "--key", key, "--for", "1ms", "--timeout", "500ms"];
+    let (code, text, _) = output(&few);
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    assert_eq!((code, text.contains("member 1 did not answer")), (Some(0), true), "{text}");
+    members[0].wait_for("0-1");
     members.into_iter().for_each(Member::leave);
 }

@@ -53,6 +53,7 @@ impl Member {
 
     fn message(&mut self, from: MemberId, message: Message) {
         self.heard(from);
+        self.note_arrival(from, &message);
         match message {
             Message::Join { space, record } => self.asked_to_join(from, space, record),
             Message::Welcome { records, table } => self.welcome(records, table),

@@ -55,6 +55,8 @@ pub enum Call {
         value: Payload,
         /// Whether all get the result.
         to_all: bool,
+        /// Whether the caller does not wait for the end (application bypass); for those who trace.
+        leaves_early: bool,
     },
 }
 

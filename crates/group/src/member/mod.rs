@@ -15,6 +15,7 @@ pub use config::Config;
 pub use interface::{Answer, Call, Event, Input, Output};
 pub(crate) use links::Links;
 
+use crate::hops::HopRing;
 use crate::identity::{CastId, FoldId, MemberId, Request, Time};
 use crate::measure::{Clusters, Prober, Registrar};
 use crate::members::{Detector, Spread, View};
@@ -85,6 +86,7 @@ pub struct Member {
     pub(crate) spread: Spread,
     pub(crate) links: Links,
     pub(crate) history: History,
+    pub(crate) hops: HopRing,
     pub(crate) lanes: BTreeMap<(CastId, u8), Lane>,
     pub(crate) floors: BTreeMap<MemberId, u64>,
     pub(crate) next_cast: u64,
@@ -119,6 +121,7 @@ impl Member {
             spread: Spread::default(),
             links: Links::default(),
             history: History::default(),
+            hops: HopRing::default(),
             lanes: BTreeMap::new(),
             floors: BTreeMap::new(),
             next_cast: 1,
@@ -202,6 +205,7 @@ impl Member {
             return;
         }
         self.connect(to);
+        self.note_departure(to, &message);
         self.outputs.push_back(Output::Send { to, message });
     }
 
@@ -215,6 +219,7 @@ impl Member {
     }
 
     pub(crate) fn tell(&mut self, event: Event) {
+        self.note_event(&event);
         self.outputs.push_back(Output::Event(event));
     }
 

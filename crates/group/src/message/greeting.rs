@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::error::GroupError;
+use crate::hops::GroupHopQuestion;
 use crate::identity::MemberId;
 use crate::trees::TreeKind;
 
@@ -43,6 +44,14 @@ pub enum Greeting {
         /// For a value of how many bytes.
         bytes: u64,
     },
+    /// A process that asks for what the member notes of operations; answered with one frame,
+    /// [`MemberHops`](crate::MemberHops).
+    Tracer {
+        /// [`GROUP_VERSION`].
+        version: u16,
+        /// What it asks.
+        question: GroupHopQuestion,
+    },
 }
 
 impl Greeting {
@@ -61,7 +70,9 @@ impl Greeting {
     pub fn decode(bytes: &[u8]) -> Result<Self, GroupError> {
         let greeting: Self =
             postcard::from_bytes(bytes).map_err(|error| GroupError::Message(error.to_string()))?;
-        let (Self::Member { version, .. } | Self::Visitor { version, .. }) = greeting;
+        let (Self::Member { version, .. }
+        | Self::Visitor { version, .. }
+        | Self::Tracer { version, .. }) = greeting;
         if version == GROUP_VERSION {
             return Ok(greeting);
         }

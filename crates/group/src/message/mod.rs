@@ -22,7 +22,8 @@ use crate::limits::{ADDRESS_BYTES_MAX, DISTANCES_MAX, LABELS_MAX, MEMBERS_MAX, R
 use crate::operations::{Element, Operation};
 use crate::payload::Payload;
 use crate::trees::TreeKind;
-use bounds::{at_most, short};
+pub(crate) use bounds::at_most;
+use bounds::short;
 
 /// What is known of a member's life. A later variant overrules an earlier one of one incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

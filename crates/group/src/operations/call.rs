@@ -8,6 +8,7 @@ use super::combine::entry;
 use super::fold::Fold;
 use super::lane::Lane;
 use crate::error::{GroupError, Reason};
+use crate::hops::GroupHopOperation;
 use crate::identity::{CastId, FoldId, MemberId, Request, Time};
 use crate::limits::{
     SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, STRIPES_MAX, TRANSFERS_MAX, VALUE_BYTES_MAX,
@@ -80,8 +81,9 @@ impl Member {
                     Transfer { targets, value, purpose: Purpose::Direct, tag }
                 })
                 .collect(),
-            Call::Reduce { root, number, operation, element, value, to_all } => {
+            Call::Reduce { root, number, operation, element, value, to_all, leaves_early } => {
                 let fold = FoldId { root, number };
+                self.note_call(request, GroupHopOperation::Fold(fold), leaves_early);
                 let head = self.part_head(fold, operation, element, value.len());
                 return self.start_fold(request, tree, head, &value, to_all);
             }
@@ -110,8 +112,13 @@ impl Member {
         let mut targets = RankSet::new();
         let first = self.next_cast;
         for transfer in &all {
-            casts.push(CastId { root: self.me, number: self.next_cast });
+            let cast = CastId { root: self.me, number: self.next_cast };
+            casts.push(cast);
             self.next_cast += 1;
+            // What carries a result belongs to a reduction whose call was noted.
+            if request < INTERNAL {
+                self.note_call(request, GroupHopOperation::Cast(cast), false);
+            }
             targets.union_with(transfer.targets.as_ref());
         }
         self.pending.insert(request, Pending::Casts { casts: casts.clone(), targets });

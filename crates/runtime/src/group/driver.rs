@@ -5,7 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use sapwood_group::message::{Frame, GROUP_VERSION, Greeting, encode_frame, frame_of};
-use sapwood_group::{Config, Event, GroupId, Input, Member, MemberId, Message, Output, Reason};
+use sapwood_group::{
+    Config, Event, GroupError, GroupHopQuestion, GroupId, Input, Member, MemberHops, MemberId,
+    Message, Output, Reason,
+};
 use sapwood_transport::{Address, Encryption, Key, Link, Listener, Poller, Waker, interfaces};
 
 use super::dials::{Dialled, Dials, FailedDial};
@@ -167,6 +170,11 @@ impl GroupDriver {
     #[must_use]
     pub fn member(&self) -> &Member {
         &self.member
+    }
+
+    /// What the member has noted of operations; the question has it note more.
+    pub fn hops(&mut self, question: &GroupHopQuestion) -> MemberHops {
+        self.member.hops(clock().0, question)
     }
 
     /// Which group it is in.
@@ -499,15 +507,23 @@ impl GroupDriver {
             },
             Ok(Greeting::Visitor { tree, root, bytes, .. }) => {
                 let status = self.member.status(tree, root, bytes);
-                let frame = status.encode().and_then(|bytes| frame_of(&bytes));
-                if let Ok(frame) = frame {
-                    self.peers.send(index, frame, true);
-                }
-                if let Some(peer) = self.peers.get_mut(index) {
-                    peer.is_leaving = true;
-                }
+                self.answer_visitor(index, status.encode());
+            }
+            Ok(Greeting::Tracer { question, .. }) => {
+                let hops = self.member.hops(clock().0, &question);
+                self.answer_visitor(index, hops.encode());
             }
             Err(error) => self.refuse(index, &error.to_string()),
+        }
+    }
+
+    /// Answers a process from outside, and closes its link.
+    fn answer_visitor(&mut self, index: u32, answer: Result<Vec<u8>, GroupError>) {
+        if let Ok(frame) = answer.and_then(|bytes| frame_of(&bytes)) {
+            self.peers.send(index, frame, true);
+        }
+        if let Some(peer) = self.peers.get_mut(index) {
+            peer.is_leaving = true;
         }
     }
 

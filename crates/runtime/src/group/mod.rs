@@ -15,4 +15,4 @@ mod visit;
 mod ways;
 
 pub use driver::{GroupDriver, GroupEvent, GroupOptions};
-pub use visit::{GroupQuestion, ask_group};
+pub use visit::{GroupQuestion, TracedMember, ask_group, trace_member};

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use sapwood_group::status::Status;
 use sapwood_group::trees::TreeKind;
-use sapwood_group::{Config, Refusal};
+use sapwood_group::{Config, GroupHopQuestion, Refusal};
 use sapwood_packet::{Rank, RankSet};
-use sapwood_runtime::{GroupDriver, GroupOptions, GroupQuestion, RuntimeError};
+use sapwood_runtime::{GroupDriver, GroupOptions, GroupQuestion, RuntimeError, TracedMember};
 use sapwood_transport::{Address, Encryption, Key};
 
 use super::Group;
@@ -301,6 +301,22 @@ pub fn ask_group(
     let encryption = encryption.map(|is_on| if is_on { Encryption::On } else { Encryption::Off });
     let question = GroupQuestion { tree, root, bytes };
     Ok(sapwood_runtime::ask_group(&address, key, encryption, question, deadline)?)
+}
+
+/// What the member at an address notes of operations ([`Group::hops`]), asked from outside.
+///
+/// # Errors
+/// As [`ask_group`].
+pub fn trace_member(
+    address: &str,
+    key: &Key,
+    encryption: Option<bool>,
+    question: GroupHopQuestion,
+    deadline: Duration,
+) -> Result<TracedMember> {
+    let address: Address = address.parse().map_err(RuntimeError::Transport)?;
+    let encryption = encryption.map(|is_on| if is_on { Encryption::On } else { Encryption::Off });
+    Ok(sapwood_runtime::trace_member(&address, key, encryption, question, deadline)?)
 }
 
 /// The smallest virtual node that no member carries.

@@ -126,7 +126,7 @@ impl GroupOperation<'_> {
         }
         let (left, deadline) = (self.group().left(), self.limit());
         left.lock().unwrap_or_else(std::sync::PoisonError::into_inner).make_room(bytes)?;
-        let request = self.start()?;
+        let request = self.leaving_early().start()?;
         left.lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .push(request, bytes, deadline);

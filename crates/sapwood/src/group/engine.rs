@@ -179,6 +179,11 @@ impl Engine {
                 self.shared.lock().statuses.insert(request, status);
                 self.shared.tell();
             }
+            Command::Hops { request, question } => {
+                let hops = Box::new(self.driver.hops(&question));
+                self.shared.lock().hops.insert(request, hops);
+                self.shared.tell();
+            }
             Command::Track { root, is_bulk } => {
                 if let Some(root) = self.driver.member().view().owner(root) {
                     self.driver.give(Input::Track { tree: PaperTree { root, bulk: is_bulk } });

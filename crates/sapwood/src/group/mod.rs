@@ -20,13 +20,13 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sapwood_group::GroupError;
 use sapwood_group::status::Status;
 use sapwood_group::trees::TreeKind;
+use sapwood_group::{GroupError, GroupHopQuestion, MemberHops};
 use sapwood_packet::{Rank, RankSet};
 
 pub use answer::GroupAnswer;
-pub use builder::{GroupBuilder, ask_group, key_from_environment};
+pub use builder::{GroupBuilder, ask_group, key_from_environment, trace_member};
 pub use bypass::BypassCount;
 pub use expectation::Delivery;
 pub use failure::GroupFailure;
@@ -39,7 +39,7 @@ use crate::{Error, Result};
 use bypass::Left;
 use engine::EngineThread;
 use sapwood_transport::Key;
-use shared::{Command, GroupShared};
+use shared::{Command, GroupShared, GroupState};
 
 /// How long a member that leaves serves others, at most.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(5);
@@ -162,26 +162,51 @@ impl Group {
         }
     }
 
+    /// What this member has noted of operations: when its application called, when parts and values
+    /// came and went, and when the application had its answer. The question has it note more, for
+    /// as long as it says; nothing is noted before the first one.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`]; [`GroupFailure::Ended`] if this member is not in the group any more.
+    pub fn hops(&self, question: GroupHopQuestion) -> Result<MemberHops> {
+        let command = |request| Command::Hops { request, question };
+        let told = self.ask_engine("events", command, |state, request| state.hops.remove(&request));
+        told.map(|told| *told)
+    }
+
     /// How the group is, as this member sees it, with the tree by which a value of a length would
     /// go from a virtual node, or else from this member.
     ///
     /// # Errors
     /// [`Error::Timeout`]; [`GroupFailure::Ended`] if this member is not in the group any more.
     pub fn status(&self, tree: TreeKind, root: Option<Rank>, bytes: u64) -> Result<Status> {
+        let command = |request| Command::Status { request, tree, root, bytes };
+        let told =
+            self.ask_engine("status", command, |state, request| state.statuses.remove(&request));
+        told.map(|told| *told)
+    }
+
+    /// Has the member's thread carry out a command, and waits for what it tells.
+    fn ask_engine<T>(
+        &self,
+        what: &'static str,
+        command: impl FnOnce(u64) -> Command,
+        take: impl Fn(&mut GroupState, u64) -> Option<T>,
+    ) -> Result<T> {
         let begun = Instant::now();
         let mut state = self.shared.lock();
         let request = state.next_request;
         state.next_request += 1;
-        state.commands.push_back(Command::Status { request, tree, root, bytes });
+        state.commands.push_back(command(request));
         let _ = self.shared.engine.wake();
         loop {
-            if let Some(status) = state.statuses.remove(&request) {
-                return Ok(*status);
+            if let Some(told) = take(&mut state, request) {
+                return Ok(told);
             }
             state.check_up()?;
             let left = self.deadline.saturating_sub(begun.elapsed());
             if left.is_zero() {
-                return Err(Error::Timeout { what: "status", waited: self.deadline });
+                return Err(Error::Timeout { what, waited: self.deadline });
             }
             state = self.shared.wait(state, left);
         }

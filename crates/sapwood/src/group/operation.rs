@@ -35,6 +35,7 @@ pub struct GroupOperation<'a> {
     tree: TreeKind,
     deadline: Duration,
     number: Option<u64>,
+    leaves_early: bool,
 }
 
 enum Act {
@@ -178,7 +179,7 @@ impl Group {
 
     fn operation(&self, act: Act) -> GroupOperation<'_> {
         let (tree, deadline) = (self.tree, self.deadline);
-        GroupOperation { group: self, act, tree, deadline, number: None }
+        GroupOperation { group: self, act, tree, deadline, number: None, leaves_early: false }
     }
 }
 
@@ -207,6 +208,12 @@ impl<'a> GroupOperation<'a> {
         if let Act::Reduce { root, .. } = &mut self.act {
             *root = Some(rank);
         }
+        self
+    }
+
+    /// The caller does not wait for the end.
+    pub(super) fn leaving_early(mut self) -> Self {
+        self.leaves_early = true;
         self
     }
 
@@ -242,7 +249,7 @@ impl<'a> GroupOperation<'a> {
     /// [`GroupFailure::Call`] where the call is wrong, [`GroupFailure::Ended`] where this member is
     /// not in the group any more.
     pub fn start(self) -> Result<GroupRequest> {
-        let Self { group, act, tree, deadline, number } = self;
+        let Self { group, act, tree, deadline, number, leaves_early } = self;
         act.check()?;
         let mut state = group.shared.lock();
         state.check_up()?;
@@ -261,7 +268,7 @@ impl<'a> GroupOperation<'a> {
             }
         };
         let everyone = state.everyone.clone();
-        let plan = Plan { group, tree, request, number, deadline, everyone };
+        let plan = Plan { group, tree, request, number, deadline, leaves_early, everyone };
         let (commands, finish) = plan.commands(act)?;
         state.commands.extend(commands);
         drop(state);
@@ -308,6 +315,7 @@ struct Plan<'a> {
     request: u64,
     number: u64,
     deadline: Duration,
+    leaves_early: bool,
     everyone: RankSet,
 }
 
@@ -380,7 +388,8 @@ impl Plan<'_> {
     ) -> Call {
         let root = root.or(self.everyone.as_ref().first()).unwrap_or(0);
         let (number, value) = (self.number, Payload::from(value));
-        Call::Reduce { root, number, operation, element, value, to_all }
+        let leaves_early = self.leaves_early;
+        Call::Reduce { root, number, operation, element, value, to_all, leaves_early }
     }
 
     fn call(&self, call: Call) -> Command {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sapwood_group::status::Status;
 use sapwood_group::trees::TreeKind;
-use sapwood_group::{Call, MemberId};
+use sapwood_group::{Call, GroupHopQuestion, MemberHops, MemberId};
 use sapwood_packet::RankSet;
 use sapwood_transport::{Poller, Waker};
 
@@ -39,6 +39,8 @@ pub(super) enum Command {
     Expect { request: u64, expectation: Expectation, deadline: u64 },
     /// Tell how the group is.
     Status { request: u64, tree: TreeKind, root: Option<u32>, bytes: u64 },
+    /// Tell what it has noted of operations.
+    Hops { request: u64, question: GroupHopQuestion },
     /// Probe for a tree of the paper's rules.
     Track { root: u32, is_bulk: bool },
     /// Leave.
@@ -64,6 +66,7 @@ pub(super) struct GroupState {
     pub(super) commands: VecDeque<Command>,
     pub(super) outcomes: BTreeMap<u64, Outcome>,
     pub(super) statuses: BTreeMap<u64, Box<Status>>,
+    pub(super) hops: BTreeMap<u64, Box<MemberHops>>,
     pub(super) deliveries: VecDeque<Delivery>,
     delivery_bytes: usize,
     inbox_bytes: usize,

@@ -241,6 +241,7 @@ impl Run {
                 element: Element::I64,
                 value: Payload::from(digit.repeat(elements)),
                 to_all,
+                leaves_early: false,
             };
             let skew = if self.chance.one_in(4) { 150 } else { 3 };
             let at = time + self.chance.below(skew * MILLISECOND);

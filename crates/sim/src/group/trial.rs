@@ -186,6 +186,7 @@ impl Trial {
                 element: Element::I64,
                 value: Payload::from(alloc::vec![0; bytes]),
                 to_all: false,
+                leaves_early: false,
             };
             self.world.call(host, one, tree, begin + LIMIT, call);
         }

@@ -51,7 +51,7 @@ impl Shown {
         let (scenario, scale) = (&network.scenario, network.scale);
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let carried = match (&network.hosts, scale == 1.0) {
-            (None, _) => "all on this host, over the loopback interface".to_string(),
+            (None, _) => "all on this host".to_string(),
             (Some(_), true) => "on emulated hosts".to_string(),
             (Some(_), false) => format!(
                 "on emulated hosts; latencies times {scale}, rates divided by it, since {processors} \
