@@ -13,6 +13,11 @@ PROGRAM   := $(TARGET)/release/sapwood
 NODE      := $(TARGET)/release/sapwood-node
 SHIMS     := $(abspath $(TARGET))/release/lib/sapwood
 
+# Where `make install` puts everything, and where it is put together before.
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+STAGE  := $(abspath $(TARGET))/stage
+
 # What `make demo` runs.
 DEMO_OUT   ?= demo-out
 DEMO_RANKS ?= 8
@@ -140,13 +145,33 @@ guide-test: ## only the user's guide: builds it into target/guide/html
 	docs/guide/run-tests
 
 .PHONY: install
-install: build shim ## the program, the MPI shims, the C and C++ interfaces and MRNet's: PREFIX, DESTDIR, LIBDIR
-	$(MAKE) -C bindings/mrnet install
-	$(MAKE) -C bindings/mpi install OUT=$(SHIMS)
+install: build shim ## programs, manual pages, completions, MPI shims, interfaces of C, C++ and MRNet: PREFIX, DESTDIR, LIBDIR
+	rm -rf $(STAGE)
+	$(MAKE) -C tools install BUILT=$(abspath $(TARGET))/release PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR=$(STAGE)
+	$(MAKE) -C bindings/mrnet install PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR=$(STAGE)
+	$(MAKE) -C bindings/mpi install OUT=$(SHIMS) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR=$(STAGE)
+	packaging/place install $(STAGE) '$(DESTDIR)' $(PREFIX)
+	@# The system's linker finds the new library by its cache, where this is a folder of its.
+	@[ -n '$(DESTDIR)' ] || [ "$$(id -u)" != 0 ] || ! command -v ldconfig >/dev/null || ldconfig
+
+.PHONY: uninstall
+uninstall: ## removes what `make install` has installed, and nothing else: PREFIX, DESTDIR
+	packaging/place uninstall '$(DESTDIR)' $(PREFIX)
+
+# Of `make package-test`: install, wheel, debian (packages in DEBIAN_PACKAGES).
+ROADS ?= install wheel
+
+.PHONY: package-test
+package-test: build shim python-environment ## only installed trees, in an empty Debian 12, as root: ROADS
+	packaging/test $(ROADS)
 
 .PHONY: python-environment
 python-environment:
 	@[ -x target/python/environment/bin/sapwood ] || bindings/python/run-tests --collect-only -q >/dev/null
+
+.PHONY: wheel
+wheel: python-environment ## the Python wheel for other systems, checked by auditwheel: target/python/portable
+	bindings/python/portable-wheel
 
 .PHONY: bench
 bench: labs ## round trip, pipelining and start-up beside their floor

@@ -17,7 +17,7 @@ SUFFIXES = {".c", ".cpp", ".h", ".hpp", ".py", ".rs"}
 OTHERS = {"build", "examples", "generate", "target", "tests"}
 LITERAL = re.compile(r'"(SAPWOOD_[A-Z0-9_]+)"')
 # Set while the software itself is built or tested.
-BUILD = {"SAPWOOD_COMPILER", "SAPWOOD_SEED", "SAPWOOD_TESTS_BUILT", "SAPWOOD_WRITE_HEADER"}
+BUILD = {"SAPWOOD_COMPILER", "SAPWOOD_SEED", "SAPWOOD_TESTS_BUILT", "SAPWOOD_VERSION", "SAPWOOD_WRITE_HEADER"}
 
 
 def variables_read(root):

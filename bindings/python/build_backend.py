@@ -8,12 +8,29 @@ takes scripts from.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
-import maturin
-from maturin import (  # noqa: F401
+RUST_MIN = (1, 95)
+
+
+def _check_rust():
+    """Ends the build in one line where Rust is missing or too old, before anything is built or fetched."""
+    wanted = f"building the package from its sources needs Rust {RUST_MIN[0]}.{RUST_MIN[1]} or newer"
+    if shutil.which("cargo") is None or shutil.which("rustc") is None:
+        raise SystemExit(f"sapwood: {wanted}, and there is no cargo and rustc on PATH: install it, or install a wheel")
+    told = subprocess.run(["rustc", "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
+    found = re.match(r"rustc (\d+)\.(\d+)", told)
+    if found is None or tuple(map(int, found.groups())) < RUST_MIN:
+        raise SystemExit(f"sapwood: {wanted}; rustc says '{told.strip()}': update it, or install a wheel")
+
+
+_check_rust()
+
+import maturin  # noqa: E402
+from maturin import (  # noqa: E402,F401
     get_requires_for_build_editable,
     get_requires_for_build_wheel,
     prepare_metadata_for_build_editable,

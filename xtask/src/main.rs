@@ -4,7 +4,8 @@
 //! [`steps`], the search for faults that no gate knows in [`hunt`]. What a step looks for is in the
 //! module of its name: [`alone`] for crates built by themselves, [`layers`], [`module_order`],
 //! [`method_order`] and [`io_line`] for what may use what, [`tidy`] for the house style,
-//! [`packet_path`] for the names in that page, [`fuzz`] and [`demo`] for the longer runs.
+//! [`packages`] for what is published, [`packet_path`] for the names in that page, [`fuzz`] and
+//! [`demo`] for the longer runs.
 
 mod alone;
 mod changed;
@@ -20,10 +21,12 @@ mod gate;
 mod hunt;
 mod io_line;
 mod layers;
+mod licence;
 mod limit_values;
 mod looks;
 mod method_order;
 mod module_order;
+mod packages;
 mod packet_path;
 mod repeat;
 mod source;
@@ -53,6 +56,7 @@ cargo xtask COMMAND
                new schedules, new inputs of the fuzz targets and new storms, for N minutes (30)
   layers       only: which crate may use which, and what may touch the world
   tidy         only: the house style
+  packages     only: packs the published crates, and looks at the licences of foreign packages
   packet-path  only: the names in docs/packet-path.md
   alone        only: every crate of crates/ built by itself
   fuzz         only: build the fuzz targets and run each on its kept inputs
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         ["ci"] => code(steps::run_all("ci", &root, &gate::ci_steps())),
         ["layers"] => say(looks::layers(&root)),
         ["tidy"] => say(looks::tidy(&root)),
+        ["packages"] => say(packages::look(&root)),
         ["packet-path"] => say(looks::packet_path(&root)),
         ["alone"] => say(alone::look(&root)),
         ["fuzz"] => say(fuzz::kept_inputs(&root)),

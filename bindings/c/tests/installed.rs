@@ -6,6 +6,7 @@
 #[allow(dead_code, reason = "each test needs a part of it")]
 mod harness;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,18 +16,30 @@ use harness::{C11, built, command, package, succeed, text};
 /// Where a package would be used from.
 const PREFIX: &str = "/opt/sapwood";
 
+/// The library as programs ask for it: each minor version before 1.0 has a name of its own.
+const NAME: &str = concat!(
+    "libsapwood.so.",
+    env!("CARGO_PKG_VERSION_MAJOR"),
+    ".",
+    env!("CARGO_PKG_VERSION_MINOR")
+);
+
 /// What the programs of the pages print.
 const SAYS: &str = "4 processes: 2 4 6\n";
 
 /// Installs below a folder; gives the prefix there.
 fn install(folder: &Path, further: &[&str]) -> PathBuf {
+    let places = [format!("PREFIX={PREFIX}"), format!("DESTDIR={}", folder.display())];
+    install_to(&places, further);
+    folder.join(PREFIX.trim_start_matches('/'))
+}
+
+fn install_to(places: &[String], further: &[&str]) {
     let mut make = Command::new("make");
-    make.arg("-C").arg(package("")).arg("install").arg(format!("PREFIX={PREFIX}"));
-    make.arg(format!("DESTDIR={}", folder.display()));
+    make.arg("-C").arg(package("")).arg("install").args(places);
     make.arg(format!("BUILT={}", built().folder.display()));
     make.arg(format!("NODE={}", Path::new(&built().node).display())).args(further);
     succeed(&mut make);
-    folder.join(PREFIX.trim_start_matches('/'))
 }
 
 /// The programs of the pages, as files.
@@ -57,6 +70,7 @@ fn all_files_are_installed_below_destdir() {
         "include/sapwood/sketch.hpp",
         "include/sapwood/values.hpp",
         "lib/arch/libsapwood.so",
+        &format!("lib/arch/{NAME}"),
         "lib/arch/libsapwood.a",
         "lib/arch/pkgconfig/sapwood.pc",
         "lib/arch/cmake/sapwood/sapwood-config.cmake",
@@ -117,4 +131,77 @@ fn a_program_finds_the_package_by_pkg_config() {
     let mut example = command(&[&front_end, &back_end]);
     let output = succeed(example.env("LD_LIBRARY_PATH", prefix.join("lib")));
     assert_eq!(text(&output.stdout), SAYS);
+}
+
+#[test]
+fn a_program_runs_where_its_library_lies_in_no_folder_of_the_system() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    write_pages(folder.path());
+    let prefix = folder.path().join("own");
+    install_to(&[format!("PREFIX={}", prefix.display())], &[]);
+    let mut tool = Command::new("pkg-config");
+    tool.args(["--cflags", "--libs", "sapwood"])
+        .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+    let flags = text(&succeed(&mut tool).stdout);
+    let program = |name: &str| folder.path().join(name).into_os_string();
+    for name in ["front_end", "back_end"] {
+        let mut compiler = Command::new("cc");
+        compiler.args(C11).arg(folder.path().join(format!("{name}.c")));
+        succeed(compiler.args(flags.split_whitespace()).arg("-o").arg(program(name)));
+    }
+    let mut example = command(&[&program("front_end"), &program("back_end")]);
+    assert_eq!(text(&succeed(example.env_remove("LD_LIBRARY_PATH")).stdout), SAYS);
+    let needed = succeed(Command::new("readelf").arg("-d").arg(program("front_end")));
+    let needed = text(&needed.stdout);
+    assert!(needed.contains(&format!("[{NAME}]")), "{needed}");
+}
+
+/// All files, links and folders below a folder, with what files and links have.
+fn listing(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let (mut found, mut open) = (BTreeMap::new(), vec![folder.to_owned()]);
+    while let Some(inside) = open.pop() {
+        for entry in fs::read_dir(&inside).expect("a folder can be read") {
+            let path = entry.expect("an entry").path();
+            let content = if path.is_symlink() {
+                fs::read_link(&path).expect("a link").display().to_string()
+            } else if path.is_dir() {
+                open.push(path.clone());
+                String::new()
+            } else {
+                format!("{} bytes", fs::metadata(&path).expect("a file").len())
+            };
+            found.insert(path.strip_prefix(folder).expect("it is below").to_owned(), content);
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_uninstalled_is_what_was_installed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (stage, system) = (folder.path().join("stage"), folder.path().join("system"));
+    install(&stage, &[]);
+    let foreign =
+        [system.join("opt/sapwood/bin/other"), system.join("opt/sapwood/lib/libother.so")];
+    for file in &foreign {
+        fs::create_dir_all(file.parent().expect("it has a folder")).expect("a folder");
+        fs::write(file, "of another package").expect("a file");
+    }
+    let before = listing(&system);
+    let place = |words: &[&Path]| {
+        let mut script = Command::new(package("../../packaging/place"));
+        succeed(script.args(words).arg(PREFIX));
+    };
+    // A second installation, of fewer files, forgets none of the first.
+    place(&[Path::new("install"), &stage, &system]);
+    let missing = |path: &PathBuf| !listing(&system).contains_key(path);
+    assert!(!listing(&stage).keys().any(missing), "{:?}", listing(&system));
+    fs::remove_dir_all(stage.join("opt/sapwood/include")).expect("it was staged");
+    place(&[Path::new("install"), &stage, &system]);
+    place(&[Path::new("uninstall"), &system]);
+    assert_eq!(listing(&system), before);
+    let mut again = Command::new(package("../../packaging/place"));
+    let again = again.arg("uninstall").arg(&system).arg(PREFIX).output().expect("it runs");
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(text(&again.stderr).lines().count(), 1, "{}", text(&again.stderr));
 }

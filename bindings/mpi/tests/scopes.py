@@ -205,6 +205,19 @@ class ScopeTruth:
         known = sum(record["events_read"] + record["events_dropped"] for record in run.records)
         self.assertLessEqual(known, 20_020 * self.ranks)
 
+    def test_events_are_all_read_at_whichever_moments(self):
+        moments = ("any", "waiting", "released")
+        scopes = "".join(f"[[scope]]\nname = '{when}'\nevery = '100ms'\nby = 'rank'\ncpu = '100%'\nwhen = '{when}'\n"
+                         for when in moments)
+        run = ScopeRun(self.abi, self.ranks, "many", scopes=scopes, environment={"SAPWOOD_MPI_RING_BYTES": "1048576"})
+        self.assertEqual(run.code, 0, run.errors)
+        counts = {when: {rank: count for (rank,), (count, _) in run.groups(when, "rank").items()} for when in moments}
+        self.assertEqual(set(counts["any"]), set(range(self.ranks)), run.errors)
+        self.assertEqual(counts["waiting"], counts["any"], run.errors)
+        self.assertEqual(counts["released"], counts["any"], run.errors)
+        self.assertEqual([record["put_off"] + record["overdue"] for record in run.of("any")],
+                         [0] * len(run.of("any")))
+
     def test_a_program_that_is_watched_already_is_asked(self):
         told = []
 

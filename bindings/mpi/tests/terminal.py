@@ -16,6 +16,8 @@ from marks import MARK, LeftBehind, end_what_is_left, new_mark
 
 # What moves the cursor, clears, scrolls and colours; the rest is letters.
 CONTROL = re.compile(r"\x1b(?:\[([?>]?)([\d;]*)([A-Za-z])|([78=>]))")
+# One of these whose end has not come yet.
+BEGUN = re.compile(r"\x1b(?:\[[?>]?[\d;]*)?")
 
 
 class Screen:
@@ -45,7 +47,9 @@ class Screen:
                 continue
             found = CONTROL.match(text, at)
             if found is None:
-                # The end of it has not come.
+                # The end of it has not come; what can have no such end is not known here.
+                if not BEGUN.fullmatch(text, at):
+                    raise ValueError(f"unknown escape: {text[at:at + 16]!r}")
                 self.rest = text[at:]
                 return
             at = found.end()
@@ -111,7 +115,11 @@ class OnTerminal:
             os.login_tty(theirs)
             # A background job of a shell ignores interrupts.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.execve(self.command[0], self.command, self.environment)
+            try:
+                os.execve(self.command[0], self.command, self.environment)
+            finally:
+                # Where that fails the copy of this program must not go on with its tests.
+                os._exit(127)
         os.close(theirs)
         self.terminal = ours
         return self

@@ -202,8 +202,10 @@ class WaitsTruth:
         for run in self.compare("started"):
             self.assertEqual(self.culprits(run), [self.ranks - 1], run.text)
             wait = next(event for event in run.profile["events"] if event["name"] == "MPI_Wait")
-            # Rank 0 computes for 3 ms of the 6 that it would wait.
-            self.assertLess(wait["wait_ns"]["max"], 20 * 12e6)
+            # No rank waits longer than it was in the call: rank 0 computes for a part of the time.
+            inside = [sum(int(note[6]) - int(note[5]) for note in notes if note[0] == "started")
+                      for notes in run.notes.values()]
+            self.assertLessEqual(wait["wait_ns"]["max"], max(inside) * (1 + CALIBRATION))
             self.assertGreater(wait["wait_ns"]["max"], 0)
 
     def test_messages(self):

@@ -356,6 +356,12 @@ impl<'a> TableReader<'a> {
         all.filter(|one| long(one, 0) == 0).map(|one| word(one, 40)).filter(|&thread| thread != 0)
     }
 
+    /// The words of the table that say in which function each thread is; 0 outside of MPI.
+    pub fn call_words(&self) -> impl Iterator<Item = usize> + use<> {
+        let begin = index(place(self.bytes, 196)) / 8;
+        (begin..begin + self.activities.len() / 8).step_by(ACTIVITY_BYTES / 8)
+    }
+
     /// The threads that are in a call of MPI, by their numbers in the system.
     pub fn threads_inside(&self) -> impl Iterator<Item = u32> + '_ {
         let all = self.activities.chunks_exact(ACTIVITY_BYTES);

@@ -19,6 +19,7 @@ use crate::attach::own_interface;
 use crate::attempt::{Attempt, Failure};
 use crate::clock::{clock, tell_time, wall};
 use crate::invitation::Invitation;
+use crate::journal;
 use crate::links::SocketTable;
 use crate::processes::{GRACE, Processes};
 use crate::spin::{SPIN_TIME, Spin};
@@ -109,8 +110,7 @@ impl Driver {
             registry,
             recovery: plan.options.recovery,
         };
-        let encryption = encryption_of(plan);
-        let mut driver = Self::new(settings, key, encryption, plan.options.transport)?;
+        let mut driver = Self::new(settings, key, plan.encryption(), plan.options.transport)?;
         driver.node.application().set_filter_limit(plan.options.filter_limit());
         Ok(driver)
     }
@@ -539,6 +539,7 @@ impl Driver {
                 if matches!(event, Event::Reattached { .. }) {
                     self.sockets.watch_silence(&self.node);
                 }
+                journal::told(&self.node, &event);
                 self.events.push_back(event);
             }
         }
@@ -790,11 +791,4 @@ fn bind(listen_address: &Address) -> Result<(Listener, Address), RuntimeError> {
         at(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| at(Ipv4Addr::UNSPECIFIED.into()))?;
     let port = listener.address().port().unwrap_or(port);
     Ok((listener, Address::at_each(&places, port)))
-}
-
-fn encryption_of(plan: &Plan) -> Encryption {
-    match (plan.options.encryption, plan.options.transport) {
-        (Some(true), _) | (None, TransportKind::Tcp) => Encryption::On,
-        _ => Encryption::Off,
-    }
 }

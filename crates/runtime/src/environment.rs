@@ -12,6 +12,11 @@ pub const ENCRYPTION_VARIABLE: &str = "SAPWOOD_ENCRYPTION";
 /// Set for processes that their parent has started, rather than that attach by themselves.
 pub(crate) const STARTED_VARIABLE: &str = "SAPWOOD_STARTED";
 
+/// Which events the programs of a tree write: directives such as `info` or `sapwood::link=debug`.
+pub const LOG_VARIABLE: &str = "SAPWOOD_LOG";
+/// The file to which they write them, in the place of standard error; `%p` is the process's number.
+pub const LOG_FILE_VARIABLE: &str = "SAPWOOD_LOG_FILE";
+
 /// Names the address of this machine that this process listens at for TCP, in the place of the one
 /// that the whole tree was told: for machines that do not all have that address.
 pub const INTERFACE_VARIABLE: &str = "SAPWOOD_INTERFACE";

@@ -17,6 +17,7 @@ mod environment;
 mod error;
 mod group;
 mod invitation;
+mod journal;
 mod links;
 mod plan;
 mod processes;
@@ -32,7 +33,8 @@ pub use attach::{Attachment, ParentLink, key_from_environment};
 pub use clock::clock;
 pub use driver::Driver;
 pub use environment::{
-    ENCRYPTION_VARIABLE, INTERFACE_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, RANK_VARIABLE,
+    ENCRYPTION_VARIABLE, INTERFACE_VARIABLE, KEY_VARIABLE, LOG_FILE_VARIABLE, LOG_VARIABLE,
+    PARENT_VARIABLE, RANK_VARIABLE,
 };
 pub use error::RuntimeError;
 pub use group::{

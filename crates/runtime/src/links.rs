@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 
 use crate::clock::clock;
 use crate::error::RuntimeError;
+use crate::journal;
 use crate::spin::SPIN_LINKS_MAX;
 use crate::token::Token;
 
@@ -197,6 +198,7 @@ impl SocketTable {
             self.again.push(id);
         }
         self.shared += usize::from(link.is_shared());
+        journal::up(id, &link);
         let open = OpenLink {
             link,
             interest: READ,
@@ -395,6 +397,7 @@ impl SocketTable {
     }
 
     fn down(&mut self, id: LinkId, node: &mut Node, now: Instant, reason: &str) {
+        journal::down(id, reason);
         self.close(id);
         node.handle_input(now, Input::LinkDown { link: id, reason: reason.to_string() });
     }
@@ -497,6 +500,7 @@ impl SocketTable {
         if open.is_leaving && !waits {
             // Half-closed, so that the peer reads what was written before it sees the end.
             let _ = open.link.close_writing();
+            journal::down(id, "closed by this process");
             self.close(id);
             return;
         }
@@ -621,7 +625,8 @@ impl SocketTable {
                     node.handle_input(now, Input::ChildUp { link: id });
                 }
             }
-            Err(_) => {
+            Err(error) => {
+                journal::refused(&error);
                 self.pending.remove(u64::from(index));
                 self.forget_newcomer(u64::from(index), poller);
                 self.resume(poller);
@@ -666,10 +671,7 @@ impl SocketTable {
 
     /// When [`SocketTable::tick`] has something to do, in nanoseconds of the node's clock.
     pub(crate) fn next_tick(&self) -> Option<u64> {
-        [self.pending.next_change(), self.listener_paused, self.release_at]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.pending.deadline(), self.listener_paused, self.release_at].into_iter().flatten().min()
     }
 }
 

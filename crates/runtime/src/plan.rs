@@ -7,7 +7,7 @@ use std::time::Duration;
 use sapwood_node::{ChildPlan, Recovery};
 use sapwood_packet::RankSet;
 use sapwood_topology::{Role, Subtree};
-use sapwood_transport::Address;
+use sapwood_transport::{Address, Encryption};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::RuntimeError;
@@ -160,6 +160,14 @@ impl Plan {
             remote.front_end = vec![listen_address.to_string()];
         }
         plan
+    }
+
+    /// Whether links below it are encrypted.
+    pub(crate) fn encryption(&self) -> Encryption {
+        match (self.options.encryption, self.options.transport) {
+            (Some(true), _) | (None, TransportKind::Tcp) => Encryption::On,
+            _ => Encryption::Off,
+        }
     }
 
     /// As it travels.

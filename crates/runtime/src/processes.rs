@@ -13,6 +13,7 @@ use sapwood_transport::{Address, Encryption, Key, Poller};
 
 use crate::environment::STARTED_VARIABLE;
 use crate::invitation::Invitation;
+use crate::journal;
 use crate::remote::{Outcome, Remote, is_here, program_here};
 use crate::token::Token;
 use crate::{
@@ -107,6 +108,7 @@ impl Processes {
         for (rank, started) in ranks.into_iter().zip(Local.start_all(&orders)) {
             match started {
                 Ok(process) => {
+                    journal::started(rank, process.pid());
                     poller.add(process.exit_descriptor(), Token::Exit(rank).to_number(), READ)?;
                     poller.add(process.stderr(), Token::ChildStderr(rank).to_number(), READ)?;
                     self.running.insert(rank, process);

@@ -22,10 +22,11 @@ use sapwood_transport::{Encryption, Interest, Poller};
 use crate::client_limit::{ClientLimit, Pass, SOUND_MAX};
 use crate::environment::STARTED_VARIABLE;
 use crate::invitation::Invitation;
+use crate::journal;
 use crate::token::Token;
 use crate::{
-    ENCRYPTION_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, Plan, RANK_VARIABLE, Reach, RemoteOptions,
-    RuntimeError, TreeOptions,
+    ENCRYPTION_VARIABLE, KEY_VARIABLE, LOG_FILE_VARIABLE, LOG_VARIABLE, PARENT_VARIABLE, Plan,
+    RANK_VARIABLE, Reach, RemoteOptions, RuntimeError, TreeOptions,
 };
 
 /// How often one host is tried when its server says that it is only busy, if there is time.
@@ -116,14 +117,19 @@ impl Remote {
         let Some(options) = &plan.options.remote else { return Ok(None) };
         let Some(launcher) = launcher_of(options) else { return Ok(None) };
         let encryption = if invitation.encryption == Encryption::On { "on" } else { "off" };
+        // A host that is reached by ssh has none of this process's variables.
+        let logging = [LOG_VARIABLE, LOG_FILE_VARIABLE];
+        let logging =
+            logging.into_iter().filter_map(|name| Some((name, std::env::var(name).ok()?)));
         let environment = [
             (PARENT_VARIABLE, invitation.listen_address.to_string()),
             (STARTED_VARIABLE, "1".to_owned()),
             (ENCRYPTION_VARIABLE, encryption.to_owned()),
         ];
+        let environment = environment.into_iter().chain(logging);
         let wait = plan.options.recovery.front_end_wait.as_millis();
         let task = Task {
-            environment: environment.map(|(name, value)| (name.to_owned(), value)).into(),
+            environment: environment.map(|(name, value)| (name.to_owned(), value)).collect(),
             secret: Some((KEY_VARIABLE.to_owned(), *invitation.key.to_bytes())),
             directory: options.directory.clone(),
             front_end: options.front_end.clone(),
@@ -285,6 +291,7 @@ impl Remote {
             .and_then(|mut session| watch(rank, &mut session, poller).map(|()| session));
         match called {
             Ok(session) => {
+                journal::reaching(rank, host);
                 // A second trial has only what is left of the first one's time.
                 let begun = start.first_called.unwrap_or(now);
                 let answer_by = begun + self.patience();

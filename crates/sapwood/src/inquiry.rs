@@ -31,7 +31,8 @@ const ASKS_APPLICATION: u8 = 2;
 /// processes; the wait and the numbers of a [`HopQuestion`] follow.
 const ASKS_HOPS: u8 = 3;
 
-/// Questions for the application that wait, at most; further ones get an empty answer.
+/// Questions of visitors that wait, at most: for the application, and for the network's status.
+/// Further ones get an empty answer.
 const QUESTIONS_MAX: usize = 64;
 
 /// What another process of this user asks the application of a visible network.
@@ -72,6 +73,13 @@ struct UnderWay {
     began: Instant,
     askers: Vec<Asker>,
     hops: Option<HopQuestion>,
+}
+
+/// What the processes of a tree have answered; of this one alone, where there are no records.
+#[derive(Default)]
+struct Answered {
+    records: Option<Records>,
+    missing: Vec<Missing>,
 }
 
 /// The question of a visitor for the network's status.
@@ -134,6 +142,15 @@ impl Inquiries {
         }
         Some(together)
     }
+
+    /// Forgets the application's query, wherever it is.
+    fn forget_application(&mut self) {
+        self.waiting.retain(|inquiry| inquiry.asker != Asker::Application);
+        if let Some(under_way) = &mut self.under_way {
+            under_way.askers.retain(|asker| *asker != Asker::Application);
+        }
+        self.result = None;
+    }
 }
 
 impl Shared {
@@ -145,10 +162,12 @@ impl Shared {
             self.inquiries.questions.push_back(Question { visitor, bytes: words.to_vec() });
             return;
         }
-        let Some(inquiry) = Inquiry::of_visitor(visitor, question) else {
-            return self.driver.application().reply(visitor, &[]);
-        };
-        self.inquiries.waiting.push_back(inquiry);
+        match Inquiry::of_visitor(visitor, question) {
+            Some(inquiry) if self.inquiries.waiting.len() < QUESTIONS_MAX => {
+                self.inquiries.waiting.push_back(inquiry);
+            }
+            _ => self.driver.application().reply(visitor, &[]),
+        }
     }
 
     /// The next question for the application.
@@ -169,13 +188,18 @@ impl Shared {
         hops: Option<HopQuestion>,
     ) -> Result<Status> {
         let asker = Asker::Application;
-        self.inquiries.waiting.push_back(Inquiry { asker, timeout, hops });
-        // A wave for a visitor may be under way; this query waits for its end.
+        // A wave for a visitor may be under way; this query waits for its end, and for no other.
+        self.inquiries.waiting.push_front(Inquiry { asker, timeout, hops });
         let limit = timeout.saturating_add(TIMEOUT_MAX);
-        self.wait("status", Some(limit), |shared| {
+        let status = self.wait("status", Some(limit), |shared| {
             shared.serve_askers()?;
             Ok(shared.inquiries.result.take())
-        })
+        });
+        if status.is_err() {
+            // Its answer would be taken for that of the next one.
+            self.inquiries.forget_application();
+        }
+        status
     }
 
     /// Continues the pending queries; costs nothing when there are none.
@@ -213,10 +237,7 @@ impl Shared {
                 self.inquiries.under_way = Some(UnderWay { stream, began, askers, hops });
             }
             // Without a connected back-end no stream can be opened: this process answers alone.
-            Err(_) => {
-                let under_way = UnderWay { stream: 0, began, askers, hops };
-                self.tell(&under_way, None, Vec::new());
-            }
+            Err(_) => self.tell(&askers, began, hops.as_ref(), Answered::default()),
         }
         self.collect();
         Ok(self.driver.carry_out()?)
@@ -237,17 +258,25 @@ impl Shared {
         application.close_stream(stream)?;
         self.answers.remove(&stream);
         if let Some(under_way) = self.inquiries.under_way.take() {
-            self.tell(&under_way, records, missing);
+            let UnderWay { askers, began, hops, .. } = under_way;
+            self.tell(&askers, began, hops.as_ref(), Answered { records, missing });
         }
         Ok(self.driver.carry_out()?)
     }
 
-    fn tell(&mut self, under_way: &UnderWay, records: Option<Records>, missing: Vec<Missing>) {
-        let UnderWay { askers, began, hops, .. } = under_way;
+    /// Tells those who asked what has been answered since `began`.
+    fn tell(
+        &mut self,
+        askers: &[Asker],
+        began: Instant,
+        hops: Option<&HopQuestion>,
+        answered: Answered,
+    ) {
         let Some(topology) = self.inquiries.topology.clone() else { return };
         let mut application = self.driver.application();
-        let records = records.unwrap_or_else(|| application.own_records(hops.as_ref()));
-        let status = Status::new(&topology, records, missing, clock().since(*began));
+        let Answered { records, missing } = answered;
+        let records = records.unwrap_or_else(|| application.own_records(hops));
+        let status = Status::new(&topology, records, missing, clock().since(began));
         let bytes = status.to_bytes();
         for asker in askers {
             match asker {
@@ -255,5 +284,26 @@ impl Shared {
                 Asker::Application => self.inquiries.result = Some(status.clone()),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_of_the_application_that_failed_leaves_nothing_for_the_next() {
+        let inquiry = |asker| Inquiry { asker, timeout: TIMEOUT_MAX, hops: None };
+        let mut inquiries = Inquiries::default();
+        let all = [Asker::Application, Asker::Visitor(1), Asker::Visitor(2)];
+        inquiries.waiting.extend(all.map(inquiry));
+        let began = Instant(0);
+        let askers = vec![Asker::Visitor(3), Asker::Application];
+        inquiries.under_way = Some(UnderWay { stream: 1, began, askers, hops: None });
+        inquiries.forget_application();
+        let together = inquiries.take_together().expect("visitors wait");
+        assert!(together.askers == [Asker::Visitor(1), Asker::Visitor(2)]);
+        assert!(inquiries.under_way.is_some_and(|one| one.askers == [Asker::Visitor(3)]));
+        assert!(inquiries.result.is_none());
     }
 }

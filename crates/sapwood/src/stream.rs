@@ -78,6 +78,7 @@ impl StreamBuilder {
         let Self { shared, spec } = self;
         let members = spec.members.clone();
         let id = shared.borrow_mut().change(|application, _| application.open_stream(spec))?;
+        tracing::debug!(target: "sapwood::stream", stream = id, %members, "opened");
         Ok(Stream { shared, id, members, is_closed: false })
     }
 }
@@ -351,6 +352,7 @@ impl Stream {
         let mut shared = self.shared.borrow_mut();
         shared.answers.remove(&id);
         shared.questions.remove(&id);
+        tracing::debug!(target: "sapwood::stream", stream = id, "closed");
         shared.change(|application, _| application.close_stream(id))?;
         Ok(shared.driver.carry_out()?)
     }

@@ -54,10 +54,16 @@ pub enum Counter {
     Unordered = 5,
     /// Entries that found no room on their way.
     LeftOut = 6,
+    /// Readings that ended early because the share of a processor was used up.
+    Throttled = 7,
+    /// Readings that ended because the ranks did not come to where events are to be read.
+    PutOff = 8,
+    /// Records that were read at another moment, before they would have been overwritten.
+    Overdue = 9,
 }
 
 /// How many counters there are.
-pub const COUNTERS: usize = 7;
+pub const COUNTERS: usize = 10;
 
 /// How one rank has waited in one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

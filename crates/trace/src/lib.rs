@@ -51,6 +51,7 @@ extern crate std;
 
 mod clock;
 mod codec;
+mod coscheduling;
 mod culprit;
 mod deviation;
 mod error;
@@ -76,6 +77,7 @@ mod standing_codec;
 mod verdict;
 
 pub use clock::{HostClock, READING_ERROR_NS};
+pub use coscheduling::Coscheduling;
 pub use culprit::{Culprit, culprits};
 pub use error::TraceError;
 pub use event::{Event, EventKind, RECORD_WORDS, Record};
@@ -88,7 +90,7 @@ pub use frozen_codec::TRACE_FREEZE;
 pub use frozen_instance::{FrozenInstance, Relations};
 pub use gathered::{COUNTERS, Counter, ENTRIES_MAX, Gathered, Made, OTHERS, Waited};
 pub use hops::{
-    Blame, BlameShare, EdgeFigures, Figure, HopClock, HopLosses, HopProcess, HopTrace,
+    Blame, BlameShare, EdgeFigures, Figure, HopClock, HopLosses, HopProcess, HopTrace, OneWay,
     ProcessFigures, RECENT_EVENTS, StreamFigures,
 };
 pub use instance::{Arrival, Instance, InstanceKey, Pattern};

@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use sapwood_packet::{Directive, ElementType, Rank, RankSet, Shape, Values, ValuesRef};
 
 use crate::TraceError;
+use crate::coscheduling::Coscheduling;
 use crate::event::EventKind;
 
 /// The most events of each group that one window may hold.
@@ -86,6 +87,8 @@ pub struct Scope {
     pub cpu_ppm: u32,
     /// What a process may send of it, in bytes per second.
     pub bytes_per_s: u64,
+    /// When leaves read events for it.
+    pub when: Coscheduling,
 }
 
 impl Default for Scope {
@@ -101,6 +104,7 @@ impl Default for Scope {
             window: 0,
             cpu_ppm: CPU_PPM,
             bytes_per_s: BYTES_PER_S,
+            when: Coscheduling::default(),
         }
     }
 }
@@ -144,7 +148,7 @@ impl Scope {
             .strings(&names)
             .array(&ranges)
             .scalar(self.at_least_ns)
-            .scalar(by | (self.value as u32) << 8)
+            .scalar(by | (self.value as u32) << 8 | (self.when as u32) << 16)
             .scalar(self.window)
             .scalar(self.cpu_ppm)
             .scalar(self.bytes_per_s)
@@ -174,7 +178,7 @@ impl Scope {
             communicators: names.map(|name| String::from_utf8_lossy(name).into_owned()).collect(),
             ranks,
             at_least_ns: values.scalar(at + 4)?,
-            value: if codes >> 8 == 1 { ScopeValue::Gap } else { ScopeValue::Span },
+            value: if codes >> 8 & 0xff == 1 { ScopeValue::Gap } else { ScopeValue::Span },
             by: ScopeBy {
                 rank: codes & 1 != 0,
                 function: codes & 2 != 0,
@@ -184,6 +188,7 @@ impl Scope {
             window: values.scalar::<u32>(at + 6)?.min(WINDOW_MAX),
             cpu_ppm: values.scalar(at + 7)?,
             bytes_per_s: values.scalar(at + 8)?,
+            when: Coscheduling::from_code(codes >> 16),
         })
     }
 }
@@ -217,6 +222,7 @@ mod tests {
             window: 100,
             cpu_ppm: 5,
             bytes_per_s: 6,
+            when: Coscheduling::Released,
         }
     }
 

@@ -67,10 +67,14 @@ pub enum ScopeCounter {
     WithoutSpace = 9,
     /// Records that were there and not read when a reading ended.
     Waiting = 10,
+    /// Readings that ended because the ranks did not come to where events are to be read.
+    PutOff = 11,
+    /// Records that were read at another moment, before they would have been overwritten.
+    Overdue = 12,
 }
 
 /// How many counters there are.
-pub const SCOPE_COUNTERS: usize = 11;
+pub const SCOPE_COUNTERS: usize = 13;
 
 /// Which group: what the scope does not tell apart is 0, and [`OTHERS`] for the rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

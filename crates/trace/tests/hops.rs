@@ -1,7 +1,7 @@
 //! Figures of waves on trees of which every latency is known.
 
 use proptest::prelude::*;
-use sapwood_node::{HopEvent, HopKind, ProcessHops};
+use sapwood_node::{ChildSums, HopEvent, HopKind, ProcessHops, StreamSums};
 use sapwood_packet::{Rank, Wave, answer_wave};
 use sapwood_trace::{Blame, HopClock, HopProcess, HopTrace};
 
@@ -119,14 +119,14 @@ proptest! {
             let place = &tree[*child as usize];
             prop_assert_eq!(Some(edge.parent), place.parent);
             for (figure, expected) in [
-                (&edge.up, place.up),
-                (&edge.down, place.down),
+                (&edge.up.figure, place.up),
+                (&edge.down.figure, place.down),
                 (&edge.two_way, place.up + place.down),
             ] {
                 prop_assert_eq!(figure.all.count, count);
                 prop_assert_eq!((figure.all.least, figure.all.most), (expected, expected));
             }
-            prop_assert_eq!(edge.undecided, 0);
+            prop_assert_eq!((edge.up.undecided, edge.down.undecided), (0, 0));
         }
         prop_assert_eq!(figures.edges.len(), tree.len() - 1);
         for (rank, place) in tree.iter().enumerate().skip(1) {
@@ -147,7 +147,9 @@ proptest! {
         let trace = traced(&tree, &runs, 1_000_000);
         for (child, edge) in &trace.streams()[&STREAM].edges {
             let place = &tree[*child as usize];
-            prop_assert_eq!((edge.up.all.most, edge.down.all.most, edge.undecided), (0, 0, 2));
+            for way in [&edge.up, &edge.down] {
+                prop_assert_eq!((way.figure.all.most, way.undecided), (0, 1));
+            }
             prop_assert!(edge.clock_error >= 1_000_000);
             prop_assert_eq!(edge.two_way.all.most, place.up + place.down);
         }
@@ -208,6 +210,56 @@ fn a_wave_without_the_front_ends_part_is_counted_and_not_explained() {
     let trace = traced(&tree, &runs, 0);
     assert_eq!(trace.losses().unfinished, 1);
     assert_eq!(trace.streams()[&STREAM].explained, 0);
+}
+
+#[test]
+fn packets_without_answers_take_no_room_of_another_streams() {
+    let tree = vec![
+        Place { parent: None, down: 0, up: 0, inside: 1, ahead: 0 },
+        Place { parent: Some(0), down: 1, up: 1, inside: 1, ahead: 0 },
+    ];
+    let mut trace = HopTrace::default();
+    let question = run(&tree, 1000, (0, answer_wave(0).unwrap()));
+    // On a stream of a higher number packets go down, more than are kept, and nothing comes up.
+    let down = |wave| HopEvent { stream: STREAM + 1, ..event(&tree, 0, HopKind::Down, 1, 0, wave) };
+    let events: Vec<HopEvent> = (0..40_000).map(down).collect();
+    trace.begin_round(processes(&tree, 0));
+    trace.absorb(&ProcessHops { rank: 0, events, ..ProcessHops::default() });
+    question.hops.iter().for_each(|hops| trace.absorb(hops));
+    trace.end_round();
+    trace.finish();
+    assert_eq!(trace.streams()[&STREAM].explained, 1);
+}
+
+#[test]
+fn numbers_beyond_all_bounds_end_nothing() {
+    let tree = vec![Place { parent: None, down: 0, up: 0, inside: 1, ahead: 0 }];
+    let mut trace = HopTrace::default();
+    let sums =
+        StreamSums { stream: STREAM, waves: u64::MAX, spread: u64::MAX, ..StreamSums::default() };
+    let child =
+        ChildSums { stream: STREAM, last: u64::MAX, late: u64::MAX, ..ChildSums::default() };
+    let event = HopEvent {
+        waves: u32::MAX >> 16,
+        ..event(&tree, 0, HopKind::SentUp, u64::MAX, u32::MAX, Wave::MAX)
+    };
+    for is_new in [false, true, true] {
+        trace.begin_round(processes(&tree, 0));
+        trace.absorb(&ProcessHops {
+            unread: 1,
+            is_new,
+            lost: u64::MAX,
+            streams: vec![sums],
+            children: vec![child],
+            events: vec![event],
+            ..ProcessHops::default()
+        });
+        trace.end_round();
+    }
+    trace.finish();
+    assert_eq!((trace.losses().noted, trace.losses().overwritten), (0, u64::MAX));
+    let arrivals = &trace.streams()[&STREAM].arrivals[&0];
+    assert_eq!((arrivals.streams()[0].waves, arrivals.children()[0].last), (u64::MAX, u64::MAX));
 }
 
 #[test]

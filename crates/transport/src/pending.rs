@@ -136,7 +136,7 @@ impl Pending {
         place.is_some_and(|index| self.entries.remove(index).is_some())
     }
 
-    /// When to call [`Self::expire`] or to try [`Self::admit`] again, in the caller's nanoseconds.
+    /// When to try [`Self::admit`] again after [`Admission::Full`], in the caller's nanoseconds.
     #[must_use]
     pub fn next_change(&self) -> Option<u64> {
         if self.is_full() {
@@ -161,8 +161,10 @@ impl Pending {
         self.entries.len() >= self.entries_max
     }
 
-    /// When the oldest one has run out of time.
-    fn deadline(&self) -> Option<u64> {
+    /// When to call [`Self::expire`], in the caller's nanoseconds: when the oldest one runs out of
+    /// time.
+    #[must_use]
+    pub fn deadline(&self) -> Option<u64> {
         let oldest = self.entries.front()?;
         Some(oldest.admitted.saturating_add(HANDSHAKE_DEADLINE_MS * NANOSECONDS_PER_MS))
     }
@@ -216,6 +218,8 @@ mod tests {
         assert!(!pending.has_room(silent - 1));
         assert_eq!(pending.admit(9_999, &peer(1, 1), silent - 1), Admission::Full);
         assert_eq!(pending.next_change(), Some(silent));
+        // Until then there is nothing to expire: a place that may be taken is no work.
+        assert_eq!(pending.deadline(), Some(HANDSHAKE_DEADLINE_MS * MS));
         assert_eq!(pending.admit(9_999, &peer(1, 1), silent), Admission::InPlaceOf(1));
         assert_eq!(pending.len(), PENDING_HANDSHAKES_MAX);
     }

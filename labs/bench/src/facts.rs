@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use sapwood_floor::statistics::Spread;
+use sapwood_floor::statistics::{MedianInterval, Spread};
 use serde_json::{Map, Value, json};
 
 /// What a figure is to reach.
@@ -142,6 +142,15 @@ fn put(object: &mut Map<String, Value>, path: &str, value: Value) {
 /// What a choice is called on the command line, and its figures in the object.
 pub(super) fn named(choice: impl clap::ValueEnum) -> String {
     choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
+}
+
+/// Whether an interval lies below what a figure may be at most, above it, or on both sides.
+pub(super) fn verdict(interval: &MedianInterval, most: f64) -> &'static str {
+    match (interval.high <= most, interval.low > most) {
+        (true, _) => "reached",
+        (_, true) => "missed",
+        _ => "not resolved",
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use sapwood_floor::statistics::{MedianInterval, median_interval};
 use serde_json::{Value, json};
 
 use super::connect::Folder;
-use super::facts::{Facts, named};
+use super::facts::{Facts, named, verdict};
 use super::processes::ended_within;
 use super::progress::Progress;
 use super::tree::own_program;
@@ -122,11 +122,7 @@ pub(super) fn measure(
 
 fn line(program: Program, mode: Mode, interval: &MedianInterval, runs: &Runs) -> String {
     let MedianInterval { median, low, high, samples } = *interval;
-    let verdict = match (high <= RATIO_MAX, low > RATIO_MAX) {
-        (true, _) => "reached",
-        (_, true) => "missed",
-        _ => "not resolved",
-    };
+    let verdict = verdict(interval, RATIO_MAX);
     format!(
         "  {:<8} {:<14} {median:.4} ({low:.4} to {high:.4}, {samples} pairs, {} of {:.1} s), at \
          most {RATIO_MAX}: {verdict}",

@@ -97,9 +97,11 @@ mod tests {
         facts.setting("compiler", "mpicc");
         facts.setting("launcher", "mpirun");
         event_cost::tell(&event_cost::tests::runs(), &mut facts).expect("there are runs");
+        let of_ranks = ["collectors", "analysis", "statistics", "waiting", "released"];
         for program in ["gsum", "compute_gsum"] {
-            facts.setting(program, gsum::tests::rows());
-            facts.setting(&format!("streams.{program}"), gsum::tests::rows());
+            facts.setting(program, rows::tests::rows(&of_ranks));
+            let of_streams = rows::tests::rows(&["collectors", "load_balance", "statistics"]);
+            facts.setting(&format!("streams.{program}"), of_streams);
         }
         facts.setting("streams.topology", "2x2");
         let found = serde_json::from_str(&facts.to_json()).expect("it is JSON");

@@ -50,12 +50,16 @@ pub(crate) fn carry_out(
         if request.is_apart {
             group.barrier().deadline(request.deadline).wait()?;
         }
-        std::thread::sleep(lateness(group, request, round) + until_begin(request, round));
+        let wait = lateness(group, request, round).saturating_add(until_begin(request, round));
+        if !sleep_unless(wait, &mut is_to_end) {
+            return Ok(None);
+        }
         let begun = Instant::now();
         let begin = nanoseconds();
         if request.has_bypass {
             let answer = operation.bypass()?;
             outcome.seconds.push(begun.elapsed().as_secs_f64());
+            outcome.moments.push([begin, nanoseconds()]);
             if let Some(answer) = answer {
                 outcome.note(group, request, answer);
             }
@@ -92,8 +96,24 @@ fn lateness(group: &Group, request: &Request, round: u64) -> Duration {
 
 /// How long it is until a round is to begin.
 fn until_begin(request: &Request, round: u64) -> Duration {
-    let after = request.every.as_nanos() as u64 * round;
-    Duration::from_nanos((request.at + after).saturating_sub(nanoseconds()))
+    let every = u64::try_from(request.every.as_nanos()).unwrap_or(u64::MAX);
+    let begin = request.at.saturating_add(every.saturating_mul(round));
+    Duration::from_nanos(begin.saturating_sub(nanoseconds()))
+}
+
+/// Sleeps; false where the member is asked to end meanwhile.
+fn sleep_unless(time: Duration, is_to_end: &mut impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    loop {
+        let rest = time.saturating_sub(begun.elapsed());
+        if rest.is_zero() {
+            return true;
+        }
+        std::thread::sleep(rest.min(LOOK));
+        if rest > LOOK && is_to_end() {
+            return false;
+        }
+    }
 }
 
 /// The clock that all processes of a host share.
@@ -309,5 +329,14 @@ mod tests {
         assert_eq!(weight("0-7"), weight("0-3") + weight("4-7"));
         assert_ne!(weight("0-7"), weight("0-6"));
         assert_ne!(weight("0-6") + weight("6"), weight("0-7"));
+    }
+    #[test]
+    fn a_begin_beyond_all_time_is_waited_for_until_the_member_is_asked_to_end() {
+        let line = format!("barrier at={} every=1h rounds=10000000", u64::MAX);
+        let request: Request = line.parse().unwrap();
+        let wait = until_begin(&request, request.rounds - 1);
+        assert!(wait > Duration::from_secs(1 << 32));
+        assert!(!sleep_unless(wait, &mut || true));
+        assert!(sleep_unless(Duration::ZERO, &mut || true));
     }
 }

@@ -74,6 +74,11 @@ struct Found {
     parent: i32,
 }
 
+/// Its command line.
+pub(crate) fn command_line() -> clap::Command {
+    <AttachArguments as clap::CommandFactory>::command()
+}
+
 /// Watches a running job until it ends or the user has seen enough. The words are those from
 /// `attach` on; options before it are in `shared`.
 ///

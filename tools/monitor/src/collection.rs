@@ -22,6 +22,7 @@ use sapwood_report::{Missing, Outdated, RoundRecord, Standstill};
 use super::Arguments;
 use super::analysis::{Head, Inquiry};
 use super::collected::Collected;
+use super::effort::WaitsEffort;
 use super::freeze::FreezeWatch;
 use super::guidance::Guidance;
 use super::job::Job;
@@ -92,10 +93,9 @@ pub(crate) struct Collection {
     /// Settings, iterations, and how ranks ended.
     pub(crate) guidance: Guidance,
     extras: Extras,
-    /// Opened when ranks record their events first.
+    /// Opened when ranks record their events first, at a cost; none where that is not wanted.
     pub(crate) waits: Option<WaitsInquiry>,
-    /// Whether that is wanted of ranks that record: scopes alone read what they select.
-    gathers_waits: bool,
+    effort: Option<WaitsEffort>,
     pub(crate) scopes: Scopes,
     /// What was frozen, or is to be.
     pub(crate) freeze: FreezeWatch,
@@ -163,7 +163,7 @@ impl Collection {
             },
             extras: arguments.extras,
             waits: None,
-            gathers_waits: arguments.waits || arguments.scopes.is_empty(),
+            effort: arguments.waits_effort(),
             scopes: Scopes::default(),
             freeze: FreezeWatch::new(arguments.freeze.clone()),
             last_wave: 1,
@@ -253,8 +253,9 @@ impl Collection {
 
     /// Asks who waits for whom, if ranks record that or have recorded it.
     fn ask_waits(&mut self) {
-        if self.waits.is_none() && self.guidance.settings.is_tracing && self.gathers_waits {
-            self.waits = WaitsInquiry::open(&self.network, self.is_spread()).ok();
+        if self.waits.is_none() && self.guidance.settings.is_tracing {
+            let open = |effort| WaitsInquiry::open(&self.network, self.is_spread(), effort).ok();
+            self.waits = self.effort.and_then(open);
         }
         if let Some(waits) = &mut self.waits {
             waits.ask(&mut self.network, self.world_size);

@@ -54,6 +54,11 @@ struct Arguments {
     json: bool,
 }
 
+/// Its command line.
+pub(crate) fn command_line() -> clap::Command {
+    <Arguments as clap::CommandFactory>::command()
+}
+
 /// Whether the words behind `sapwood` are of this command.
 pub(crate) fn is_meant() -> bool {
     std::env::args_os().nth(2).is_some_and(|word| word == "control")

@@ -19,7 +19,7 @@ use super::stack_reader::StackReader;
 use super::standing::STANDING;
 use super::tables::Tables;
 use super::tallies;
-use super::waits::{Question, WAITS};
+use super::waits::{WAITS, WaitsQuestion};
 use sapwood_command_line::exit::Failure;
 
 /// The hidden argument with which this program is a leaf; the base of the leaves' names, the number
@@ -197,9 +197,8 @@ fn answer(
             (question.wave, tables.control(&question).encode())
         }
         WAITS => {
-            let question = Question::decode(values)?;
-            let leaf = back_end.rank();
-            (question.wave, tables.waits.answer(leaf, &question).encode())
+            let asked = WaitsQuestion::decode(values)?;
+            (asked.question.wave, tables.waits(back_end.rank(), &asked).encode())
         }
         FREEZE => {
             let question = FreezeQuestion::decode(values)?;

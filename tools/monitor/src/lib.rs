@@ -17,6 +17,7 @@ mod condition;
 pub mod control;
 mod control_command;
 mod desk;
+mod effort;
 mod folder;
 mod forward;
 mod freeze;
@@ -93,6 +94,7 @@ use self::watch::{End, Views, watch, watch_later};
 use sapwood_command_line::exit::Failure;
 
 pub use self::control::{FREEZE_MAX, FREEZE_MIN};
+pub use self::effort::{WaitsEffort, when};
 pub use self::freezing::{FreezeWishes, freeze, freeze_of_running};
 pub use self::scope::NamedScope;
 pub use self::scopes::{scope, scopes_of_running};
@@ -108,6 +110,13 @@ const STACKS_INTERVAL_MIN: Duration = Duration::from_millis(200);
 const NAME_BYTES: usize = 8;
 /// Beside waits a call that lasts this long is one in which ranks wait.
 const STANDING_DEADLINE: Duration = Duration::from_secs(2);
+
+/// The commands below `sapwood mpi` that have a parser of their own, since what follows `mpi` may
+/// be any program: for manual pages and completions.
+#[must_use]
+pub fn further_commands() -> [clap::Command; 2] {
+    [attach::command_line().name("attach"), control_command::command_line().name("control")]
+}
 
 /// The arguments of `sapwood mpi`.
 #[derive(Clone, clap::Args)]
@@ -185,6 +194,8 @@ pub struct Arguments {
     #[arg(long)]
     waits: bool,
     #[command(flatten)]
+    effort: WaitsEffort,
+    #[command(flatten)]
     analysis: analysis::Arguments,
     /// When a call is long enough to ask why; none for never.
     #[arg(skip)]
@@ -205,6 +216,12 @@ impl Arguments {
     /// Whether ranks record their events from the start.
     fn records(&self) -> bool {
         self.waits || !self.scopes.is_empty()
+    }
+
+    /// What reading who waits for whom may cost; none where that is not wanted: scopes alone read
+    /// what they select.
+    fn waits_effort(&self) -> Option<WaitsEffort> {
+        (self.waits || self.scopes.is_empty()).then_some(self.effort)
     }
 
     /// After which time a call is one in which ranks wait, where it is looked at where they stand:

@@ -5,20 +5,21 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sapwood::{StreamId, Values, Wave};
 use sapwood_profile::{
     Condition, Counters, EventKey, Figure, Moment, RankProfile, RankRows, RankState, Round,
     RoundHistory, TableReader, TallyKind, TimeShare,
 };
-use sapwood_trace::ScopeFigures;
+use sapwood_trace::{Coscheduling, Gathered, ScopeFigures};
 use sapwood_transport::{
     ControlPage, SharedTable, TableAccepted, TableListener, TableOffer, TablePeer, monotonic_clock,
 };
 
 use super::condition::condition;
 use super::control::request::RunSettings;
+use super::effort::{Effort, Watched};
 use super::hardware::Hardware;
 use super::iterations::Iterations;
 use super::places::Place;
@@ -27,7 +28,7 @@ use super::rank_control::RankControl;
 use super::say::say;
 use super::scope::{LeafScopes, ScopeQuestion};
 use super::usage;
-use super::waits::LeafWaits;
+use super::waits::{LeafWaits, WaitsQuestion};
 
 /// Connections that have not offered a table yet; others wait until these have.
 const ARRIVING_MAX: usize = 1024;
@@ -270,9 +271,20 @@ impl Tables {
     pub(crate) fn scope(&mut self, question: &ScopeQuestion) -> ScopeFigures {
         let world_size = self.world_size(question.world_size);
         let Self { ranks, waits, scopes, .. } = self;
+        let watched = watched(question.scope.when, ranks, waits);
+        let cpu = Duration::from_nanos(question.cpu_ns);
+        let effort = Effort::new(question.scope.when, cpu, watched);
         let those = ranks.iter().filter(|(_, rank)| rank.world_size == world_size);
         let those = those.filter_map(|(&rank, _)| Some((rank, waits.events(rank)?)));
-        scopes.answer(question, those, |rank| ranks.get(&rank)?.words().ok())
+        scopes.answer(question, effort, those, |rank| ranks.get(&rank)?.words().ok())
+    }
+
+    /// Who waits for whom; `leaf` is the own number.
+    pub(crate) fn waits(&mut self, leaf: u32, asked: &WaitsQuestion) -> Gathered {
+        let Self { ranks, waits, .. } = self;
+        let watched = watched(asked.when, ranks, waits);
+        let effort = Effort::new(asked.when, Duration::from_nanos(asked.cpu_ns), watched);
+        waits.answer(leaf, &asked.question, effort)
     }
 
     /// Who has come to this host.
@@ -379,6 +391,25 @@ impl Tables {
             say(text);
         }
     }
+}
+
+/// The ranks whose calls decide when events are read; none where they are read at any time.
+fn watched<'a>(
+    when: Coscheduling,
+    ranks: &'a BTreeMap<u32, RankTable>,
+    waits: &LeafWaits,
+) -> Vec<Watched<'a>> {
+    if when == Coscheduling::Any {
+        return Vec::new();
+    }
+    let watched = ranks.iter().filter(|(_, rank)| rank.lost_at.is_none()).map(|(number, rank)| {
+        let words = rank.words().ok()?;
+        let calls = TableReader::new(&words).ok()?.call_words().collect();
+        let events = waits.events(*number)?;
+        let file = events.header().ok()?;
+        Some(Watched::new(&rank.table, calls, events.share(), file))
+    });
+    watched.flatten().collect()
 }
 
 impl RankTable {

@@ -11,6 +11,7 @@ use sapwood_report::why::{Parts, Why};
 
 use super::collected::Collected;
 use super::control::{ControlChannel, ControlRequest, FreezeOrder};
+use super::effort::WaitsEffort;
 use super::job::Job;
 use super::outputs::Outputs;
 use super::page::RunPage;
@@ -38,6 +39,8 @@ pub struct WhyWishes {
     pub ranks: Option<NonZeroU32>,
     /// The tree, as `sapwood mpi --topology` has it; none for one by the number of ranks.
     pub topology: Option<String>,
+    /// What reading the events of waits may cost.
+    pub effort: WaitsEffort,
     /// Whether waits are shown in a view on the terminal while the program runs.
     pub is_live: bool,
     /// The command that starts the program.
@@ -150,6 +153,7 @@ fn arguments(wishes: &WhyWishes) -> Result<Arguments, Failure> {
     let mut arguments = read.map_err(told)?.arguments;
     arguments.deadline = Some(wishes.deadline);
     arguments.live = wishes.is_live;
+    arguments.effort = wishes.effort;
     Ok(arguments)
 }
 

@@ -7,12 +7,15 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use sapwood_command_line::exit;
+use sapwood_command_line::{exit, log};
 use sapwood_node_program::node;
 
 fn main() -> ExitCode {
     exit::guarded(|| {
         let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+        if let Err(failure) = log::start() {
+            return failure.report();
+        }
         let result = match arguments.first().and_then(|first| first.to_str()) {
             Some(sapwood_hosts::persistent::AGENT) if arguments.len() == 1 => {
                 sapwood_run::agent::run()

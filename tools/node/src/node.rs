@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use sapwood::Registry;
 use sapwood_command_line::arguments::explained;
 use sapwood_command_line::exit::Failure;
@@ -19,6 +19,11 @@ struct Arguments {
     /// SIGTERM.
     #[arg(long, value_name = "ATTACH-FILE")]
     join: Option<PathBuf>,
+}
+
+/// The command line of this program, for its manual page.
+pub fn command_line() -> clap::Command {
+    Arguments::command()
 }
 
 /// The filters that every communication process has.

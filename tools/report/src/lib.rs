@@ -31,6 +31,7 @@ mod intervals;
 mod json;
 mod load;
 mod loss;
+mod lost_places;
 mod messages;
 mod mpi_call;
 #[cfg(feature = "parquet")]

@@ -57,6 +57,10 @@ pub struct ScopeRecord {
     pub events_without_space: u64,
     /// Readings of a leaf that ended early because its share of a processor was used up.
     pub throttled: u64,
+    /// Readings of a rank that ended because the ranks did not come to where events are to be read.
+    pub put_off: u64,
+    /// Records that were read at another moment, before they would have been overwritten.
+    pub overdue: u64,
     /// Groups that were put together because an answer had no room for them.
     pub groups_folded: u64,
     /// What all leaves together have used of their processors.
@@ -145,6 +149,8 @@ impl ScopeRecord {
             events_without_ring: counter(ScopeCounter::WithoutRing),
             events_without_space: counter(ScopeCounter::WithoutSpace),
             throttled: counter(ScopeCounter::Throttled),
+            put_off: counter(ScopeCounter::PutOff),
+            overdue: counter(ScopeCounter::Overdue),
             groups_folded: counter(ScopeCounter::Folded),
             cpu_s: counter(ScopeCounter::CpuNs) as f64 / 1e9,
             groups,
@@ -168,6 +174,8 @@ impl ScopeRecord {
             (self.events_waiting, "events not read yet"),
             (self.events_without_ring, "calls of threads that have no ring"),
             (self.events_without_space, "calls on communicators that found no room"),
+            (self.put_off, "readings put off, as the ranks did not come to where they are made"),
+            (self.overdue, "events read at other moments, before they would be overwritten"),
             (self.throttled, "readings cut short by the share of a processor"),
             (self.groups_folded, "groups put together for want of room"),
             (self.silent_ranks, "ranks that do not record"),

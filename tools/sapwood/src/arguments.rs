@@ -12,13 +12,13 @@ use sapwood_command_line::exit::Failure;
 use sapwood_hosts::{nodeset, persistent};
 use sapwood_status::clocks;
 
-use crate::external;
+use crate::{completions, external, manual};
 
 /// A tree of processes that asks every process of a job, and says who is missing.
 #[derive(Parser)]
 #[command(
     name = "sapwood",
-    version,
+    version = env!("SAPWOOD_VERSION"),
     propagate_version = true,
     after_help = "'sapwood NAME' for any other NAME runs the program 'sapwood-NAME' beside this \
                   one or on PATH, such as sapwood-node, sapwood-bench and sapwood-sim."
@@ -61,6 +61,11 @@ pub(crate) enum Command {
     TraceWave(sapwood_status::TraceArguments),
     /// Say how far the clocks of a running network's processes are ahead, and how they drift.
     Clocks(clocks::Arguments),
+    /// Print what has a shell complete the words of this command.
+    Completions(completions::Arguments),
+    /// Write the manual pages of all commands, for 'make install'.
+    #[command(hide = true)]
+    Manual(manual::Arguments),
 }
 
 /// Reads the command line. `None` where help or the version was asked for, and printed. Does not
@@ -77,6 +82,12 @@ pub(crate) fn read() -> Result<Option<Command>, Failure> {
         external::run_instead()?;
     }
     explained(&error, &meant(std::env::args_os().skip(1)))
+}
+
+/// All commands, also those whose arguments another parser reads: for manual pages and completions.
+pub(crate) fn all_commands() -> clap::Command {
+    let further = sapwood_monitor::further_commands();
+    Arguments::command().mut_subcommand("mpi", |mpi| mpi.subcommands(further))
 }
 
 /// The command whose help says what could be written: the first words that name one.
@@ -98,6 +109,7 @@ mod tests {
     #[test]
     fn the_table_of_commands_is_sound() {
         Arguments::command().debug_assert();
+        all_commands().debug_assert();
     }
 
     #[test]

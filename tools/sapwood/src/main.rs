@@ -1,24 +1,29 @@
 //! The `sapwood` command: the program that people run.
 //!
-//! `arguments` is its command line; each tool is a crate of its own. A first word that names no
+//! `arguments` is its command line, `completions` and `manual` what shells and `man` get of it;
+//! each tool is a crate of its own. A first word that names no
 //! tool here names a program: `sapwood bench` runs `sapwood-bench` (`external`).
 
 mod arguments;
+mod completions;
 mod external;
+mod manual;
 
 use std::process::ExitCode;
 
 use sapwood_command_line::exit::{self, Failure};
+use sapwood_command_line::log;
 use sapwood_hosts::{nodeset, persistent};
 use sapwood_status::clocks;
 
-use crate::arguments::Command;
+use crate::arguments::{Command, all_commands};
 
 fn main() -> ExitCode {
     exit::guarded(|| command().unwrap_or_else(|failure| failure.report()))
 }
 
 fn command() -> Result<ExitCode, Failure> {
+    log::start()?;
     match arguments::read()? {
         Some(Command::Run(arguments)) => sapwood_run::run(&arguments),
         Some(Command::Copy(arguments)) => sapwood_copy::run(&arguments),
@@ -35,6 +40,8 @@ fn command() -> Result<ExitCode, Failure> {
         Some(Command::Trace(arguments)) => sapwood_trace_tool::run(&arguments),
         Some(Command::TraceWave(arguments)) => sapwood_status::trace(&arguments),
         Some(Command::Clocks(arguments)) => clocks::run(&arguments),
+        Some(Command::Completions(arguments)) => completions::run(&arguments, all_commands()),
+        Some(Command::Manual(arguments)) => manual::run(&arguments, &all_commands()),
         None => Ok(ExitCode::SUCCESS),
     }
 }

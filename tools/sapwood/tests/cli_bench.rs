@@ -2,7 +2,8 @@
 
 mod cli;
 
-use cli::{marked, run, text, wait_until};
+use cli::benchmark::assert_leaves_no_process;
+use cli::{run, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -103,20 +104,8 @@ fn the_table_names_every_experiment() {
 }
 
 #[test]
-fn an_interrupted_benchmark_leaves_nothing() {
-    // A mark in the environment that every process of the trees inherits.
-    let mark = format!("SAPWOOD_TEST_MARK={}", std::process::id());
-    let (name, value) = mark.split_once('=').unwrap();
-    let mut bench = cli::command()
-        .args(["bench", "tree", "--topology", "2x2", "--runs", "1000", "--only", "round_trip"])
-        .env(name, value)
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+fn a_killed_benchmark_leaves_nothing() {
     // The floor's six processes, Sapwood's six, and the benchmark itself.
-    wait_until("the trees never came up", || marked(&mark) >= 13);
-    bench.kill().unwrap();
-    bench.wait().unwrap();
-    wait_until("processes have outlived the benchmark", || marked(&mark) == 0);
+    let tree = ["tree", "--topology", "2x2", "--runs", "1000", "--only", "round_trip"];
+    assert_leaves_no_process(&tree, 13);
 }

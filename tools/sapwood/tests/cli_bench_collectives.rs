@@ -3,9 +3,8 @@
 
 mod cli;
 
-use std::process::Stdio;
-
-use cli::{assert_refused, code, marked, run, text, wait_until, write_program};
+use cli::benchmark::assert_leaves_no_process;
+use cli::{assert_refused, code, run, text, write_program};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -68,21 +67,9 @@ fn a_contender_that_ends_early_is_a_fault_and_the_others_are_measured() {
 
 #[test]
 fn a_benchmark_that_is_killed_leaves_no_process() {
-    let mark = format!("SAPWOOD_TEST_COLLECTIVES={}", std::process::id());
-    let (name, value) = mark.split_once('=').unwrap();
-    let mut bench = cli::command()
-        .args(["bench", "collectives", "--processes", "3", "--bytes", "8", "--turns", "1000"])
-        .env(name, value)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
     // The benchmark, three groups, and what ranks there are.
-    wait_until("the members start", || marked(&mark) >= 10);
-    bench.kill().unwrap();
-    bench.wait().unwrap();
-    wait_until("processes have outlived the benchmark", || marked(&mark) == 0);
+    let turns = ["collectives", "--processes", "3", "--bytes", "8", "--turns", "1000"];
+    assert_leaves_no_process(&turns, 10);
 }
 
 #[test]

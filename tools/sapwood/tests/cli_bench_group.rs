@@ -3,9 +3,8 @@
 
 mod cli;
 
-use std::process::Stdio;
-
-use cli::{assert_refused, marked, run, text, wait_until};
+use cli::benchmark::assert_leaves_no_process;
+use cli::{assert_refused, run, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -65,21 +64,9 @@ fn a_table_has_a_line_for_each_tree() {
 }
 
 #[test]
-fn an_interrupted_benchmark_leaves_no_member() {
-    let mark = format!("SAPWOOD_TEST_GROUP={}", std::process::id());
-    let (name, value) = mark.split_once('=').unwrap();
-    let mut bench = cli::command()
-        .args(["bench", "group", "--scenario", "host", "--members", "5", "--rounds", "1000"])
-        .env(name, value)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    wait_until("five members start", || marked(&mark) >= 6);
-    bench.kill().unwrap();
-    bench.wait().unwrap();
-    wait_until("processes have outlived the benchmark", || marked(&mark) == 0);
+fn a_killed_benchmark_leaves_no_member() {
+    let group = ["group", "--scenario", "host", "--members", "5", "--rounds", "1000"];
+    assert_leaves_no_process(&group, 6);
 }
 
 #[test]

@@ -205,9 +205,10 @@ fn what_takes_too_long_is_ended_with_all_that_it_started() {
     let output = run(&["-b", "-u", "1", "-w", "n[0-2]", script]);
     assert_eq!(code(&output), Some(124), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "sapwood: n[1-2] (2): timed out\n");
-    for pid in text(&output.stdout).lines().filter(|line| line.parse::<u32>().is_ok()) {
-        wait_for_end(pid.trim().parse().unwrap());
-    }
+    let left: Vec<u32> =
+        text(&output.stdout).lines().filter_map(|line| line.trim().parse().ok()).collect();
+    assert_eq!(left.len(), 2, "{}", text(&output.stdout));
+    left.into_iter().for_each(wait_for_end);
 }
 
 #[test]

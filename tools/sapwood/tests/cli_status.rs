@@ -7,64 +7,16 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Child, Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use cli::{assert_refused, text};
+use cli::benchmark::{Running, ask};
+use cli::{assert_refused, json, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
 /// Far longer than anything here takes.
 const HANG: Duration = Duration::from_secs(60);
-
-/// Asks in a folder of its own.
-fn ask(folder: &Path, arguments: &[&str]) -> Output {
-    let command =
-        cli::command().args(arguments).env("XDG_RUNTIME_DIR", folder).stdin(Stdio::null()).output();
-    command.unwrap()
-}
-
-/// A network that runs in a process of its own until this is dropped.
-struct Running {
-    child: Child,
-    name: String,
-}
-
-impl Running {
-    fn start(folder: &Path) -> Self {
-        let tree = ["--topology", "2x2x2", "--runs", "1", "--only", "round_trip"];
-        let child = cli::command()
-            .args(["bench", "tree", "--rounds", "1000000"])
-            .args(tree)
-            .env("XDG_RUNTIME_DIR", folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let name = format!("bench-{}", child.id());
-        let file = folder.join("sapwood").join(format!("{name}.network"));
-        let begin = Instant::now();
-        while !file.exists() {
-            assert!(begin.elapsed() < HANG, "{name} does not become visible");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Self { child, name }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 fn node(status: &Value, rank: u64) -> &Value {
     let nodes = status["nodes"].as_array().unwrap();
@@ -101,7 +53,7 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, &[u8])> {
 #[test]
 fn a_trace_ties_all_clocks_to_the_front_ends() {
     let folder = tempfile::tempdir().unwrap();
-    let _running = Running::start(folder.path());
+    let _running = Running::start(folder.path(), "2x2x2");
     let path = folder.path().join("clocks.pftrace");
     let arguments = ["clocks", "--samples", "3", "--json", "--perfetto", path.to_str().unwrap()];
     let output = ask(folder.path(), &arguments);
@@ -139,7 +91,7 @@ fn a_trace_ties_all_clocks_to_the_front_ends() {
 #[test]
 fn the_clocks_of_one_machine_agree_within_their_bounds() {
     let folder = tempfile::tempdir().unwrap();
-    let running = Running::start(folder.path());
+    let running = Running::start(folder.path(), "2x2x2");
     let output = ask(folder.path(), &["clocks", "--samples", "5", "--drift", "100ms", "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -162,7 +114,7 @@ fn the_clocks_of_one_machine_agree_within_their_bounds() {
 #[test]
 fn a_running_network_is_drawn_and_described() {
     let folder = tempfile::tempdir().unwrap();
-    let running = Running::start(folder.path());
+    let running = Running::start(folder.path(), "2x2x2");
     let status = json(&ask(folder.path(), &["status", "--json", "--timeout", "5s"]));
     assert_fits("status-1", &status);
     assert_eq!(status["network"], running.name);
@@ -185,7 +137,7 @@ fn a_running_network_is_drawn_and_described() {
 #[test]
 fn the_way_of_a_wave_is_told_hop_by_hop() {
     let folder = tempfile::tempdir().unwrap();
-    let _running = Running::start(folder.path());
+    let _running = Running::start(folder.path(), "2x2x2");
     let trace = json(&ask(folder.path(), &["trace-wave", "--json", "--timeout", "5s"]));
     assert_fits("trace-wave-1", &trace);
     let hops = trace["hops"].as_array().unwrap();
@@ -202,7 +154,7 @@ fn the_way_of_a_wave_is_told_hop_by_hop() {
 #[test]
 fn an_inner_process_is_killed_and_the_repair_is_seen() {
     let folder = tempfile::tempdir().unwrap();
-    let _running = Running::start(folder.path());
+    let _running = Running::start(folder.path(), "2x2x2");
     let ask_json = || json(&ask(folder.path(), &["status", "--json", "--timeout", "2s"]));
     let before = ask_json();
     let pid = node(&before, 9)["pid"].as_i64().unwrap();
@@ -231,7 +183,8 @@ fn an_inner_process_is_killed_and_the_repair_is_seen() {
 #[test]
 fn of_several_networks_one_has_to_be_named() {
     let folder = tempfile::tempdir().unwrap();
-    let (one, two) = (Running::start(folder.path()), Running::start(folder.path()));
+    let (one, two) =
+        (Running::start(folder.path(), "2x2x2"), Running::start(folder.path(), "2x2x2"));
     let unnamed = ask(folder.path(), &["status"]);
     assert_refused(&unnamed, "choose one with --network", &["status"]);
     for running in [&one, &two] {
@@ -245,7 +198,7 @@ fn of_several_networks_one_has_to_be_named() {
 #[test]
 fn what_a_killed_process_has_left_is_removed() {
     let folder = tempfile::tempdir().unwrap();
-    drop(Running::start(folder.path()));
+    drop(Running::start(folder.path(), "2x2x2"));
     let inside = || -> BTreeSet<String> {
         let entries = fs::read_dir(folder.path().join("sapwood")).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -261,7 +214,7 @@ fn what_a_killed_process_has_left_is_removed() {
 fn a_network_that_ends_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
-        let mut running = Running::start(folder.path());
+        let mut running = Running::start(folder.path(), "2x2x2");
         let pid = i32::try_from(running.child.id()).unwrap();
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
         // Once it answers, it waits for signals.
@@ -293,7 +246,7 @@ fn a_network_that_ends_leaves_nothing() {
 #[test]
 fn watching_ends_with_the_network() {
     let folder = tempfile::tempdir().unwrap();
-    let running = Running::start(folder.path());
+    let running = Running::start(folder.path(), "2x2x2");
     let mut watching = cli::command()
         .args(["status", "--json", "--watch", "100ms"])
         .env("XDG_RUNTIME_DIR", folder.path())
@@ -318,7 +271,7 @@ fn watching_ends_with_the_network() {
 #[test]
 fn a_busy_front_end_is_not_waited_for_for_ever() {
     let folder = tempfile::tempdir().unwrap();
-    let running = Running::start(folder.path());
+    let running = Running::start(folder.path(), "2x2x2");
     let pid = rustix::process::Pid::from_raw(i32::try_from(running.child.id()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     let output = ask(folder.path(), &["status", "--timeout", "100ms"]);

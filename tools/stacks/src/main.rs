@@ -14,12 +14,13 @@ mod running;
 mod stop;
 mod unwind;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
-use sapwood_command_line::arguments;
+use clap::{CommandFactory, Parser};
 use sapwood_command_line::exit::{self, Failure, OWN_FAILURE, print};
+use sapwood_command_line::{arguments, manual};
 use sapwood_report::record::Stacks;
 use sapwood_report::stacks::{self, MergedStacks, Wish};
 
@@ -58,6 +59,9 @@ struct Arguments {
     #[arg(long, value_name = "TIME", hide = true, default_value = "0s",
           value_parser = sapwood_command_line::times::time)]
     hold: Duration,
+    /// For an installation: write the manual page into this folder, and do nothing else.
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    manual: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -75,6 +79,10 @@ fn command() -> Result<ExitCode, Failure> {
     let Some(arguments) = arguments::read::<Arguments>("sapwood stacks")? else {
         return Ok(ExitCode::SUCCESS);
     };
+    if let Some(folder) = &arguments.manual {
+        manual::write(&Arguments::command(), folder)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let stacks = match here(&arguments)? {
         Some(processes) => read(&arguments, processes),
         None => running::ask(arguments.job.as_deref(), arguments.all_threads, arguments.timeout)?,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use super::branches::Branch;
 use sapwood::{Health, NodeStatus, RankSet, Role, Status};
 
 /// Most communication processes that are drawn below one process; those that are full come last
@@ -64,7 +65,7 @@ pub(super) fn draw(name: &str, status: &Status, paint: Paint) -> String {
     let root = status.root();
     let _ = writeln!(text, "{}", describe(root, paint));
     let tree = Tree { nodes: status.nodes.iter().map(|node| (node.rank, node)).collect(), paint };
-    tree.draw_children(root, &mut String::new(), &mut text);
+    tree.draw_children(root, "", &mut text);
     for missing in &status.missing {
         let _ = writeln!(text, "missing {}: {}", missing.ranks, missing.reason);
     }
@@ -77,22 +78,18 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    fn draw_children(&self, node: &NodeStatus, indent: &mut String, text: &mut String) {
+    fn draw_children(&self, node: &NodeStatus, indent: &str, text: &mut String) {
         let items = self.items(node);
         for (position, item) in items.iter().enumerate() {
-            let is_last = position + 1 == items.len();
-            let (branch, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            let Branch { before, below } = Branch::new(indent, position + 1 == items.len());
             let line = match item {
                 Item::Inner(child) => describe(child, self.paint),
                 Item::BackEnds(run) => describe_run(run, self.paint),
                 Item::Folded(rest) => format!("… {} more, all full", rest.len()),
             };
-            let _ = writeln!(text, "{indent}{branch}{line}");
+            let _ = writeln!(text, "{before}{line}");
             if let Item::Inner(child) = item {
-                let outer = indent.len();
-                indent.push_str(below);
-                self.draw_children(child, indent, text);
-                indent.truncate(outer);
+                self.draw_children(child, &below, text);
             }
         }
     }

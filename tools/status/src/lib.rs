@@ -1,9 +1,10 @@
 //! `sapwood status` and `sapwood trace-wave`: how a running network of this user is.
 //!
 //! Owns their command lines and the choice of the network. `drawing` draws the tree, `timeline`
-//! the way of a wave, `report` writes JSON. What a status is, and how it is asked for, is the
-//! library's.
+//! the way of a wave, `branches` is what both and `sapwood trace tree` draw trees by, `report`
+//! writes JSON. What a status is, and how it is asked for, is the library's.
 
+pub mod branches;
 pub mod clocks;
 mod drawing;
 mod report;

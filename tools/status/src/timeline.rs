@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use sapwood::{NodeStatus, Rank, Role, Status};
 
+use super::branches::Shown;
 use super::drawing::{Paint, time};
 
-/// Neighbouring back-ends beyond this number are one line, if they are not on the slowest path.
-const BACK_ENDS_MAX: usize = 8;
+/// The columns of figures before the tree.
+const MARGIN: usize = 44;
 
 /// One wave, hop by hop.
 pub(super) struct Way<'a> {
@@ -72,7 +73,7 @@ pub(super) fn draw(name: &str, status: &Status, paint: Paint) -> String {
     let marked: BTreeSet<Rank> = way.slowest.iter().copied().collect();
     let drawing = Drawing { way: &way, marked, paint };
     drawing.line(root, "", &mut text);
-    drawing.children(root, &mut String::new(), &mut text);
+    drawing.children(root, "", &mut text);
     text.push_str(
         "request at: estimated as half a round trip after the parent's\n\
          processing: from the request to the sending of the answer, on the process's own clock\n\
@@ -88,30 +89,15 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    fn children(&self, node: &NodeStatus, indent: &mut String, text: &mut String) {
+    fn children(&self, node: &NodeStatus, indent: &str, text: &mut String) {
         let children: Vec<&NodeStatus> =
             node.children.iter().filter_map(|rank| self.way.nodes.get(rank).copied()).collect();
-        let leaves = children.iter().filter(|child| child.role == Role::BackEnd).count();
-        let is_shown = |child: &&NodeStatus| {
-            child.role != Role::BackEnd
-                || leaves <= BACK_ENDS_MAX
-                || self.marked.contains(&child.rank)
-                || child.record.is_none()
-        };
-        let shown: Vec<&NodeStatus> = children.iter().copied().filter(is_shown).collect();
-        let folded = children.len() - shown.len();
-        for (position, child) in shown.iter().enumerate() {
-            let is_last = position + 1 == shown.len() && folded == 0;
-            let (branch, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-            self.line(child, &format!("{indent}{branch}"), text);
-            let outer = indent.len();
-            indent.push_str(below);
-            self.children(child, indent, text);
-            indent.truncate(outer);
-        }
-        if folded > 0 {
-            let _ = writeln!(text, "{:>44}{indent}└─ … {folded} more back-ends", "");
-        }
+        let is_wanted =
+            |child: &NodeStatus| self.marked.contains(&child.rank) || child.record.is_none();
+        Shown::new(&children, is_wanted).draw(indent, MARGIN, text, |child, branch, text| {
+            self.line(child, &branch.before, text);
+            self.children(child, &branch.below, text);
+        });
     }
 
     fn line(&self, node: &NodeStatus, branch: &str, text: &mut String) {

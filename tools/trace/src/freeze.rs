@@ -13,7 +13,7 @@ use sapwood::RankSet;
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::time;
 use sapwood_export::freeze::{parquet, perfetto, svg};
-use sapwood_monitor::{FREEZE_MAX, FREEZE_MIN, FreezeWishes, WhyWishes};
+use sapwood_monitor::{FREEZE_MAX, FREEZE_MIN, FreezeWishes, WaitsEffort, WhyWishes};
 use sapwood_report::freeze::Freeze;
 
 use crate::files::{are_same, check, say, write};
@@ -102,6 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         deadline: arguments.deadline,
         ranks: arguments.processes,
         topology: arguments.topology.clone(),
+        effort: WaitsEffort::default(),
         is_live: false,
         command: arguments.command.clone(),
     };

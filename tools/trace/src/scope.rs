@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::time;
-use sapwood_monitor::WhyWishes;
+use sapwood_monitor::{WaitsEffort, WhyWishes};
 use sapwood_report::scope::ScopeRecord;
 
 use crate::files::{check, say};
@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     /// print no table.
     #[arg(long, value_name = "FILE")]
     ndjson: Option<PathBuf>,
+    /// Say only whether the scopes make sense.
+    #[arg(long, conflicts_with_all = ["command", "ndjson", "job", "time"])]
+    check: bool,
     /// Number of MPI ranks, if the command does not say so.
     #[arg(long, short = 'n', aliases = ["np", "ranks"], value_name = "N")]
     processes: Option<NonZeroU32>,
@@ -128,6 +131,9 @@ impl Records {
 /// Gathers, and ends as the program does.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let scopes = scopes(&arguments.file, &arguments.scope).map_err(Failure::usage)?;
+    if arguments.check {
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut records = Records::open(arguments)?;
     let mut silent = 0;
     let mut take = |record: &ScopeRecord| {
@@ -150,6 +156,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         deadline: DEADLINE,
         ranks: arguments.processes,
         topology: arguments.topology.clone(),
+        effort: WaitsEffort::default(),
         is_live: false,
         command: arguments.command.clone(),
     };

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use sapwood::RankSet;
+use sapwood_command_line::shares::share;
 use sapwood_command_line::times::time;
-use sapwood_monitor::NamedScope;
+use sapwood_monitor::{NamedScope, when};
 use sapwood_profile::{Class, Function};
 use sapwood_report::kind_word;
 use sapwood_trace::{EventKind, Scope, ScopeValue, WINDOW_MAX, matches_pattern};
@@ -32,7 +33,7 @@ const EVERY_MAX: Duration = Duration::from_secs(3600);
 const BYTES_MIN: u64 = 4096;
 const BYTES_MAX: u64 = 1 << 30;
 const KEYS: &str = "name, functions, kinds, communicators, ranks, longer, value, by, every, window, \
-                    cpu, bytes";
+                    cpu, bytes, when";
 /// Scopes that have a name already, and what they are.
 const BUILT_IN: [(&str, &str); 2] = [
     // Bongo et al., section 4: mean, least, most, deviation and median over the last 100 events.
@@ -232,6 +233,7 @@ fn set(named: &mut NamedScope, key: &str, values: &[String]) -> Result<(), Strin
                 all().parse::<u32>().ok().filter(|window| (1..=WINDOW_MAX).contains(window));
             scope.window = window.ok_or(format!("a number from 1 to {WINDOW_MAX} is needed"))?;
         }
+        "when" => scope.when = when(&all())?,
         "cpu" => scope.cpu_ppm = share(&all())?,
         "bytes" => scope.bytes_per_s = bytes(&all())?,
         _ => return Err(format!("there is no such key; there are {KEYS}")),
@@ -284,15 +286,6 @@ fn kind(word: &str) -> Result<EventKind, String> {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// A share of a processor, such as `1%`, in millionths.
-fn share(text: &str) -> Result<u32, String> {
-    let percent = text.strip_suffix('%').and_then(|text| text.trim().parse::<f64>().ok());
-    let percent = percent.filter(|percent| (0.001..=100.0).contains(percent));
-    let percent = percent.ok_or("a share from 0.001% to 100% is needed, such as 1%")?;
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1e6 at most")]
-    Ok((percent * 10_000.0).round() as u32)
 }
 
 /// Bytes per second, such as `64kB`.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::time;
-use sapwood_monitor::WhyWishes;
+use sapwood_monitor::{WaitsEffort, WhyWishes};
 use sapwood_report::why::Why;
 
 use crate::files::{check, say, write};
@@ -37,6 +37,8 @@ pub(crate) struct Arguments {
     /// The tree, such as 8 or 2x4; its leaves share the ranks.
     #[arg(long, value_name = "SPEC", requires = "command")]
     topology: Option<String>,
+    #[command(flatten)]
+    effort: WaitsEffort,
     /// Show the waits in a view on the terminal while the program runs: which ranks came last and
     /// made others wait, and in which calls time was lost.
     #[arg(long, requires = "command")]
@@ -68,6 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         deadline: arguments.deadline,
         ranks: arguments.ranks,
         topology: arguments.topology.clone(),
+        effort: arguments.effort,
         is_live: arguments.live,
         command: arguments.command.clone(),
     };

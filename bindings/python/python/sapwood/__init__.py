@@ -17,12 +17,12 @@ if not TYPE_CHECKING and _find_spec(f"{__name__}._native") is None:
     __all__ = []
 
     def __getattr__(name: str) -> None:
-        """`sapwood.torch` needs no more than Python; all else needs the library."""
+        """`sapwood.torch` and `sapwood.scope` need no more than Python; all else needs the library."""
         if name.startswith("__"):
             raise AttributeError(name)
         raise ImportError(f"sapwood.{name} needs the native module, which this Python has not; install the wheel")
 else:
-    from . import errors, sketch
+    from . import errors, scope, sketch
     from ._native import (
         FIRST_TAG,
         VERSION,
@@ -81,6 +81,7 @@ else:
         "errors",
         "make_key",
         "node_program",
+        "scope",
         "sketch",
     ]
     __all__ += _errors

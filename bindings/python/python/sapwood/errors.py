@@ -58,6 +58,10 @@ class GroupError(MisuseError):
     """A group does not take this member in, or a call to it is wrong; the message says why."""
 
 
+class ScopeError(SapwoodError, ValueError):
+    """A scope of events makes no sense; the message says which key, and why."""
+
+
 class StartError(SapwoodError):
     """Processes of the tree did not start. No process is left running."""
 
@@ -113,6 +117,7 @@ __all__ = [
     "NoMemberLeftError",
     "ProgramError",
     "SapwoodError",
+    "ScopeError",
     "StartError",
     "SystemError",
     "ThreadError",

@@ -152,6 +152,15 @@ impl Member {
         }
     }
 
+    /// A probe was answered that was sent before its link was up: the making of the link is in its
+    /// time, so that it is sent once more.
+    pub(crate) fn measure_over_link(&mut self, member: MemberId) {
+        if let Some(asked) = self.prober.asked.get_mut(&member) {
+            asked.is_sent = false;
+            self.measure_asked(member);
+        }
+    }
+
     /// Sends the probe that has waited for its link, if there is one.
     pub(crate) fn measure_asked(&mut self, member: MemberId) {
         let asked = self.prober.asked.get_mut(&member);
@@ -230,7 +239,8 @@ impl Member {
         let ends = self.clusters.label(self.me).zip(self.clusters.label(member));
         let Some(ends) = ends.filter(|_| self.config.measures) else { return };
         let table = self.clusters.round_trip(ends.0, ends.1);
-        let known = self.prober.least.get(&member).copied().max(table);
+        // What it has measured itself, and where it has not, what the table says of the clusters.
+        let known = self.prober.least.get(&member).copied().or(table);
         if known.is_some_and(|known| round_trip >= known / 3 * 2) {
             return;
         }

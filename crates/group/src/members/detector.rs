@@ -131,10 +131,11 @@ impl Member {
         self.compare(from, digest);
         self.offer_table(from, table);
         let round_trip = self.now - ping.sent;
-        if ping.is_probe {
-            self.measured(from, round_trip);
-        } else if ping.is_over_link {
-            self.noticed(from, round_trip);
+        match (ping.is_probe, ping.is_over_link) {
+            (true, true) => self.measured(from, round_trip),
+            (true, false) => self.measure_over_link(from),
+            (false, true) => self.noticed(from, round_trip),
+            (false, false) => {}
         }
     }
 

@@ -7,7 +7,8 @@ use sapwood_packet::{Rank, StreamId, Wave};
 
 use crate::interface::hops::{HopEvent, HopKind};
 
-/// Waves that have begun and not gone on, at most; the oldest is given up for a further one.
+/// Waves of a stream that have begun and not gone on, at most; the oldest is given up for a further
+/// one.
 const OPEN_WAVES_MAX: usize = 1 << 12;
 
 /// A child's part of a wave.
@@ -104,7 +105,7 @@ pub struct ChildSums {
 /// Puts the events of one process together to waves.
 #[derive(Clone, Debug, Default)]
 pub struct HopWaves {
-    open: BTreeMap<(StreamId, Wave), Vec<PartArrival>>,
+    open: BTreeMap<StreamId, BTreeMap<Wave, Vec<PartArrival>>>,
 }
 
 impl HopWaves {
@@ -115,21 +116,29 @@ impl HopWaves {
         for wave in waves {
             match kind {
                 HopKind::Arrived => {
-                    self.open
-                        .entry((stream, wave))
-                        .or_default()
-                        .push(PartArrival { child: other, time });
-                    if self.open.len() > OPEN_WAVES_MAX {
-                        self.open.pop_first();
+                    let open = self.open.entry(stream).or_default();
+                    open.entry(wave).or_default().push(PartArrival { child: other, time });
+                    if open.len() > OPEN_WAVES_MAX {
+                        open.pop_first();
                     }
                 }
                 HopKind::SentUp => {
-                    let arrivals = self.open.remove(&(stream, wave)).unwrap_or_default();
+                    let arrivals = self.take(stream, wave);
                     ended(HopWave { stream, wave, arrivals, awaited: other, sent_up: time });
                 }
                 HopKind::Late | HopKind::Down => {}
             }
         }
+    }
+
+    /// The parts of a wave that ends; a stream without waves is forgotten.
+    fn take(&mut self, stream: StreamId, wave: Wave) -> Vec<PartArrival> {
+        let Some(open) = self.open.get_mut(&stream) else { return Vec::new() };
+        let arrivals = open.remove(&wave).unwrap_or_default();
+        if open.is_empty() {
+            self.open.remove(&stream);
+        }
+        arrivals
     }
 }
 
@@ -157,21 +166,22 @@ impl ArrivalSums {
         }
         let passing = wave.sent_up.saturating_sub(last.time);
         sums.waves += 1;
-        sums.spread += last.time.saturating_sub(first.time);
-        sums.passing += passing;
+        sums.spread = sums.spread.saturating_add(last.time.saturating_sub(first.time));
+        sums.passing = sums.passing.saturating_add(passing);
         sums.passing_most = sums.passing_most.max(passing);
         let alone = wave.last();
         for part in &wave.arrivals {
             let mine = self.child(stream, part.child);
             mine.waves += 1;
-            mine.waited += last.time.saturating_sub(part.time);
+            mine.waited = mine.waited.saturating_add(last.time.saturating_sub(part.time));
             match alone {
                 Some(alone) if alone.child == part.child => {
                     mine.last += 1;
-                    mine.caused += alone.margin;
+                    mine.caused = mine.caused.saturating_add(alone.margin);
                     mine.caused_most = mine.caused_most.max(alone.margin);
                 }
-                None if part.time == last.time => mine.together += 1,
+                // An only child comes with no other.
+                None if part.time == last.time && wave.arrivals.len() > 1 => mine.together += 1,
                 _ => {}
             }
         }
@@ -189,18 +199,18 @@ impl ArrivalSums {
                 .streams
                 .entry(one.stream)
                 .or_insert(StreamSums { stream: one.stream, ..StreamSums::default() });
-            sums.waves += one.waves;
-            sums.partial += one.partial;
+            sums.waves = sums.waves.saturating_add(one.waves);
+            sums.partial = sums.partial.saturating_add(one.partial);
             sums.spread = sums.spread.saturating_add(one.spread);
             sums.passing = sums.passing.saturating_add(one.passing);
             sums.passing_most = sums.passing_most.max(one.passing_most);
         }
         for one in children {
             let mine = self.child(one.stream, one.child);
-            mine.waves += one.waves;
-            mine.last += one.last;
-            mine.together += one.together;
-            mine.late += one.late;
+            mine.waves = mine.waves.saturating_add(one.waves);
+            mine.last = mine.last.saturating_add(one.last);
+            mine.together = mine.together.saturating_add(one.together);
+            mine.late = mine.late.saturating_add(one.late);
             mine.waited = mine.waited.saturating_add(one.waited);
             mine.caused = mine.caused.saturating_add(one.caused);
             mine.caused_most = mine.caused_most.max(one.caused_most);

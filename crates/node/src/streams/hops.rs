@@ -53,7 +53,8 @@ impl Stream {
     /// The application of this back-end has sent a wave.
     #[cold]
     pub(crate) fn note_own_sent(&self, wave: Wave, turn: &mut Turn) {
-        if self.telemetry.is_some() {
+        // A stream without waves has no wave that goes on anywhere else.
+        if self.telemetry.is_some() || self.is_immediate() {
             return;
         }
         turn.hops.note(HopEvent {

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use sapwood_packet::Rank;
 
@@ -10,6 +11,9 @@ use crate::interface::hop_waves::{ArrivalSums, HopWaves};
 use crate::interface::hops::{
     HOP_EVENTS_MAX, HopEvent, HopForm, HopKind, HopQuestion, ProcessHops,
 };
+
+/// The longest time that a session lasts without a further question.
+const LEASE_MAX: Duration = Duration::from_secs(3600);
 
 /// Sessions at one time.
 const SESSIONS_MAX: usize = 8;
@@ -119,7 +123,7 @@ impl Recording {
             }
         };
         let told = ProcessHops { rank, is_new, ..self.read(at, most, question) };
-        self.sessions[at].until = now + question.lease;
+        self.sessions[at].until = now + question.lease.min(LEASE_MAX);
         if question.lease.is_zero() {
             self.sessions.swap_remove(at);
         }

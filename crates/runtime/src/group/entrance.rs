@@ -130,7 +130,7 @@ impl Entrance {
     /// When to call [`Entrance::tick`].
     pub(super) fn next_tick(&self) -> Option<u64> {
         let pauses = self.doors.iter().filter_map(|door| door.paused);
-        pauses.chain(self.pending.next_change()).min()
+        pauses.chain(self.pending.deadline()).min()
     }
 
     fn pause(&mut self, at: usize, poller: &Poller, until: u64) -> Result<(), RuntimeError> {

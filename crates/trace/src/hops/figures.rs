@@ -52,9 +52,9 @@ pub struct EdgeFigures {
     /// The parent, when the last wave passed.
     pub parent: Rank,
     /// From the child's sending to the parent's having the part, whole.
-    pub up: Figure,
+    pub up: OneWay,
     /// From the parent's sending of a packet to the child's having it.
-    pub down: Figure,
+    pub down: OneWay,
     /// Both ways of a question with its answer, out of four time stamps.
     pub two_way: Figure,
     /// How long the child's part lay at the parent before the last part came.
@@ -64,7 +64,14 @@ pub struct EdgeFigures {
     /// By how much `up` and `down` may be wrong, either way: the error of the clocks' alignment, in
     /// nanoseconds.
     pub clock_error: u64,
-    /// Latencies that lie inside that error: they count as 0.
+}
+
+/// Times between two clocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OneWay {
+    /// The times; those inside the error of the clocks count as 0.
+    pub figure: Figure,
+    /// How many lie inside that error.
     pub undecided: u64,
 }
 

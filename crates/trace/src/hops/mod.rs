@@ -21,7 +21,8 @@ mod passage;
 mod trace;
 
 pub use figures::{
-    Blame, BlameShare, EdgeFigures, Figure, HopLosses, ProcessFigures, RECENT_EVENTS, StreamFigures,
+    Blame, BlameShare, EdgeFigures, Figure, HopLosses, OneWay, ProcessFigures, RECENT_EVENTS,
+    StreamFigures,
 };
 pub use passage::{HopClock, HopProcess};
 pub use trace::HopTrace;

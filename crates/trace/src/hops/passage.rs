@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use sapwood_node::{HopWave, PartArrival};
 use sapwood_packet::{Rank, StreamId, Wave};
 
-use crate::hops::figures::{Blame, EdgeFigures, StreamFigures};
+use crate::hops::figures::{Blame, EdgeFigures, OneWay, StreamFigures};
 
 /// A process of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,18 +206,17 @@ fn settle_link(
     if let Some(two_way) = ends.two_way() {
         edge.two_way.add(two_way);
     }
-    let mut latency = |from: Option<(i128, u64)>, to: Option<(i128, u64)>| {
-        let (Some((from, from_error)), Some((to, to_error))) = (from, to) else { return None };
+    let EdgeFigures { up, down, clock_error, .. } = edge;
+    let mut add = |way: &mut OneWay, from: Option<(i128, u64)>, to: Option<(i128, u64)>| {
+        let (Some((from, from_error)), Some((to, to_error))) = (from, to) else { return };
         let error = from_error.saturating_add(to_error);
-        edge.clock_error = edge.clock_error.max(error);
+        *clock_error = (*clock_error).max(error);
         let decided = to - from > i128::from(error) || error == 0;
-        edge.undecided += u64::from(!decided);
-        Some(if decided { u64::try_from(to - from).unwrap_or_default() } else { 0 })
+        way.undecided += u64::from(!decided);
+        way.figure.add(if decided { u64::try_from(to - from).unwrap_or_default() } else { 0 });
     };
     let sent = ends.child.sent_up.and_then(|time| aligned(child, time));
-    let up = latency(sent, ends.arrival.and_then(|time| aligned(parent, time)));
+    add(up, sent, ends.arrival.and_then(|time| aligned(parent, time)));
     let asked = ends.parent.down.and_then(|time| aligned(parent, time));
-    let down = latency(asked, ends.child.down.and_then(|time| aligned(child, time)));
-    up.into_iter().for_each(|ns| edge.up.add(ns));
-    down.into_iter().for_each(|ns| edge.down.add(ns));
+    add(down, asked, ends.child.down.and_then(|time| aligned(child, time)));
 }

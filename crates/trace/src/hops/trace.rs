@@ -1,28 +1,33 @@
 //! Events of all processes, joined by passage as they come in, round by round.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
-use sapwood_node::{HopEvent, HopKind, PartArrival, ProcessHops};
+use sapwood_node::{ArrivalSums, HopEvent, HopKind, PartArrival, ProcessHops};
 use sapwood_packet::{Rank, StreamId, Wave, question_of};
 
 use crate::hops::figures::{ByStream, HopLosses, StreamFigures};
 use crate::hops::passage::{HopProcess, Passage, Processes, Stamps};
 
-/// Passages that wait for events, at most; the oldest is settled for a further one.
+/// Passages of a stream that wait for events, at most; the oldest is settled for a further one.
 const PASSAGES_MAX: usize = 1 << 14;
 
 /// Rounds of reading after the front-end's part until a passage is settled: events of other
 /// processes may be read one round later.
 const ROUNDS: u64 = 2;
 
+/// By stream and wave: each stream has a room of its own, so that one whose passages never end
+/// takes that of no other.
+type ByWave<T> = BTreeMap<StreamId, BTreeMap<Wave, T>>;
+
 /// The events of a tree, and the figures that follow.
 #[derive(Clone, Debug, Default)]
 pub struct HopTrace {
     tree: Processes,
     round: u64,
-    open: BTreeMap<(StreamId, Wave), Passage>,
+    open: ByWave<Passage>,
     /// When packets passed on their way down, by process.
-    downs: BTreeMap<(StreamId, Wave), BTreeMap<Rank, u64>>,
+    downs: ByWave<BTreeMap<Rank, u64>>,
     figures: ByStream,
     losses: BTreeMap<Rank, HopLosses>,
     /// Of sessions that have lapsed, and of waves.
@@ -30,6 +35,17 @@ pub struct HopTrace {
 }
 
 impl HopTrace {
+    /// Takes a whole round of reading: the processes of the tree now, and what each has told.
+    pub fn take_round(
+        &mut self,
+        processes: impl IntoIterator<Item = HopProcess>,
+        told: &[ProcessHops],
+    ) {
+        self.begin_round(processes);
+        told.iter().for_each(|hops| self.absorb(hops));
+        self.end_round();
+    }
+
     /// A round of reading begins: these are the processes of the tree now.
     pub fn begin_round(&mut self, processes: impl IntoIterator<Item = HopProcess>) {
         self.round += 1;
@@ -47,32 +63,30 @@ impl HopTrace {
         };
         let before = self.losses.insert(hops.rank, losses);
         if let Some(before) = before.filter(|before| hops.is_new && before.refused == 0) {
-            self.past.noted += before.noted - before.unread;
-            self.past.overwritten += before.overwritten;
+            let read = before.noted.saturating_sub(before.unread);
+            self.past.noted = self.past.noted.saturating_add(read);
+            self.past.overwritten = self.past.overwritten.saturating_add(before.overwritten);
             self.past.lapsed += 1;
         }
         for event in &hops.events {
             self.take(hops.rank, event);
         }
-        let by_stream = hops.streams.iter().map(|sums| sums.stream);
-        for stream in by_stream.chain(hops.children.iter().map(|sums| sums.stream)) {
-            self.figures.entry(stream).or_default();
+        for sums in &hops.streams {
+            self.arrivals(sums.stream, hops.rank).merge(&[*sums], &[]);
         }
-        for (&stream, figures) in &mut self.figures {
-            let streams = hops.streams.iter().filter(|sums| sums.stream == stream);
-            let children = hops.children.iter().filter(|sums| sums.stream == stream);
-            let (streams, children): (alloc::vec::Vec<_>, alloc::vec::Vec<_>) =
-                (streams.copied().collect(), children.copied().collect());
-            if !streams.is_empty() || !children.is_empty() {
-                figures.arrivals.entry(hops.rank).or_default().merge(&streams, &children);
-            }
+        for sums in &hops.children {
+            self.arrivals(sums.stream, hops.rank).merge(&[], &[*sums]);
         }
+    }
+
+    /// Whose parts came last at a process.
+    fn arrivals(&mut self, stream: StreamId, rank: Rank) -> &mut ArrivalSums {
+        self.figures.entry(stream).or_default().arrivals.entry(rank).or_default()
     }
 
     fn take(&mut self, rank: Rank, event: &HopEvent) {
         if event.kind == HopKind::Late {
-            let figures = self.figures.entry(event.stream).or_default();
-            return figures.arrivals.entry(rank).or_default().add_late(event);
+            return self.arrivals(event.stream, rank).add_late(event);
         }
         let is_root = self.tree.get(&rank).is_some_and(|process| process.parent.is_none());
         for index in 0..u64::from(event.waves) {
@@ -81,7 +95,8 @@ impl HopTrace {
                 self.take_down(rank, (event.stream, wave), event.time);
                 continue;
             }
-            let passage = self.open.entry((event.stream, wave)).or_default();
+            let open = self.open.entry(event.stream).or_default();
+            let passage = open.entry(wave).or_default();
             let stamps = passage.processes.entry(rank).or_default();
             match event.kind {
                 HopKind::SentUp => {
@@ -96,30 +111,36 @@ impl HopTrace {
                 }
                 HopKind::Late | HopKind::Down => {}
             }
-            if self.open.len() > PASSAGES_MAX
-                && let Some((key, oldest)) = self.open.pop_first()
+            if open.len() > PASSAGES_MAX
+                && let Some((oldest, passage)) = open.pop_first()
             {
-                self.settle(key, oldest);
+                self.settle((event.stream, oldest), passage);
             }
         }
     }
 
-    fn take_down(&mut self, rank: Rank, key: (StreamId, Wave), time: u64) {
-        self.downs.entry(key).or_default().insert(rank, time);
-        if self.downs.len() > PASSAGES_MAX
-            && let Some((key, oldest)) = self.downs.pop_first()
+    fn take_down(&mut self, rank: Rank, (stream, wave): (StreamId, Wave), time: u64) {
+        let downs = self.downs.entry(stream).or_default();
+        downs.entry(wave).or_default().insert(rank, time);
+        if downs.len() > PASSAGES_MAX
+            && let Some((oldest, times)) = downs.pop_first()
         {
-            self.settle_down(key, oldest);
+            self.settle_down((stream, oldest), times);
         }
     }
 
     /// A round of reading has ended: settles the passages of which no further events can come.
     pub fn end_round(&mut self) {
         let round = self.round;
-        let ended = self.open.extract_if(.., |_, passage| {
+        let has_ended = |_: &Wave, passage: &mut Passage| {
             passage.ended_in.is_some_and(|ended| ended + ROUNDS <= round)
+        };
+        let mut ended = Vec::new();
+        self.open.retain(|&stream, waves| {
+            let of_stream = waves.extract_if(.., has_ended);
+            ended.extend(of_stream.map(|(wave, passage)| ((stream, wave), passage)));
+            !waves.is_empty()
         });
-        let ended: alloc::vec::Vec<_> = ended.collect();
         for (key, passage) in ended {
             self.settle(key, passage);
         }
@@ -127,18 +148,20 @@ impl HopTrace {
 
     /// Settles all passages: no further events come.
     pub fn finish(&mut self) {
-        for (key, passage) in core::mem::take(&mut self.open) {
-            self.settle(key, passage);
+        for (stream, waves) in core::mem::take(&mut self.open) {
+            waves.into_iter().for_each(|(wave, passage)| self.settle((stream, wave), passage));
         }
-        for (key, times) in core::mem::take(&mut self.downs) {
-            self.settle_down(key, times);
+        for (stream, waves) in core::mem::take(&mut self.downs) {
+            waves.into_iter().for_each(|(wave, times)| self.settle_down((stream, wave), times));
         }
     }
 
     fn settle(&mut self, key: (StreamId, Wave), mut passage: Passage) {
         self.past.unfinished += u64::from(passage.ended_in.is_none());
-        if let Some(question) = self.question_of(key, &passage) {
-            for (rank, time) in self.downs.remove(&question).unwrap_or_default() {
+        if let Some(question) = self.question_of(key, &passage)
+            && let Some(downs) = self.downs.get_mut(&key.0)
+        {
+            for (rank, time) in downs.remove(&question).unwrap_or_default() {
                 passage.processes.entry(rank).or_default().down = Some(time);
             }
         }
@@ -148,20 +171,16 @@ impl HopTrace {
 
     /// The packet that a wave answers: that of its number where the wave says so by its own, or
     /// where the front-end sent that packet before the wave came and its next packet only then.
-    fn question_of(
-        &self,
-        (stream, wave): (StreamId, Wave),
-        passage: &Passage,
-    ) -> Option<(StreamId, Wave)> {
+    fn question_of(&self, (stream, wave): (StreamId, Wave), passage: &Passage) -> Option<Wave> {
         if let Some(question) = question_of(wave) {
-            return Some((stream, question));
+            return Some(question);
         }
         let root = self.tree.values().find(|process| process.parent.is_none())?.rank;
         let answered = passage.processes.get(&root)?.sent_up?;
-        let sent = |number: Wave| self.downs.get(&(stream, number))?.get(&root).copied();
-        let is_between =
-            sent(wave)? <= answered && sent(wave + 1).is_none_or(|next| answered <= next);
-        is_between.then_some((stream, wave))
+        let sent = |number: Wave| self.downs.get(&stream)?.get(&number)?.get(&root).copied();
+        let next = wave.checked_add(1).and_then(sent);
+        let is_between = sent(wave)? <= answered && next.is_none_or(|next| answered <= next);
+        is_between.then_some(wave)
     }
 
     /// A packet to which no answer belongs.
@@ -183,9 +202,9 @@ impl HopTrace {
     pub fn losses(&self) -> HopLosses {
         let mut sum = self.past;
         for one in self.losses.values() {
-            sum.noted += one.noted;
-            sum.overwritten += one.overwritten;
-            sum.unread += one.unread;
+            sum.noted = sum.noted.saturating_add(one.noted);
+            sum.overwritten = sum.overwritten.saturating_add(one.overwritten);
+            sum.unread = sum.unread.saturating_add(one.unread);
             sum.refused += one.refused;
         }
         sum

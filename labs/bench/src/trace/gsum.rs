@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sapwood_command_line::exit::Failure;
-use sapwood_floor::statistics::median_interval;
 use serde_json::Value;
 
 use super::super::connect::Folder;
@@ -15,9 +14,12 @@ use super::super::progress::Progress;
 use super::super::shim_cost::compile;
 use super::super::tree::own_program;
 use super::Arguments;
-use super::rows::Pairing;
+use super::rows::{Program, Run};
 
 const SOURCE: &str = include_str!("gsum.c");
+
+/// In the place of how many numbers are sorted.
+const AS_LONG_AS_A_SUM: i64 = -1;
 
 /// What watches the program.
 #[derive(Clone, Copy)]
@@ -27,17 +29,23 @@ enum Watched {
     Collectors,
     /// A tree reads all events and says who waits for whom.
     Analysis,
+    /// A tree reads all events for statistics, at the moments of this word.
+    Statistics(&'static str),
 }
 
-const WATCHED: [Watched; 3] = [Watched::Not, Watched::Collectors, Watched::Analysis];
+const WATCHED: [(&str, Watched); 6] = [
+    ("none", Watched::Not),
+    ("collectors", Watched::Collectors),
+    ("analysis", Watched::Analysis),
+    ("statistics", Watched::Statistics("any")),
+    ("waiting", Watched::Statistics("waiting")),
+    ("released", Watched::Statistics("released")),
+];
 
-/// One run.
-struct Run {
-    seconds: f64,
-    /// Numbers that are sorted before each sum.
-    sorted: u32,
-    /// Of the events that were written, the part that was read.
-    gathered: Option<f64>,
+/// One run, and how many numbers were sorted before each sum.
+struct Timed {
+    run: Run,
+    sorted: u64,
 }
 
 struct Bench<'a> {
@@ -60,9 +68,11 @@ pub(super) fn measure(
     let sapwood = own_program()?.with_file_name("sapwood");
     let bench = Bench { arguments, program, sapwood, shim, folder: folder.path.clone() };
     facts.heading("with over without, seconds of the iterations themselves");
-    let sorted = bench.run(Watched::Not, -1)?.sorted;
-    for (name, sorted) in [("gsum", 0), ("compute_gsum", i64::from(sorted))] {
-        let rows = bench.compare(name, sorted, facts, progress)?;
+    let sorted = bench.run(Watched::Not, AS_LONG_AS_A_SUM)?.sorted;
+    let (ranks, iterations) = (arguments.ranks.into(), arguments.iterations);
+    for (name, sorted) in [("gsum", 0), ("compute_gsum", sorted)] {
+        let program = Program { name, place: "one host", ranks, iterations, sorted };
+        let rows = bench.compare(&program, facts, progress)?;
         facts.setting(name, rows);
     }
     Ok(())
@@ -71,49 +81,40 @@ pub(super) fn measure(
 impl Bench<'_> {
     fn compare(
         &self,
-        name: &str,
-        sorted: i64,
+        program: &Program<'_>,
         facts: &mut Facts,
         progress: &mut Progress,
     ) -> Result<Value, Failure> {
         let mut runs: [Vec<Run>; WATCHED.len()] = Default::default();
         for pair in 0..usize::from(self.arguments.pairs) {
-            progress.say(name, pair, self.arguments.pairs.into());
+            progress.say(program.name, pair, self.arguments.pairs.into());
             for which in turns(pair, WATCHED.len()) {
-                runs[which].push(self.run(WATCHED[which], sorted)?);
+                let timed =
+                    self.run(WATCHED[which].1, i64::try_from(program.sorted).unwrap_or(0))?;
+                runs[which].push(timed.run);
             }
         }
-        let [bare, collectors, analysis] = runs;
-        let mut rows = Vec::new();
-        for (monitor, runs) in [("collectors", &collectors), ("analysis", &analysis)] {
-            let pairs = runs.iter().zip(&bare);
-            let ratios: Vec<f64> = pairs.map(|(with, bare)| with.seconds / bare.seconds).collect();
-            let interval =
-                median_interval(&ratios).ok_or_else(|| Failure::own(&"nothing was measured"))?;
-            let gathered = runs.iter().filter_map(|run| run.gathered).reduce(f64::min);
-            let pairing = Pairing { place: "one host", monitor, interval, gathered };
-            facts.heading(&pairing.line(name));
-            let quickest = bare.iter().map(|run| run.seconds).fold(f64::MAX, f64::min);
-            let mut one = pairing.row();
-            one.extend([
-                ("ranks".to_owned(), self.arguments.ranks.into()),
-                ("iterations".to_owned(), self.arguments.iterations.into()),
-                ("sorted".to_owned(), sorted.into()),
-                ("seconds".to_owned(), quickest.into()),
-            ]);
-            rows.push(Value::Object(one));
-        }
-        Ok(Value::Array(rows))
+        let [bare, with @ ..] = &runs;
+        let names = WATCHED.iter().skip(1).map(|(name, _)| *name);
+        let monitors: Vec<(&str, &[Run])> = names.zip(with.iter().map(Vec::as_slice)).collect();
+        program.rows(bare, &monitors, facts)
     }
 
-    fn run(&self, watched: Watched, sorted: i64) -> Result<Run, Failure> {
+    fn run(&self, watched: Watched, sorted: i64) -> Result<Timed, Failure> {
         let launcher = self.arguments.mpirun.clone();
-        let report = self.folder.join("report");
+        let [report, lines] = ["report", "scope.ndjson"].map(|name| self.folder.join(name));
+        std::fs::write(&lines, "").map_err(|error| Failure::own(&error))?;
         let mut command = match watched {
             Watched::Analysis => {
                 let mut command = Command::new(&self.sapwood);
                 command.args(["mpi", "--quiet", "--waits", "--interval", "200ms", "--out"]);
                 command.arg(&report).arg("--").arg(&launcher);
+                command
+            }
+            Watched::Statistics(when) => {
+                let mut command = Command::new(&self.sapwood);
+                command.args(["trace", "scope", "--scope", &scope(when), "--ndjson"]);
+                command.arg(&lines).arg("--").arg(&launcher);
                 command
             }
             Watched::Not | Watched::Collectors => Command::new(&launcher),
@@ -140,9 +141,10 @@ impl Bench<'_> {
         };
         let gathered = match watched {
             Watched::Analysis => Some(gather_rate(&report.join("profile.json"))?),
+            Watched::Statistics(_) => Some(scope_gather_rate(&lines)?),
             Watched::Not | Watched::Collectors => None,
         };
-        Ok(Run { seconds, sorted, gathered })
+        Ok(Timed { run: Run { seconds, gathered }, sorted })
     }
 }
 
@@ -159,22 +161,31 @@ fn gather_rate(profile: &Path) -> Result<f64, Failure> {
     }
 }
 
-#[cfg(test)]
-pub(super) mod tests {
-    use super::*;
+/// The statistics monitor of EventSpace, read often enough to lose nothing.
+fn scope(when: &str) -> String {
+    format!(
+        "name=statistics by=rank,function,communicator window=100 every=50ms cpu=100% when={when}"
+    )
+}
 
-    pub(in super::super) fn rows() -> Value {
-        let interval = median_interval(&[1.0, 1.01, 1.02]).expect("there are samples");
-        let rows = [("collectors", None), ("analysis", Some(1.0))].map(|(monitor, gathered)| {
-            let mut one = Pairing { place: "one host", monitor, interval, gathered }.row();
-            for (name, number) in [("ranks", 2), ("iterations", 20_000), ("sorted", 0)] {
-                one.insert(name.to_owned(), number.into());
-            }
-            one.insert("seconds".to_owned(), 0.5.into());
-            Value::Object(one)
-        });
-        rows.to_vec().into()
+/// The same of the lines of a scope.
+fn scope_gather_rate(lines: &Path) -> Result<f64, Failure> {
+    let failed =
+        |what: &dyn std::fmt::Display| Failure::own(&format!("{}: {what}", lines.display()));
+    let text = std::fs::read_to_string(lines).map_err(|error| failed(&error))?;
+    let (mut read, mut dropped) = (0.0, 0.0);
+    for line in text.lines() {
+        let record: Value = serde_json::from_str(line).map_err(|error| failed(&error))?;
+        let count = |name: &str| record[name].as_f64().ok_or_else(|| failed(&"no counts"));
+        read += count("events_read")?;
+        dropped += count("events_dropped")?;
     }
+    if read > 0.0 { Ok(read / (read + dropped)) } else { Err(failed(&"no events")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn what_was_overwritten_lowers_the_gather_rate() {
@@ -185,5 +196,17 @@ pub(super) mod tests {
         assert_eq!(gather_rate(&profile).ok(), Some(0.9));
         std::fs::write(&profile, r#"{"waits": null}"#).expect("a file can be written");
         assert!(gather_rate(&profile).is_err());
+    }
+    #[test]
+    fn the_lines_of_a_scope_add_up() {
+        let folder = Folder::create().expect("a folder can be made");
+        let lines = folder.path.join("scope.ndjson");
+        let text = [(0, 0), (60, 20), (10, 10)].map(|(read, dropped)| {
+            format!(r#"{{"events_read": {read}, "events_dropped": {dropped}}}"#)
+        });
+        std::fs::write(&lines, text.join("\n")).expect("a file can be written");
+        assert_eq!(scope_gather_rate(&lines).ok(), Some(0.7));
+        std::fs::write(&lines, "").expect("a file can be written");
+        assert!(scope_gather_rate(&lines).is_err());
     }
 }

@@ -11,7 +11,6 @@ use sapwood::{
     VisibleNetwork,
 };
 use sapwood_command_line::exit::Failure;
-use sapwood_floor::statistics::median_interval;
 use sapwood_trace::{HopClock, HopProcess, HopTrace};
 use serde_json::Value;
 
@@ -22,7 +21,7 @@ use super::super::plan::Transport;
 use super::super::progress::Progress;
 use super::super::tree::{builder, leaf_program};
 use super::Arguments;
-use super::rows::Pairing;
+use super::rows::{Program, Run};
 
 /// What the programs run on.
 const PLACE: &str = "streams, one host";
@@ -51,18 +50,6 @@ enum Watched {
 const WATCHED: [Watched; 4] =
     [Watched::Not, Watched::Collectors, Watched::LoadBalance, Watched::Statistics];
 
-/// What runs.
-struct Program {
-    name: &'static str,
-    /// Numbers that every back-end sorts before each sum.
-    sorted: u64,
-}
-
-struct Run {
-    seconds: f64,
-    gathered: Option<f64>,
-}
-
 /// Measures both programs.
 pub(super) fn measure(
     arguments: &Arguments,
@@ -78,7 +65,9 @@ pub(super) fn measure(
         arguments.topology
     ));
     for (name, sorted) in [("gsum", 0), ("compute_gsum", sorted)] {
-        let rows = bench.compare(arguments, &Program { name, sorted }, facts, progress)?;
+        let (ranks, iterations) = (bench.back_ends, arguments.iterations);
+        let program = Program { name, place: PLACE, ranks, iterations, sorted };
+        let rows = bench.compare(arguments, &program, facts, progress)?;
         facts.setting(&format!("streams.{name}"), rows);
     }
     bench.close()
@@ -112,7 +101,7 @@ impl Bench {
     fn compare(
         &mut self,
         arguments: &Arguments,
-        program: &Program,
+        program: &Program<'_>,
         facts: &mut Facts,
         progress: &mut Progress,
     ) -> Result<Value, Failure> {
@@ -125,28 +114,12 @@ impl Bench {
             }
         }
         let [bare, collectors, load_balance, statistics] = &runs;
-        let quickest = bare.iter().map(|run| run.seconds).fold(f64::MAX, f64::min);
-        let mut rows = Vec::new();
-        for (monitor, runs) in
-            [("collectors", collectors), ("load_balance", load_balance), ("statistics", statistics)]
-        {
-            let pairs = runs.iter().zip(bare);
-            let ratios: Vec<f64> = pairs.map(|(with, bare)| with.seconds / bare.seconds).collect();
-            let interval =
-                median_interval(&ratios).ok_or_else(|| Failure::own(&"nothing was measured"))?;
-            let gathered = runs.iter().filter_map(|run| run.gathered).reduce(f64::min);
-            let pairing = Pairing { place: PLACE, monitor, interval, gathered };
-            facts.heading(&pairing.line(program.name));
-            let mut one = pairing.row();
-            one.extend([
-                ("ranks".to_owned(), self.back_ends.into()),
-                ("iterations".to_owned(), arguments.iterations.into()),
-                ("sorted".to_owned(), program.sorted.into()),
-                ("seconds".to_owned(), quickest.into()),
-            ]);
-            rows.push(Value::Object(one));
-        }
-        Ok(Value::Array(rows))
+        let monitors: [(&str, &[Run]); 3] = [
+            ("collectors", collectors),
+            ("load_balance", load_balance),
+            ("statistics", statistics),
+        ];
+        program.rows(bare, &monitors, facts)
     }
 
     /// Seconds of this many sums, before each of which every back-end sorts as many numbers.
@@ -263,9 +236,7 @@ impl Monitor {
         let clock = Some(HopClock::default());
         let process =
             |node: &NodeStatus| HopProcess { rank: node.rank, parent: node.parent, clock };
-        self.trace.begin_round(status.nodes.iter().map(process));
-        status.hops().iter().for_each(|hops| self.trace.absorb(hops));
-        self.trace.end_round();
+        self.trace.take_round(status.nodes.iter().map(process), status.hops());
     }
 
     /// Of the events that were noted, the part that was read before it was overwritten; none where

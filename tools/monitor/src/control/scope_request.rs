@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sapwood::RankSet;
-use sapwood_trace::{EventKind, Scope, ScopeBy, ScopeValue, WINDOW_MAX};
+use sapwood_trace::{Coscheduling, EventKind, Scope, ScopeBy, ScopeValue, WINDOW_MAX};
 use serde::{Deserialize, Serialize};
 
 use super::request::chosen;
@@ -28,6 +28,7 @@ pub struct ScopeRequest {
     cpu_ppm: u32,
     bytes_per_s: u64,
     every_s: Option<f64>,
+    when: u32,
 }
 
 impl ScopeRequest {
@@ -51,6 +52,7 @@ impl ScopeRequest {
             cpu_ppm: scope.cpu_ppm,
             bytes_per_s: scope.bytes_per_s,
             every_s: named.every.map(|every| every.as_secs_f64()),
+            when: scope.when as u32,
         }
     }
 
@@ -79,6 +81,7 @@ impl ScopeRequest {
             window: self.window.min(WINDOW_MAX),
             cpu_ppm: self.cpu_ppm.min(1_000_000),
             bytes_per_s: self.bytes_per_s,
+            when: Coscheduling::from_code(self.when),
         };
         let every = self.every_s.and_then(|every| Duration::try_from_secs_f64(every).ok());
         Ok(NamedScope { name: self.name.clone(), scope, every })
@@ -102,6 +105,7 @@ mod tests {
             window: 100,
             cpu_ppm: 7,
             bytes_per_s: 8,
+            when: Coscheduling::Waiting,
         };
         let every = Some(Duration::from_millis(500));
         let named = NamedScope { name: "some".into(), scope, every };

@@ -12,6 +12,9 @@ use crate::waits::{RankEvents, facts};
 
 /// A call in progress that began within this time of a recorded one of the same function is this
 /// one, which has returned meanwhile; in nanoseconds.
+/// Records that are copied at once.
+const COPIED_MAX: usize = 1024;
+
 const SAME_CALL_NS: u64 = 1_000_000;
 
 impl Tables {
@@ -243,7 +246,7 @@ impl RawRing {
         let mut cursor = RingCursor::default();
         let mut at = 0;
         while at < written {
-            let (records, lost) = events.copy(&mut cursor, ring, file);
+            let (records, lost) = events.copy(&mut cursor, ring, file, COPIED_MAX);
             raw.overwritten = raw.overwritten.saturating_add(lost);
             if records.is_empty() {
                 break;

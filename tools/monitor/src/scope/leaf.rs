@@ -1,9 +1,7 @@
 //! The leaf's side: reads the rings of the ranks that a scope wants, and reduces what it selects.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use sapwood_profile::{Function, TableReader};
 use sapwood_trace::{
     Event, EventFile, EventKind, HostClock, OTHERS, RECORD_WORDS, Record, RingCursor, Scope,
@@ -11,6 +9,7 @@ use sapwood_trace::{
 };
 
 use super::ScopeQuestion;
+use crate::effort::{Effort, Turn};
 use crate::waits::RankEvents;
 
 /// Scopes of one run, at most; one more takes the place of the oldest.
@@ -76,11 +75,12 @@ impl RingReader {
 }
 
 impl LeafScopes {
-    /// The answer to a question, from the events of these ranks; `words` gives a rank's table, in
-    /// which its communicators have their names.
+    /// The answer to a question, from the events of these ranks, within `effort`; `words` gives a
+    /// rank's table, in which its communicators have their names.
     pub(crate) fn answer<'a>(
         &mut self,
         question: &ScopeQuestion,
+        effort: Effort<'_>,
         ranks: impl Iterator<Item = (u32, &'a RankEvents)>,
         words: impl Fn(u32) -> Option<Vec<u64>>,
     ) -> ScopeFigures {
@@ -90,12 +90,8 @@ impl LeafScopes {
             }
         }
         let one = self.by_number.entry(question.number).or_default();
-        let begun = processor_time();
-        let mut reading = Reading {
-            scope: &question.scope,
-            until: begun.saturating_add(Duration::from_nanos(question.cpu_ns)),
-            figures: ScopeFigures::default(),
-        };
+        let figures = ScopeFigures::default();
+        let mut reading = Reading { scope: &question.scope, effort, figures };
         let names_are_needed =
             question.scope.by.communicator || !question.scope.communicators.is_empty();
         let those = ranks.filter(|(rank, _)| question.scope.wants_rank(*rank));
@@ -129,7 +125,7 @@ impl LeafScopes {
             let unread = reader.rings.iter().enumerate().map(unread).sum();
             reading.figures.count(ScopeCounter::Waiting, unread);
         }
-        let mut figures = reading.figures;
+        let Reading { mut figures, effort, .. } = reading;
         if question.scope.window > 0 {
             for ((key, ..), values) in &one.windows {
                 let group = figures.groups.entry(*key).or_default();
@@ -137,8 +133,7 @@ impl LeafScopes {
             }
         }
         figures.bound(question.bytes_max);
-        let used = processor_time().saturating_sub(begun);
-        let used = u64::try_from(used.as_nanos()).unwrap_or(u64::MAX);
+        let used = u64::try_from(effort.used().as_nanos()).unwrap_or(u64::MAX);
         figures.count(ScopeCounter::CpuNs, used);
         figures
     }
@@ -158,12 +153,6 @@ impl RankReader {
     }
 }
 
-/// What this thread has used of a processor: on a busy machine it is not charged for waiting.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
-}
-
 /// Whether an event is the start of a persistent receive: it numbers the message, and is no call
 /// that waits.
 fn is_start(event: &Event) -> bool {
@@ -174,8 +163,7 @@ fn is_start(event: &Event) -> bool {
 /// One reading of all rings for one scope.
 struct Reading<'a> {
     scope: &'a Scope,
-    /// The processor time of this thread at which its share is used up.
-    until: Duration,
+    effort: Effort<'a>,
     figures: ScopeFigures,
 }
 
@@ -208,11 +196,18 @@ impl Reading<'_> {
             let mut left = head.saturating_sub(state.cursor.position());
             // What is written meanwhile is for the next question.
             while left > 0 {
-                if processor_time() >= self.until {
-                    self.figures.count(ScopeCounter::Throttled, 1);
+                let turn = self.effort.turn(left, file.ring_records());
+                let counter = match turn {
+                    Turn::Throttled => Some(ScopeCounter::Throttled),
+                    Turn::PutOff => Some(ScopeCounter::PutOff),
+                    Turn::Now | Turn::Overdue => None,
+                };
+                if let Some(counter) = counter {
+                    self.figures.count(counter, 1);
                     return false;
                 }
-                let (records, lost) = events.copy(&mut state.cursor, ring, file);
+                let most = self.effort.piece();
+                let (records, lost) = events.copy(&mut state.cursor, ring, file, most);
                 self.figures.count(ScopeCounter::Dropped, lost);
                 if lost > 0 {
                     state.call = None;
@@ -220,6 +215,9 @@ impl Reading<'_> {
                 let (records, _) = records.as_chunks::<RECORD_WORDS>();
                 if records.is_empty() && lost == 0 {
                     break;
+                }
+                if turn == Turn::Overdue {
+                    self.figures.count(ScopeCounter::Overdue, records.len() as u64);
                 }
                 left = left.saturating_sub(lost.saturating_add(records.len() as u64));
                 for record in records {

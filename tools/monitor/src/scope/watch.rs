@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use sapwood::{Network, Policy, Stream, Values, Wave, WaveRule};
-use sapwood_trace::{ScopeFigures, TRACE_SCOPE};
+use sapwood_trace::{Coscheduling, ScopeFigures, TRACE_SCOPE};
 
 use super::{NamedScope, SCOPE, ScopeQuestion};
+use crate::effort::cpu_ns;
 
 /// How long one level of the tree waits for others, once one has answered.
 const LEVEL_MS: u32 = 1_000;
@@ -13,8 +14,7 @@ const LEVEL_MS: u32 = 1_000;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// A scope that is gathered at the end only may use what one may that is gathered as often as this.
 const ONCE: Duration = Duration::from_secs(10);
-/// A leaf gets at least this time, and an answer at least as many bytes.
-const CPU_NS_MIN: u64 = 50_000;
+/// An answer may have at least this number of bytes.
 const BYTES_MIN: u64 = 4_096;
 
 /// One scope of a run.
@@ -77,13 +77,11 @@ impl ScopeWatch {
     /// Asks now. A tree of which nothing is left is not asked.
     pub(crate) fn ask(&mut self, world_size: u32) -> bool {
         let time = self.named.every.unwrap_or(ONCE);
-        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let cpu_ns = u128::from(ns) * u128::from(self.named.scope.cpu_ppm) / 1_000_000;
         let question = ScopeQuestion {
             number: self.number,
             wave: self.wave,
             world_size,
-            cpu_ns: u64::try_from(cpu_ns).unwrap_or(u64::MAX).max(CPU_NS_MIN),
+            cpu_ns: cpu_ns(self.named.scope.cpu_ppm, time),
             bytes_max: bytes_max(&self.named),
             scope: self.named.scope.clone(),
         };
@@ -110,6 +108,7 @@ impl ScopeWatch {
         }
         // The program has ended: nothing that is read disturbs it.
         self.named.scope.cpu_ppm = u32::MAX;
+        self.named.scope.when = Coscheduling::Any;
         if self.ask(world_size) {
             all.extend(self.wait(deadline));
         }

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use sapwood::{Network, Policy, Stream, Wave, WaveRule};
 use sapwood_trace::{FileClock, Findings, Gathered, Ledger, TRACE_WAITS};
 
-use super::question::{Offset, Question, WAITS};
+use super::question::{Offset, Question, WAITS, WaitsQuestion};
+use crate::effort::{UNLIMITED, WaitsEffort};
 
 /// How long one level of the tree waits for others, once one has answered.
 const LEVEL_MS: u32 = 1_000;
@@ -31,6 +32,9 @@ pub(crate) struct WaitsInquiry {
     wave: Wave,
     /// When the question was asked that has no answer yet.
     asked: Option<Instant>,
+    /// When the last question was asked.
+    last: Instant,
+    effort: WaitsEffort,
     is_spread: bool,
     offsets: Vec<Offset>,
     measured: Option<Instant>,
@@ -41,7 +45,11 @@ impl WaitsInquiry {
     ///
     /// # Errors
     /// When the tree is gone.
-    pub(crate) fn open(network: &Network, is_spread: bool) -> Result<Self, sapwood::Error> {
+    pub(crate) fn open(
+        network: &Network,
+        is_spread: bool,
+        effort: WaitsEffort,
+    ) -> Result<Self, sapwood::Error> {
         let everyone = network.everyone();
         let wave = WaveRule::Timeout { milliseconds: LEVEL_MS };
         // What one answer has is in no other.
@@ -51,6 +59,8 @@ impl WaitsInquiry {
             ledger: Ledger::default(),
             wave: 0,
             asked: None,
+            last: Instant::now(),
+            effort,
             is_spread,
             offsets: Vec::new(),
             measured: None,
@@ -76,8 +86,12 @@ impl WaitsInquiry {
             offsets: self.offsets.clone(),
             settled: self.ledger.take_settled(SETTLED_MAX),
         };
+        let now = Instant::now();
+        let cpu_ns = self.effort.cpu_ns(now - self.last);
+        let question = WaitsQuestion { question, when: self.effort.when(), cpu_ns };
         if self.stream.broadcast(WAITS, question.encode()).is_ok() {
-            self.asked = Some(Instant::now());
+            self.asked = Some(now);
+            self.last = now;
             self.wave += 1;
         }
     }
@@ -127,6 +141,7 @@ impl WaitsInquiry {
         wait: Duration,
     ) -> Findings {
         let deadline = Instant::now() + wait;
+        self.effort = UNLIMITED;
         let mut quiet = 0;
         for _ in 0..LAST_QUESTIONS_MAX {
             if quiet == QUIET_ANSWERS || Instant::now() >= deadline {

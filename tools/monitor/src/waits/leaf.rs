@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use sapwood_profile::{Class, Function, SizeClass};
 use sapwood_trace::{
@@ -12,9 +13,8 @@ use sapwood_trace::{
 use sapwood_transport::SharedTable;
 
 use super::question::Question;
+use crate::effort::{Effort, Turn};
 
-/// Records that are copied at once: between looking at the head of a ring and looking again.
-const COPIED_MAX: usize = 1024;
 /// A leaf that has gathered this many entries leaves the rest in the rings until the next question.
 const GATHERED_MAX: usize = ENTRIES_MAX / 2;
 
@@ -25,11 +25,13 @@ pub(crate) struct LeafWaits {
     observer: Observer,
     /// Once it is known how times are compared.
     clock: Option<HostClock>,
+    /// The rank that is read first: the one behind the last that was read to its end.
+    next: u32,
 }
 
 /// The event file of one rank.
 pub(crate) struct RankEvents {
-    file: SharedTable,
+    file: Arc<SharedTable>,
     cursors: Vec<RingCursor>,
     /// Of its communicators, as far as they have been looked up.
     spaces: Vec<Space>,
@@ -45,6 +47,7 @@ impl LeafWaits {
     pub(crate) fn admit(&mut self, rank: u32, file: OwnedFd, bytes: u64) -> Result<(), String> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let file = SharedTable::map(file, bytes).map_err(|error| error.to_string())?;
+        let file = Arc::new(file);
         let mut events =
             RankEvents { file, cursors: Vec::new(), spaces: Vec::new(), counted: [0; 3] };
         let header = events.header()?;
@@ -85,27 +88,39 @@ impl LeafWaits {
         Some((events.spaces_now(&file)?, !file.is_order_lost))
     }
 
-    /// The answer to a question; `leaf` is the own number.
-    pub(crate) fn answer(&mut self, leaf: u32, question: &Question) -> Gathered {
+    /// The answer to a question, within `effort`; `leaf` is the own number.
+    pub(crate) fn answer(
+        &mut self,
+        leaf: u32,
+        question: &Question,
+        mut effort: Effort<'_>,
+    ) -> Gathered {
         self.set_clock(leaf, question);
-        let headers: Vec<(u32, EventFile)> = self
+        let mut headers: Vec<(u32, EventFile)> = self
             .ranks
             .iter()
             .filter_map(|(&rank, events)| Some((rank, events.header().ok()?)))
             .filter(|(_, file)| [0, file.world_size].contains(&question.world_size))
             .collect();
+        let reference = headers.first().map(|(rank, file)| (*rank, file.clock));
+        // Where the time does not suffice for all it is another rank's turn the next time.
+        let first = headers.partition_point(|(rank, _)| *rank < self.next);
+        headers.rotate_left(first);
         if let Some(clock) = &self.clock {
             question.settled.iter().for_each(|one| self.observer.settle(one, clock));
             for (rank, file) in &headers {
                 let Some(events) = self.ranks.get_mut(rank) else { continue };
-                if self.observer.gathered().open_entries() < GATHERED_MAX {
-                    events.read(*rank, file, &mut self.observer, self.clock.as_mut());
+                let (observer, clock) = (&mut self.observer, self.clock.as_mut());
+                if observer.gathered().open_entries() < GATHERED_MAX
+                    && events.read(*rank, file, observer, clock, &mut effort)
+                {
+                    self.next = rank + 1;
                 }
                 events.count(file, self.observer.gathered());
             }
         }
         let mut gathered = self.observer.take();
-        gathered.reference = headers.first().map(|(rank, file)| (*rank, file.clock));
+        gathered.reference = reference;
         gathered
     }
 
@@ -144,6 +159,11 @@ impl RankEvents {
         Some(spaces(&self.file.copy_words(file.spaces()).ok()?))
     }
 
+    /// The file itself, to look at beside.
+    pub(crate) fn share(&self) -> Arc<SharedTable> {
+        Arc::clone(&self.file)
+    }
+
     /// How many records a ring has had.
     pub(crate) fn written(&self, ring: usize, file: &EventFile) -> u64 {
         self.file.load_word(file.head(ring)).unwrap_or(0)
@@ -159,21 +179,36 @@ impl RankEvents {
         self.spaces.get(number).copied()
     }
 
-    /// Reads what is new in all rings.
+    /// Reads what is new in all rings; whether to their ends.
     fn read(
         &mut self,
         rank: u32,
         file: &EventFile,
         observer: &mut Observer,
         mut clock: Option<&mut HostClock>,
-    ) {
-        let Some(clock) = clock.as_mut() else { return };
+        effort: &mut Effort<'_>,
+    ) -> bool {
+        let Some(clock) = clock.as_mut() else { return false };
         for ring in 0..self.cursors.len().min(file.rings()) {
             let mut copied = 0;
             // A writer that is faster than this reader is not followed for ever.
             while copied <= file.ring_records() {
                 let mut cursor = self.cursors[ring];
-                let (records, lost) = self.copy(&mut cursor, ring, file);
+                let unread = self.written(ring, file).saturating_sub(cursor.position());
+                if unread == 0 {
+                    break;
+                }
+                let turn = effort.turn(unread, file.ring_records());
+                let counter = match turn {
+                    Turn::Throttled => Some(Counter::Throttled),
+                    Turn::PutOff => Some(Counter::PutOff),
+                    Turn::Now | Turn::Overdue => None,
+                };
+                if let Some(counter) = counter {
+                    observer.gathered().count(counter, 1);
+                    return false;
+                }
+                let (records, lost) = self.copy(&mut cursor, ring, file, effort.piece());
                 self.cursors[ring] = cursor;
                 observer.gathered().count(Counter::Dropped, lost);
                 if records.is_empty() {
@@ -181,6 +216,9 @@ impl RankEvents {
                 }
                 copied += records.len() / RECORD_WORDS;
                 let (records, _) = records.as_chunks::<RECORD_WORDS>();
+                if turn == Turn::Overdue {
+                    observer.gathered().count(Counter::Overdue, records.len() as u64);
+                }
                 for record in records {
                     match Record::decode(*record) {
                         Some(Record::Clock(ticks, ns)) => clock.note(ticks, ns),
@@ -191,21 +229,24 @@ impl RankEvents {
                     }
                 }
                 if observer.gathered().open_entries() >= GATHERED_MAX {
-                    return;
+                    return false;
                 }
             }
         }
+        true
     }
 
-    /// Copies the next records of a ring that are whole; and how many were overwritten.
+    /// Copies the next records of a ring that are whole, at most `most`; and how many were
+    /// overwritten.
     pub(crate) fn copy(
         &self,
         cursor: &mut RingCursor,
         ring: usize,
         file: &EventFile,
+        most: usize,
     ) -> (Vec<u64>, u64) {
-        let plan = cursor.plan(self.written(ring, file), file.ring_records(), COPIED_MAX);
-        let mut words = Vec::with_capacity(COPIED_MAX * RECORD_WORDS);
+        let plan = cursor.plan(self.written(ring, file), file.ring_records(), most);
+        let mut words = Vec::with_capacity(most * RECORD_WORDS);
         for number in plan.clone() {
             if self.file.append_words(file.record(ring, number), &mut words).is_err() {
                 return (Vec::new(), 0);

@@ -10,7 +10,7 @@ mod question;
 
 pub(crate) use inquiry::{WaitsInquiry, offsets};
 pub(crate) use leaf::{LeafWaits, RankEvents, facts};
-pub(crate) use question::{Question, WAITS};
+pub(crate) use question::{Question, WAITS, WaitsQuestion};
 
 /// The variable that has ranks record from the start.
 pub(crate) const VARIABLE: &str = "SAPWOOD_MPI_WAITS";

@@ -8,9 +8,16 @@
 //!  4  %auld  of several hosts: leaf, by how much its clock is ahead, error; each
 //!  5  %auld  how collectives have ended: 6 words each
 //! ```
+//!
+//! and, where answers cost what the number of events costs, what they may:
+//!
+//! ```text
+//!  6  %ud    when events are read: a code of `Coscheduling`
+//!  7  %uld   nanoseconds of a processor that a leaf may use for its answer
+//! ```
 
 use sapwood::{Error, FIRST_TAG, Tag, Values, ValuesRef, Wave};
-use sapwood_trace::{FileClock, SETTLED_WORDS, Settled};
+use sapwood_trace::{Coscheduling, FileClock, SETTLED_WORDS, Settled};
 
 /// Asks for what the ranks' events say. The answer is a [`sapwood_trace::Gathered`].
 pub(crate) const WAITS: Tag = FIRST_TAG + 9;
@@ -32,6 +39,29 @@ pub(crate) struct Question {
     pub(crate) clock: Option<FileClock>,
     pub(crate) offsets: Vec<Offset>,
     pub(crate) settled: Vec<Settled>,
+}
+
+/// What is asked for waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WaitsQuestion {
+    /// The wave, the program's size, the clocks, and what is settled.
+    pub(crate) question: Question,
+    pub(crate) when: Coscheduling,
+    pub(crate) cpu_ns: u64,
+}
+
+impl WaitsQuestion {
+    pub(crate) fn encode(&self) -> Values {
+        self.question.encode().scalar(self.when as u32).scalar(self.cpu_ns)
+    }
+
+    pub(crate) fn decode(values: ValuesRef<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            question: Question::decode(values)?,
+            when: Coscheduling::from_code(values.scalar(6)?),
+            cpu_ns: values.scalar(7)?,
+        })
+    }
 }
 
 impl Question {
@@ -96,7 +126,8 @@ mod tests {
                 Settled { key: (1, 2), pattern: Pattern::All, culprit: None },
             ],
         };
-        let read = Question::decode(question.encode().as_ref()).expect("it was just written");
+        let question = WaitsQuestion { question, when: Coscheduling::Waiting, cpu_ns: 5 };
+        let read = WaitsQuestion::decode(question.encode().as_ref()).expect("it was just written");
         assert_eq!(read, question);
     }
 }

@@ -1,18 +1,13 @@
 //! The time that ranks have lost in collectives, by function and communicator.
 
-use std::cmp::Reverse;
-
 use sapwood_packet::Rank;
-use sapwood_trace::{Findings, MESSAGES, PlaceFigures, PlaceKey, Standing};
+use sapwood_trace::{Findings, PlaceFigures, Standing};
 use serde::{Deserialize, Serialize};
 
-use crate::communicator::place_name;
-use crate::mpi_call::function_name;
+use crate::lost_places::{LostPlace, lost_places};
 
 /// Calls in a record, those in which most was lost first.
 const CALLS_MAX: usize = 64;
-/// In the place of a function and a communicator: those that found no room.
-const OTHER_PLACES: PlaceKey = (0, 0);
 
 /// A function on a communicator in which ranks have waited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,31 +32,23 @@ pub struct WaitCall {
 
 /// Where ranks have waited in collectives, most time first.
 pub(super) fn wait_calls(findings: &Findings, standing: Option<&Standing>) -> Vec<WaitCall> {
-    let collective = findings.places.iter().filter(|(key, _)| **key != MESSAGES);
-    let lost = collective.map(|(&key, one)| (one.lost_ns(), key, one));
-    let mut lost: Vec<_> = lost.filter(|(lost_ns, ..)| *lost_ns > 0).collect();
-    lost.sort_unstable_by_key(|&(lost_ns, key, _)| (Reverse(lost_ns), key));
-    lost.truncate(CALLS_MAX);
     let unknown = Standing::default();
     let standing = standing.unwrap_or(&unknown);
-    let call = |(lost_ns, key, one): (u64, PlaceKey, &PlaceFigures)| {
+    let call = |place: LostPlace<'_>| {
+        let one = place.figures;
         let (late_rank, late_ns) = latest(one);
-        let (function, communicator) = match key {
-            OTHER_PLACES => ("others".to_owned(), String::new()),
-            (space, function) => (function_name(function), place_name(standing, space, one.size)),
-        };
         WaitCall {
-            function,
-            communicator,
+            function: place.function,
+            communicator: place.communicator,
             size: one.size,
             collectives: one.collectives,
-            lost_ns,
+            lost_ns: one.lost_ns(),
             late_rank,
             times_last: one.late.get(&late_rank).map_or(0, |late| late.last),
             late_ns,
         }
     };
-    lost.into_iter().map(call).collect()
+    lost_places(findings, standing, CALLS_MAX).into_iter().map(call).collect()
 }
 
 /// The rank for which others have waited longest, and for how long: the lowest of several.
@@ -82,9 +69,10 @@ fn latest(place: &PlaceFigures) -> (Rank, u64) {
 #[cfg(test)]
 mod tests {
     use sapwood_profile::Function;
-    use sapwood_trace::PlaceWaits;
+    use sapwood_trace::{MESSAGES, PlaceWaits};
 
     use super::*;
+    use crate::lost_places::OTHER_PLACES;
 
     fn place(waits: &[((Rank, Rank), u64)]) -> PlaceFigures {
         let mut place = PlaceFigures { size: 3, collectives: 9, ..PlaceFigures::default() };

@@ -107,6 +107,12 @@ pub struct Waits {
     pub without_communicator: u64,
     /// Entries that found no room on their way.
     pub left_out: u64,
+    /// Readings of a rank that ended early because the share of a processor was used up.
+    pub throttled: u64,
+    /// Readings of a rank that ended because the ranks did not come to where events are to be read.
+    pub put_off: u64,
+    /// Records that were read at another moment, before they would have been overwritten.
+    pub overdue: u64,
 }
 
 impl Waits {
@@ -138,6 +144,9 @@ impl Waits {
             without_ring: findings.counter(Counter::WithoutRing),
             without_communicator: findings.counter(Counter::WithoutSpace),
             left_out: findings.counter(Counter::LeftOut),
+            throttled: findings.counter(Counter::Throttled),
+            put_off: findings.counter(Counter::PutOff),
+            overdue: findings.counter(Counter::Overdue),
         }
     }
 

@@ -131,12 +131,15 @@ impl Why {
 
 impl SlowPlace {
     fn lines(&self, at: usize) -> Vec<String> {
+        let on = match self.communicator.as_str() {
+            "" => String::new(),
+            name => format!(" on {name}"),
+        };
         let mut lines = wrapped(
             &format!(
-                "{}. {} on {}: {} lost in {} calls, {} of the ranks' time",
+                "{}. {}{on}: {} lost in {} calls, {} of the ranks' time",
                 at + 1,
                 self.function,
-                self.communicator,
                 seconds(self.lost_s),
                 quantity::whole(self.collectives.into()),
                 quantity::percent(Some(self.lost_share)),

@@ -8,8 +8,7 @@ use sapwood_packet::{Rank, RankSet};
 use sapwood_trace::{Findings, Lateness, MESSAGES, OTHERS, PlaceFigures, PlaceWaits, Standing};
 use serde::{Deserialize, Serialize};
 
-use crate::communicator::place_name;
-use crate::mpi_call::function_name;
+use crate::lost_places::{LostPlace, lost_places};
 
 /// Places that are told, at most.
 const PLACES_MAX: usize = 16;
@@ -28,7 +27,7 @@ const AS_LATE_PERCENT: u128 = 10;
 /// A communicator and a function in which ranks have waited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlowPlace {
-    /// What the communicator is called.
+    /// What the communicator is called; empty for calls that found no room.
     pub communicator: String,
     /// Processes of it.
     pub size: u32,
@@ -98,19 +97,19 @@ pub(super) fn places(
     elapsed: Duration,
 ) -> Vec<SlowPlace> {
     let whole_ns = elapsed.as_nanos() as f64 * f64::from(standing.world_size.max(1));
-    let mut sorted: Vec<_> = findings.places.iter().filter(|(key, _)| **key != MESSAGES).collect();
-    sorted.sort_by_key(|(key, one)| (Reverse(one.lost_ns()), **key));
-    let told = sorted.into_iter().filter(|(_, one)| one.lost_ns() > 0).take(PLACES_MAX);
-    told.map(|(&(space, function), one)| SlowPlace {
-        communicator: place_name(standing, space, one.size),
-        size: one.size,
-        function: function_name(function),
-        collectives: one.collectives,
-        lost_s: seconds(one.lost_ns()),
-        lost_share: one.lost_ns() as f64 / whole_ns.max(1.0),
-        groups: groups(one),
-    })
-    .collect()
+    let told = |place: LostPlace<'_>| {
+        let one = place.figures;
+        SlowPlace {
+            communicator: place.communicator,
+            size: one.size,
+            function: place.function,
+            collectives: one.collectives,
+            lost_s: seconds(one.lost_ns()),
+            lost_share: one.lost_ns() as f64 / whole_ns.max(1.0),
+            groups: groups(one),
+        }
+    };
+    lost_places(findings, standing, PLACES_MAX).into_iter().map(told).collect()
 }
 
 /// Ranks of a place for which the same others have waited.

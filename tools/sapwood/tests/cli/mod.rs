@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses some of these")]
 
+pub mod benchmark;
 #[path = "../../../../crates/launch/tests/surroundings/mod.rs"]
 mod surroundings;
 pub mod user;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
 
 use surroundings::clean_command;
 pub use written::write_program;
@@ -74,6 +76,12 @@ pub fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
+/// The one JSON document that a command which succeeded has printed.
+pub fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 pub fn code(output: &Output) -> Option<i32> {
     output.status.code()
 }
@@ -85,18 +93,6 @@ pub fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) {
         assert!(Instant::now() < until, "{what}");
         std::thread::sleep(Duration::from_millis(2));
     }
-}
-
-/// How many processes have this in their environment.
-pub fn marked(mark: &str) -> usize {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let environments =
-        processes.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
-    environments
-        .filter(|environment| {
-            environment.split(|byte| *byte == 0).any(|one| one == mark.as_bytes())
-        })
-        .count()
 }
 
 /// Waits until a process has ended.

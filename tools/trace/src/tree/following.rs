@@ -1,10 +1,13 @@
 //! One session of events: reads them again and again, and joins them.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use sapwood::{HopForm, HopQuestion, NodeStatus, ProcessHops, Status, StreamId, VisibleNetwork};
+use sapwood::{
+    ChildSums, HopForm, HopQuestion, NodeStatus, Rank, Status, StreamId, VisibleNetwork,
+};
 use sapwood_command_line::exit::Failure;
 use sapwood_command_line::progress::Line;
 use sapwood_hosts::signals::{Signal, Signals};
@@ -71,12 +74,27 @@ impl Followed {
         by_time.sort_by_key(|(stream, figures)| (Reverse(waiting(figures)), *stream));
         by_time
     }
+
+    /// Sums of each child that is there, at the parent that it has now.
+    pub(crate) fn sums_of_children(&self, figures: &StreamFigures) -> BTreeMap<Rank, ChildSums> {
+        let mut sums = BTreeMap::new();
+        for (&parent, all) in &figures.arrivals {
+            let is_here = |child: &ChildSums| {
+                let node = self.status.node(child.child);
+                node.is_some_and(|node| node.parent == Some(parent) && node.record.is_some())
+            };
+            let here = all.children().into_iter().filter(is_here);
+            sums.extend(here.map(|child| (child.child, child)));
+        }
+        sums
+    }
 }
 
 /// For how long the front-end waited, or where that is not known, for how many waves.
 fn waiting(figures: &StreamFigures) -> (u64, u64) {
     let waves = |sums: &sapwood::ArrivalSums| {
-        sums.streams().iter().map(|one| one.waves + one.partial).sum::<u64>()
+        let waves = |one: &sapwood::StreamSums| one.waves.saturating_add(one.partial);
+        sums.streams().iter().map(waves).fold(0, u64::saturating_add)
     };
     (figures.elapsed.all.sum, figures.arrivals.values().map(waves).max().unwrap_or(0))
 }
@@ -182,9 +200,7 @@ impl<'a> Reader<'a> {
         let question = HopQuestion { lease, ..self.question };
         let status = self.network.hops(&question, self.timeout)?;
         self.readings += 1;
-        self.trace.begin_round(processes(&status));
-        status.hops().iter().for_each(|hops: &ProcessHops| self.trace.absorb(hops));
-        self.trace.end_round();
+        self.trace.take_round(processes(&status), status.hops());
         // Each process has one for each of its links and one more, of which a tree has thrice as
         // many as processes.
         let share = EVENTS_MAX / (3 * status.nodes.len().max(1));

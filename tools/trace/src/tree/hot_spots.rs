@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use sapwood::{NodeStatus, Rank, Role, Shape, Status};
 use sapwood_topology::{Candidate, FAN_OUT_MAX, Kind, LogGp, Pattern, Site, advise, judge};
-use sapwood_trace::{Blame, Figure, StreamFigures};
+use sapwood_trace::{Blame, BlameShare, Figure, StreamFigures};
 
 /// A single back-end, process or link with this share of the time is worth a word.
 const SHARE: f64 = 0.2;
@@ -71,7 +71,7 @@ pub(crate) struct Proposal {
 /// Goes through the steps; none where no answer could be explained.
 pub(crate) fn find(figures: &StreamFigures, status: &Status) -> Option<HotSpots> {
     let blame = figures.blame();
-    let total: u64 = blame.iter().map(|one| one.ns).sum();
+    let total = blame.iter().map(|one| one.ns).fold(0, u64::saturating_add);
     if total == 0 {
         return None;
     }
@@ -84,18 +84,14 @@ pub(crate) fn find(figures: &StreamFigures, status: &Status) -> Option<HotSpots>
         };
         shares[kind] += one.ns as f64 / total as f64;
     }
-    let share = |blame: Blame| {
-        let own = blame_ns(figures, blame);
-        own as f64 / total as f64
-    };
-    let candidates = blame.iter().map(|one| one.blame).filter(|&one| share(one) >= SHARE);
-    let stands_out = |&blame: &Blame| {
-        let times = times_of_others(figures, blame);
+    let share = |one: &BlameShare| one.ns as f64 / total as f64;
+    let stands_out = |one: &BlameShare| {
+        let times = times_of_others(figures, one.blame);
         let is_far = times.is_none_or(|times| times >= TIMES);
-        is_far.then_some(Spot { blame, share: share(blame), times })
+        is_far.then_some(Spot { blame: one.blame, share: share(one), times })
     };
-    let mut spots: Vec<Spot> =
-        candidates.collect::<Vec<Blame>>().iter().filter_map(stands_out).collect();
+    let candidates = blame.iter().filter(|one| share(one) >= SHARE);
+    let mut spots: Vec<Spot> = candidates.filter_map(stands_out).collect();
     if figures.explained < SPOT_ANSWERS_MIN {
         spots.clear();
     }
@@ -105,10 +101,6 @@ pub(crate) fn find(figures: &StreamFigures, status: &Status) -> Option<HotSpots>
     let proposal =
         model.filter(|_| may_gain).and_then(|model| propose(&model, measured_us, status));
     Some(HotSpots { shares, spots, model, proposal })
-}
-
-fn blame_ns(figures: &StreamFigures, blame: Blame) -> u64 {
-    figures.blame().iter().find(|one| one.blame == blame).map_or(0, |one| one.ns)
 }
 
 /// The mean of one beside the median of the means of the others of its kind: rare long waits count

@@ -126,7 +126,8 @@ fn spots(found: &HotSpots) -> Value {
 
 fn parent(rank: Rank, sums: &ArrivalSums) -> Value {
     let streams = sums.streams();
-    let sum = |of: fn(&sapwood::StreamSums) -> u64| streams.iter().map(of).sum::<u64>();
+    let sum =
+        |of: fn(&sapwood::StreamSums) -> u64| streams.iter().map(of).fold(0, u64::saturating_add);
     json!({
         "parent": rank,
         "waves": sum(|one| one.waves),
@@ -156,9 +157,9 @@ fn edge(child: Rank, edge: &EdgeFigures) -> Value {
         "child": child,
         "parent": edge.parent,
         "clock_error_ns": edge.clock_error,
-        "undecided": edge.undecided,
-        "up": figure(&edge.up),
-        "down": figure(&edge.down),
+        "undecided": edge.up.undecided.saturating_add(edge.down.undecided),
+        "up": figure(&edge.up.figure),
+        "down": figure(&edge.down.figure),
         "two_way": figure(&edge.two_way),
         "arrival_wait": figure(&edge.arrival_wait),
         "departure_wait": figure(&edge.departure_wait),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, PreEscaped, html};
-use sapwood::{ArrivalSums, ChildSums, NodeStatus, Rank, Role, StreamId};
+use sapwood::{ChildSums, NodeStatus, Rank, Role, StreamId};
 use sapwood_trace::StreamFigures;
 
 use crate::tree::following::Followed;
@@ -39,8 +39,7 @@ pub(crate) fn encode(stream: StreamId, figures: &StreamFigures, followed: &Follo
     let width = places.values().map(|place| place.x).fold(WIDTH.0 - MARGIN, f64::max) + MARGIN;
     let bottom = places.values().map(|place| place.y).fold(HEAD, f64::max);
     let height = bottom + 2.0 * MARGIN;
-    let all = figures.arrivals.values().flat_map(ArrivalSums::children);
-    let sums: BTreeMap<Rank, ChildSums> = all.map(|sums| (sums.child, sums)).collect();
+    let sums = followed.sums_of_children(figures);
     let most = sums.values().map(|sums| sums.caused).max().unwrap_or(0).max(1);
     let title = format!("{}: stream {stream}, who came last", followed.network);
     let nodes = &followed.status.nodes;

@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use sapwood::{ChildSums, HopForm, NodeStatus, Rank, Role, StreamId};
-use sapwood_trace::{Blame, BlameShare, EdgeFigures, Figure, StreamFigures};
+use sapwood_status::branches::{BACK_ENDS_MAX, Shown};
+use sapwood_trace::{Blame, BlameShare, EdgeFigures, Figure, OneWay, StreamFigures};
 
 use crate::tree::following::Followed;
 use crate::tree::hot_spots::{self, HotSpots};
 use crate::tree::times::time;
 
-/// Back-ends of one process beyond this number are one line: those that seldom come last.
-const BACK_ENDS_MAX: usize = 8;
+/// The columns of figures before the tree.
+const MARGIN: usize = 71;
 
 /// Streams that are drawn, at most.
 const STREAMS_MAX: usize = 3;
@@ -122,7 +123,7 @@ fn draw_stream(stream: StreamId, figures: &StreamFigures, followed: &Followed, t
     );
     let drawing = Drawing::new(figures, followed);
     drawing.line(root, "", text);
-    drawing.children(root, &mut String::new(), text);
+    drawing.children(root, "", text);
     draw_blame(figures, followed, text);
 }
 
@@ -137,17 +138,7 @@ impl<'a> Drawing<'a> {
     fn new(figures: &'a StreamFigures, followed: &'a Followed) -> Self {
         let nodes: BTreeMap<Rank, &NodeStatus> =
             followed.status.nodes.iter().map(|node| (node.rank, node)).collect();
-        // A child that has another parent now is told of as that one's.
-        let mut sums: BTreeMap<Rank, ChildSums> = BTreeMap::new();
-        for (&parent, all) in &figures.arrivals {
-            let is_here = |child: &ChildSums| {
-                nodes
-                    .get(&child.child)
-                    .is_some_and(|node| node.parent == Some(parent) && node.record.is_some())
-            };
-            let here = all.children().into_iter().filter(is_here);
-            sums.extend(here.map(|child| (child.child, child)));
-        }
+        let sums = followed.sums_of_children(figures);
         let mut marked = BTreeSet::new();
         let mut node = Some(followed.status.root());
         while let Some(here) = node {
@@ -159,10 +150,9 @@ impl<'a> Drawing<'a> {
         Self { figures, nodes, sums, marked }
     }
 
-    fn children(&self, node: &NodeStatus, indent: &mut String, text: &mut String) {
+    fn children(&self, node: &NodeStatus, indent: &str, text: &mut String) {
         let children: Vec<&NodeStatus> =
             node.children.iter().filter_map(|rank| self.nodes.get(rank).copied()).collect();
-        let leaves = children.iter().filter(|child| child.role == Role::BackEnd).count();
         // Of many back-ends those are shown that come last most often.
         let last = |child: &NodeStatus| self.sums.get(&child.rank).map_or(0, |sums| sums.last);
         let mut counts: Vec<(u64, Rank)> = children
@@ -173,23 +163,11 @@ impl<'a> Drawing<'a> {
         counts.sort_by_key(|&(last, rank)| (Reverse(last), rank));
         let often: BTreeSet<Rank> =
             counts.into_iter().take(BACK_ENDS_MAX).map(|(_, rank)| rank).collect();
-        let is_shown = |child: &&NodeStatus| {
-            child.role != Role::BackEnd || leaves <= BACK_ENDS_MAX || often.contains(&child.rank)
-        };
-        let shown: Vec<&NodeStatus> = children.iter().copied().filter(is_shown).collect();
-        let folded = children.len() - shown.len();
-        for (position, child) in shown.iter().enumerate() {
-            let is_last = position + 1 == shown.len() && folded == 0;
-            let (branch, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-            self.line(child, &format!("{indent}{branch}"), text);
-            let outer = indent.len();
-            indent.push_str(below);
-            self.children(child, indent, text);
-            indent.truncate(outer);
-        }
-        if folded > 0 {
-            let _ = writeln!(text, "{:>71}{indent}└─ … {folded} more back-ends", "");
-        }
+        let shown = Shown::new(&children, |child| often.contains(&child.rank));
+        shown.draw(indent, MARGIN, text, |child, branch, text| {
+            self.line(child, &branch.before, text);
+            self.children(child, &branch.below, text);
+        });
     }
 
     fn line(&self, node: &NodeStatus, branch: &str, text: &mut String) {
@@ -206,11 +184,12 @@ impl<'a> Drawing<'a> {
             edge.and_then(|edge| of(edge).recent_median()).map_or_else(dash, time)
         };
         // Within the error of the clocks nothing is said of one way.
-        let one_way = |of: fn(&EdgeFigures) -> &Figure| match edge {
-            Some(edge) if edge.undecided > of(edge).all.count => {
+        let one_way = |of: fn(&EdgeFigures) -> &OneWay| match edge {
+            Some(edge) if of(edge).undecided * 2 > of(edge).figure.all.count => {
                 format!("<{}", time(edge.clock_error))
             }
-            _ => figure(of),
+            Some(edge) => of(edge).figure.recent_median().map_or_else(dash, time),
+            None => dash(),
         };
         let inside = process.map_or_else(dash, |process| {
             let own = process.own.recent_median().or_else(|| process.passing.recent_median());
@@ -239,7 +218,7 @@ impl<'a> Drawing<'a> {
 
 fn draw_blame(figures: &StreamFigures, followed: &Followed, text: &mut String) {
     let all = figures.blame();
-    let total: u64 = all.iter().map(|one| one.ns).sum();
+    let total = all.iter().map(|one| one.ns).fold(0, u64::saturating_add);
     if figures.explained == 0 || total == 0 {
         if followed.form == HopForm::Events && !figures.path_ends.is_empty() {
             draw_path_ends(figures, text);

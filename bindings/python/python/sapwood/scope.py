@@ -1,0 +1,263 @@
+"""Event scopes: figures of chosen MPI calls, while a program runs.
+
+    slow = Scope(functions="MPI_All*", longer=1e-3, by=("rank", "function"), every=0.5)
+    with sapwood.scope.watch(["mpirun", "-np", "8", "lmp", "-in", "in.melt"], slow) as run:
+        for gathering in run:
+            for calls in gathering.groups:
+                print(f"{gathering.elapsed:.1f} s: rank {calls.rank} {calls.function} {calls.mean:.6f} s")
+
+A scope says which calls are wanted, by what they are told apart, and which time of them is reduced; that
+happens beside the ranks. The `sapwood` command does the work. docs/trace.md says what each key means. All
+times are seconds. This module needs no native module.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from .errors import ScopeError, SystemError
+from .programs import binary
+
+Words = str | Sequence[str]
+
+_LOOK_EVERY = 0.05
+_NS = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """Which calls, by what they are told apart, and what of them. What is not given is as the command has it."""
+
+    name: str | None = None
+    """Its name, which its gatherings bear."""
+    functions: Words | None = None
+    """Functions, with `*` for any letters."""
+    kinds: Words | None = None
+    """Kinds of events, such as `collective` or `send`."""
+    communicators: Words | None = None
+    """Names of communicators, with `*` for any letters."""
+    ranks: str | Sequence[int] | None = None
+    """Ranks of `MPI_COMM_WORLD`, as `"0-3,7"` or as numbers."""
+    longer: float | None = None
+    """Calls that lasted at least this long."""
+    value: Literal["span", "gap"] | None = None
+    """The time in the call, or the time since the thread's call before."""
+    by: Words | None = None
+    """Any of `rank`, `function`, `communicator`, `kind`."""
+    every: float | Literal["end"] | None = None
+    """The time between two gatherings; `"end"` for one at the end of the program."""
+    window: int | None = None
+    """Figures of the last calls of each group and thread only."""
+    cpu: float | None = None
+    """The part of a processor that a leaf may use, from 0 to 1."""
+    bytes: int | None = None
+    """Bytes per second that a process of the tree may send."""
+    when: Literal["any", "waiting", "released"] | None = None
+    """When leaves read: at any time, while a rank waits in a collective, or after all were released from one."""
+
+    def document(self) -> dict[str, Any]:
+        """The scope as it stands in a file of scopes."""
+        return {field.name: written for field in fields(self) if (written := self._written(field.name)) is not None}
+
+    def _written(self, key: str) -> str | list[str] | int | None:
+        value = getattr(self, key)
+        if value is None or isinstance(value, str):
+            return value
+        if key in ("longer", "every"):
+            return f"{value:.9f}".rstrip("0").rstrip(".")
+        if key == "cpu":
+            return f"{value * 100:.7f}".rstrip("0").rstrip(".") + "%"
+        if key == "bytes":
+            return str(value)
+        if key == "window":
+            return int(value)
+        return [str(one) for one in value]
+
+
+STATISTICS = Scope(name="statistics", by=("rank", "function", "communicator"), window=100)
+"""The statistics monitor of the EventSpace paper."""
+COMPUTE = Scope(name="compute", value="gap", by=("rank", "function"))
+"""The time between calls, by the rank that computed and the call that came then."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The figures of one group of calls. What a scope does not tell apart is `None`."""
+
+    rank: int | None
+    function: str | None
+    communicator: str | None
+    communicator_identity: str | None
+    kind: str | None
+    is_others: bool
+    """Whether these are all groups for which an answer had no room."""
+    count: int
+    sum: float
+    mean: float
+    min: float
+    max: float
+    deviation: float
+    median: float
+    """Known within 1/32."""
+    p99: float
+    """What 99 % are at most, within 1/32."""
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """What one scope has gathered since the gathering before, with what is lacking and what it cost."""
+
+    scope: str
+    elapsed: float
+    """From the start of the program."""
+    is_last: bool
+    groups: tuple[Calls, ...]
+    """Those with the largest sums first."""
+    ranks: int
+    silent_ranks: int
+    """Of these, ranks that do not record."""
+    missing_leaves: int
+    events_read: int
+    events_selected: int
+    events_dropped: int
+    """Overwritten before they were read."""
+    events_waiting: int
+    """Not read yet."""
+    events_without_ring: int
+    events_without_space: int
+    throttled: int
+    """Readings that ended because the share of a processor was used up."""
+    put_off: int
+    """Readings that ended because the ranks did not come to where events are to be read."""
+    overdue: int
+    """Events that were read at another moment, before they would have been overwritten."""
+    groups_folded: int
+    cpu: float
+    """Processor time that all leaves have used."""
+
+
+def watch(command: Sequence[str], *scopes: Scope, processes: int | None = None, topology: str | None = None) -> Run:
+    """Starts a program whose ranks are watched; without a scope by `STATISTICS`.
+
+    Standard output and error are the program's, as without Sapwood. Raises `ScopeError` for a scope that makes no
+    sense, before the program starts.
+    """
+    if not command:
+        raise ScopeError("a command is needed, such as ['mpirun', '-np', '8', './solver']")
+    options = [] if processes is None else ["--processes", str(processes)]
+    options += [] if topology is None else ["--topology", topology]
+    return Run(scopes or (STATISTICS,), [*options, "--", *command])
+
+
+def ask(*scopes: Scope, job: str | None = None, seconds: float | None = None) -> list[Gathering]:
+    """Asks a program that `sapwood mpi` watches on this host, and whose ranks record: once, or for this time.
+
+    `job` names the run, such as `mpi-4711`, where there are several.
+    """
+    options = [] if job is None else ["--job", job]
+    options += [] if seconds is None else ["--for", f"{seconds:.3f}"]
+    with tempfile.TemporaryDirectory(prefix="sapwood-scope-") as folder:
+        words = _words(folder, scopes or (STATISTICS,))
+        done = subprocess.run([*words, "--ndjson", "-", *options], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True)
+    if done.returncode:
+        raise SystemError(_said(done.stderr))
+    return [_gathering(line) for line in done.stdout.splitlines()]
+
+
+class Run:
+    """A program that is watched. Iterating gives its gatherings as they come; leaving a `with` ends it if it runs."""
+
+    def __init__(self, scopes: Sequence[Scope], words: Sequence[str]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="sapwood-scope-")
+        try:
+            command = _words(self._folder.name, scopes)
+            self._lines = Path(self._folder.name, "lines.ndjson").open("x+", encoding="utf-8")
+            self._process = subprocess.Popen([*command, "--ndjson", self._lines.name, *words])
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The process of the `sapwood` command."""
+        return self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """The exit code, which is the program's; `None` while it runs."""
+        return self._process.poll()
+
+    def wait(self) -> int:
+        """Waits for the end of the program, and gives its exit code. What was not iterated over can be afterwards."""
+        return self._process.wait()
+
+    def __iter__(self) -> Iterator[Gathering]:
+        begun = ""
+        while True:
+            # Looked at before the file, so that nothing that was written before the end is passed over.
+            has_ended = self._process.poll() is not None
+            while line := self._lines.readline():
+                begun += line
+                if begun.endswith("\n"):
+                    yield _gathering(begun)
+                    begun = ""
+            if has_ended:
+                return
+            time.sleep(_LOOK_EVERY)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the program if it still runs, as a terminal would by SIGTERM, and removes what was gathered."""
+        if self._process.poll() is None:
+            self._process.terminate()
+        self._process.wait()
+        self._lines.close()
+        self._folder.cleanup()
+
+
+def _words(folder: str, scopes: Sequence[Scope]) -> list[str]:
+    """The command for these scopes, which are found to make sense."""
+    file = os.path.join(folder, "scopes.json")
+    with open(file, "x", encoding="utf-8") as document:
+        json.dump({"scope": [scope.document() for scope in scopes]}, document)
+    words = [binary(), "trace", "scope", "--file", file]
+    checked = subprocess.run([*words, "--check"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if checked.returncode:
+        raise ScopeError(_said(checked.stderr).replace(f"{file}: ", "").replace(f"'{file}': ", ""))
+    return words
+
+
+def _said(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].removeprefix("sapwood: ") if lines else "the sapwood command has failed without a word"
+
+
+def _gathering(line: str) -> Gathering:
+    record = json.loads(line)
+    told = {field.name: record[field.name] for field in fields(Gathering) if field.name in record}
+    groups = tuple(map(_calls, record["groups"]))
+    return Gathering(**{**told, "elapsed": record["elapsed_s"], "cpu": record["cpu_s"], "groups": groups})
+
+
+def _calls(group: dict[str, Any]) -> Calls:
+    def value(name: str) -> Any:
+        return group[name] if name in group else group[f"{name}_ns"] * _NS
+
+    return Calls(**{field.name: value(field.name) for field in fields(Calls)})
+
+
+__all__ = ["COMPUTE", "STATISTICS", "Calls", "Gathering", "Run", "Scope", "ask", "watch"]

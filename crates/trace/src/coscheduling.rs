@@ -1,0 +1,34 @@
+//! When a leaf reads events: at any time, or only when its ranks have no use for their processors.
+//!
+//! The two strategies are EventSpace's (Bongo, Anshus, Bjorndalen, "Collective communication
+//! performance analysis within the communication system", section on coscheduling): analysis runs
+//! while a rank waits for the result of a collective, or after all of them were released from one.
+
+/// When events are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Coscheduling {
+    /// At any time.
+    #[default]
+    Any = 0,
+    /// While a rank waits in a collective: its part has gone up.
+    Waiting = 1,
+    /// After the ranks were released from a collective.
+    Released = 2,
+}
+
+impl Coscheduling {
+    /// All of them, by the word that names each.
+    pub const ALL: [(&str, Self); 3] =
+        [("any", Self::Any), ("waiting", Self::Waiting), ("released", Self::Released)];
+
+    /// The one of a code; any time for another one.
+    #[must_use]
+    pub const fn from_code(code: u32) -> Self {
+        match code {
+            1 => Self::Waiting,
+            2 => Self::Released,
+            _ => Self::Any,
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! What reading events may cost the ranks of a leaf: how much of a processor it may use, and at
+//! which moments.
+
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use sapwood_command_line::shares::share;
+use sapwood_profile::{Class, Function};
+use sapwood_trace::{Coscheduling, EventFile, EventKind};
+use sapwood_transport::SharedTable;
+
+/// The share of a processor for waits, if none is given: as text, and in millionths.
+const CPU_SHARE: &str = "10%";
+const CPU_PPM: u32 = 100_000;
+/// A leaf gets at least this time of a processor.
+const CPU_NS_MIN: u64 = 50_000;
+/// A reading waits no longer than this for its moments.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// Between two looks whether one has come.
+const LOOK_EVERY: Duration = Duration::from_micros(20);
+/// Records that are copied at once: between looking at the head of a ring and looking again.
+const PIECE_MAX: usize = 1024;
+/// The same where each piece waits for its moment: some 10 us of work.
+const PIECE: usize = 256;
+/// The last records of a ring that are looked at for a collective.
+const LAST_RECORDS: u64 = 16;
+
+/// What reading events of waits may cost, as options.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct WaitsEffort {
+    /// When the events of waits are read beside the ranks: at 'any' time, while a rank is 'waiting'
+    /// in a collective, or after all ranks of a leaf were 'released' from one.
+    #[arg(long = "waits-when", value_name = "WHEN", default_value = "any", value_parser = when)]
+    when: Coscheduling,
+    /// The share of a processor that each leaf may use for them while the program runs.
+    #[arg(long = "waits-cpu", value_name = "SHARE", default_value = CPU_SHARE, value_parser = share)]
+    cpu_ppm: u32,
+}
+
+/// Without limits: for a program that has ended.
+pub(crate) const UNLIMITED: WaitsEffort =
+    WaitsEffort { when: Coscheduling::Any, cpu_ppm: u32::MAX };
+
+impl Default for WaitsEffort {
+    fn default() -> Self {
+        Self { when: Coscheduling::Any, cpu_ppm: CPU_PPM }
+    }
+}
+
+impl WaitsEffort {
+    /// When events are read.
+    pub(crate) fn when(self) -> Coscheduling {
+        self.when
+    }
+
+    /// The share of a time, at least as much as reading a little takes.
+    pub(crate) fn cpu_ns(self, time: Duration) -> u64 {
+        cpu_ns(self.cpu_ppm, time)
+    }
+}
+
+/// The nanoseconds of a share of a processor, in millionths, in a time: at least as many as reading
+/// a little takes.
+pub(crate) fn cpu_ns(ppm: u32, time: Duration) -> u64 {
+    let ns = time.as_nanos().saturating_mul(ppm.into()) / 1_000_000;
+    u64::try_from(ns).unwrap_or(u64::MAX).max(CPU_NS_MIN)
+}
+
+/// Reads a moment at which events are read.
+///
+/// # Errors
+/// One line with the words that there are.
+pub fn when(word: &str) -> Result<Coscheduling, String> {
+    let found = Coscheduling::ALL.into_iter().find(|(known, _)| *known == word);
+    found.map(|(_, when)| when).ok_or_else(|| format!("'{word}' is none of any, waiting, released"))
+}
+
+/// What one reading may use.
+pub(crate) struct Effort<'a> {
+    when: Coscheduling,
+    ranks: Vec<Watched<'a>>,
+    /// When it no longer waits for a moment.
+    until: Instant,
+    begun: Duration,
+    /// The processor time of this thread at which its share is used up.
+    cpu_until: Duration,
+}
+
+/// What may be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Records may be read.
+    Now,
+    /// They must be, whatever the ranks do: they would be overwritten.
+    Overdue,
+    /// No moment has come: the rest is for the next reading.
+    PutOff,
+    /// The share of a processor is used up.
+    Throttled,
+}
+
+/// A rank whose calls decide when events are read.
+pub(crate) struct Watched<'a> {
+    table: &'a SharedTable,
+    /// The words of its table that say in which function each thread is.
+    calls: Vec<usize>,
+    events: Arc<SharedTable>,
+    file: EventFile,
+    /// How many records of each ring have been looked at.
+    seen: Vec<u64>,
+    /// Whether it has returned from a collective since the last piece.
+    has_returned: bool,
+}
+
+impl<'a> Watched<'a> {
+    /// A rank with its table, the words of it that say in which function each thread is, and its
+    /// events.
+    pub(crate) fn new(
+        table: &'a SharedTable,
+        calls: Vec<usize>,
+        events: Arc<SharedTable>,
+        file: EventFile,
+    ) -> Self {
+        let written = |ring| events.load_word(file.head(ring)).unwrap_or(0);
+        let seen = (0..file.rings()).map(written).collect();
+        Self { table, calls, events, file, seen, has_returned: false }
+    }
+
+    /// Whether a thread of it is in a collective.
+    fn waits(&self) -> bool {
+        let functions = self.calls.iter().filter_map(|&word| self.table.load_word(word));
+        functions
+            .filter_map(|word| u32::try_from(word).ok())
+            .any(|id| Function::of(id).is_some_and(|function| function.class == Class::Collective))
+    }
+
+    /// Looks whether it has returned from a collective since it was looked at.
+    fn look(&mut self) {
+        for (ring, seen) in self.seen.iter_mut().enumerate() {
+            let head = self.events.load_word(self.file.head(ring)).unwrap_or(0);
+            let first = (*seen).max(head.saturating_sub(LAST_RECORDS));
+            for number in first..head {
+                // The third word of a record has its kind.
+                let word = self.events.load_word(self.file.record(ring, number).start + 2);
+                let [_, _, kind, ..] = word.unwrap_or(0).to_le_bytes();
+                self.has_returned |= matches!(
+                    EventKind::from_code(kind),
+                    Some(EventKind::Collective | EventKind::CollectiveCompleted)
+                );
+            }
+            *seen = head;
+        }
+    }
+}
+
+impl<'a> Effort<'a> {
+    /// A reading that begins now.
+    pub(crate) fn new(when: Coscheduling, cpu: Duration, ranks: Vec<Watched<'a>>) -> Self {
+        let begun = processor_time();
+        let until = Instant::now() + PATIENCE;
+        Self { when, ranks, until, begun, cpu_until: begun.saturating_add(cpu) }
+    }
+
+    /// How many records may be copied at once.
+    pub(crate) fn piece(&self) -> usize {
+        if self.when == Coscheduling::Any { PIECE_MAX } else { PIECE }
+    }
+
+    /// Waits for a moment to read the next piece of a ring of this number of records, of which
+    /// `unread` are new.
+    pub(crate) fn turn(&mut self, unread: u64, ring_records: usize) -> Turn {
+        if processor_time() >= self.cpu_until {
+            return Turn::Throttled;
+        }
+        if self.when == Coscheduling::Any {
+            return Turn::Now;
+        }
+        if unread > ring_records as u64 / 2 {
+            return Turn::Overdue;
+        }
+        while !self.is_moment() {
+            if Instant::now() >= self.until {
+                return Turn::PutOff;
+            }
+            sleep(LOOK_EVERY);
+        }
+        Turn::Now
+    }
+
+    fn is_moment(&mut self) -> bool {
+        match self.when {
+            Coscheduling::Any => true,
+            Coscheduling::Waiting => self.ranks.iter().any(Watched::waits),
+            Coscheduling::Released => {
+                self.ranks.iter_mut().for_each(Watched::look);
+                let is_moment = self.ranks.iter().all(|rank| rank.has_returned);
+                if is_moment {
+                    self.ranks.iter_mut().for_each(|rank| rank.has_returned = false);
+                }
+                is_moment
+            }
+        }
+    }
+
+    /// The processor time that it has used.
+    pub(crate) fn used(&self) -> Duration {
+        processor_time().saturating_sub(self.begun)
+    }
+}
+
+/// What this thread has used of a processor: on a busy machine it is not charged for waiting.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+    use sapwood_trace::HEADER_WORDS;
+
+    use super::*;
+
+    const RECORDS: usize = 16;
+    /// Of the one ring.
+    const HEAD: usize = HEADER_WORDS;
+    const WORDS: usize = HEAD + 8 + RECORDS * 4;
+
+    /// The memory of a rank that this test writes.
+    struct Rank {
+        file: File,
+        table: SharedTable,
+        events: Arc<SharedTable>,
+    }
+
+    impl Rank {
+        fn new() -> Self {
+            let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC;
+            let file = File::from(memfd_create("events", flags).expect("memory"));
+            // The table has one thread, in the word behind the ring.
+            file.set_len((WORDS as u64 + 1) * 8).expect("its size");
+            fcntl_add_seals(&file, SealFlags::SHRINK).expect("its seal");
+            let mut header = [0_u64; HEADER_WORDS];
+            header[0] = u64::from_le_bytes(*b"SWEVENTS");
+            header[1] = 1 | 256 << 32;
+            header[2] = 1 << 32;
+            header[9] = 1 << 32;
+            header[10] = RECORDS as u64 | (HEAD as u64 * 8) << 32;
+            let map = || {
+                let copy = file.try_clone().expect("a descriptor");
+                SharedTable::map(copy.into(), (WORDS + 1) * 8).expect("it is sealed")
+            };
+            let (table, events) = (map(), Arc::new(map()));
+            let rank = Self { file, table, events };
+            (0..).zip(header).for_each(|(at, word)| rank.write(at, word));
+            rank
+        }
+
+        fn write(&self, word: usize, value: u64) {
+            self.file.write_all_at(&value.to_le_bytes(), word as u64 * 8).expect("memory");
+        }
+
+        /// Has it be in this function, or outside of MPI.
+        fn enter(&self, function: Option<&str>) {
+            let id = function.and_then(Function::named).map_or(0, |function| function.id);
+            self.write(WORDS, id.into());
+        }
+
+        /// Has it return from this call, its first.
+        fn return_from(&self, kind: EventKind) {
+            self.write(HEAD + 8 + 2, (kind as u64) << 16);
+            self.write(HEAD, 1);
+        }
+
+        fn watched(&self) -> Watched<'_> {
+            let header = self.events.copy_words(0..HEADER_WORDS).expect("its header");
+            let file = EventFile::read(&header, WORDS + 1).expect("an event file");
+            let events = Arc::clone(&self.events);
+            let (calls, seen) = (vec![WORDS], vec![0]);
+            Watched { table: &self.table, calls, events, file, seen, has_returned: false }
+        }
+    }
+
+    /// The turn of a reading of two ranks that is given no time to wait for one.
+    fn turn(when: Coscheduling, ranks: &[Rank; 2], unread: u64) -> Turn {
+        let ranks = ranks.iter().map(Rank::watched).collect();
+        let mut effort = Effort::new(when, Duration::from_secs(60), ranks);
+        effort.until = Instant::now();
+        effort.turn(unread, RECORDS)
+    }
+
+    #[test]
+    fn events_are_read_while_a_rank_waits_in_a_collective() {
+        let ranks = [Rank::new(), Rank::new()];
+        let waiting = || turn(Coscheduling::Waiting, &ranks, 1);
+        assert_eq!(waiting(), Turn::PutOff, "all compute");
+        ranks[1].enter(Some("MPI_Recv"));
+        assert_eq!(waiting(), Turn::PutOff, "a receive is no collective");
+        ranks[1].enter(Some("MPI_Allreduce"));
+        assert_eq!(waiting(), Turn::Now);
+        assert_eq!(turn(Coscheduling::Released, &ranks, 1), Turn::PutOff, "it has not returned");
+    }
+
+    #[test]
+    fn events_are_read_after_all_ranks_were_released() {
+        let ranks = [Rank::new(), Rank::new()];
+        let released = || turn(Coscheduling::Released, &ranks, 1);
+        ranks[0].return_from(EventKind::Collective);
+        assert_eq!(released(), Turn::PutOff, "one is still inside");
+        ranks[1].return_from(EventKind::Receive);
+        assert_eq!(released(), Turn::PutOff, "a receive is no collective");
+        ranks[1].return_from(EventKind::CollectiveCompleted);
+        assert_eq!(released(), Turn::Now);
+        let both = ranks.iter().map(Rank::watched).collect();
+        let mut effort = Effort::new(Coscheduling::Released, Duration::from_secs(60), both);
+        assert_eq!(effort.turn(1, RECORDS), Turn::Now);
+        effort.until = Instant::now();
+        assert_eq!(effort.turn(1, RECORDS), Turn::PutOff, "each release is for one piece");
+    }
+
+    #[test]
+    fn a_ring_that_is_half_full_is_read_and_a_share_that_is_used_up_ends_all() {
+        let ranks = [Rank::new(), Rank::new()];
+        for when in [Coscheduling::Waiting, Coscheduling::Released] {
+            assert_eq!(turn(when, &ranks, RECORDS as u64 / 2), Turn::PutOff);
+            assert_eq!(turn(when, &ranks, RECORDS as u64 / 2 + 1), Turn::Overdue);
+        }
+        assert_eq!(turn(Coscheduling::Any, &ranks, 1), Turn::Now);
+        for (_, when) in Coscheduling::ALL {
+            let mut effort = Effort::new(when, Duration::ZERO, Vec::new());
+            assert_eq!(effort.turn(RECORDS as u64, RECORDS), Turn::Throttled);
+        }
+    }
+}
