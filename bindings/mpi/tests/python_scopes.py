@@ -12,11 +12,12 @@ import unittest
 
 from marks import MARK, end_what_is_left, new_mark
 from paced import Paced
-from watched import HERE, LAUNCHERS, RUN_SECONDS_MAX, Watched, has_mpi, library_folder, sapwood, test_program
+from recorded import RecordedRun
+from watched import HERE, LAUNCHERS, RUN_SECONDS_MAX, has_mpi, library_folder, sapwood, test_program
 
 sys.path.insert(0, os.path.join(HERE, "..", "..", "python", "python"))
 
-import sapwood.errors  # noqa: E402
+from sapwood import errors  # noqa: E402
 from sapwood.scope import STATISTICS, Scope, ask, watch  # noqa: E402
 
 RANKS = 2
@@ -89,7 +90,7 @@ class PythonScopes(unittest.TestCase):
             job = f"mpi-{run.process.pid}"
 
             def gathered():
-                with contextlib.suppress(sapwood.errors.SystemError):
+                with contextlib.suppress(errors.SystemError):
                     found = ask(Scope(name="ranks", by="rank"), job=job)
                     return found if found[0].groups else None
 
@@ -99,7 +100,7 @@ class PythonScopes(unittest.TestCase):
             paced.end()
 
         with Paced("openmpi", RANKS) as paced:
-            Watched(paced.command, "--waits", "--interval", "100ms", "--quiet", while_running=act, out=False)
+            RecordedRun(paced.command, "--waits", "--interval", "100ms", "--quiet", while_running=act, out=False)
         once, repeated = told
         self.assertEqual(([one.scope for one in once], once[0].ranks), (["ranks"], RANKS))
         self.assertGreaterEqual(len(repeated), 2)
@@ -111,12 +112,12 @@ class PythonScopes(unittest.TestCase):
                             (Scope(cpu=2.0), "from 0.001% to 100%"), (Scope(longer=-1.0), "not a time")]:
             with self.assertRaises(ValueError) as raised:
                 watch(["false"], scope)
-            self.assertIsInstance(raised.exception, sapwood.errors.ScopeError)
+            self.assertIsInstance(raised.exception, errors.ScopeError)
             self.assertIn(what, str(raised.exception))
             self.assertNotIn("\n", str(raised.exception))
-        with self.assertRaises(sapwood.errors.ScopeError):
+        with self.assertRaises(errors.ScopeError):
             watch([], STATISTICS)
-        with self.assertRaisesRegex(sapwood.errors.SystemError, "mpi-1"):
+        with self.assertRaisesRegex(errors.SystemError, "mpi-1"):
             ask(job="mpi-1")
 
     def test_scopes_are_read_by_their_names_in_toml_too(self):

@@ -10,16 +10,20 @@ has made of all answers; a `BackEnd` receives and answers.
 docs/python.md says the rest.
 """
 
+from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING
 
 if not TYPE_CHECKING and _find_spec(f"{__name__}._native") is None:
     __all__ = []
+    _WITHOUT_NATIVE = ("errors", "scope", "torch")
 
-    def __getattr__(name: str) -> None:
+    def __getattr__(name: str) -> object:
         """`sapwood.torch` and `sapwood.scope` need no more than Python; all else needs the library."""
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in _WITHOUT_NATIVE:
+            return _import_module(f"{__name__}.{name}")
         raise ImportError(f"sapwood.{name} needs the native module, which this Python has not; install the wheel")
 else:
     from . import errors, scope, sketch
