@@ -196,10 +196,6 @@ mod tests {
         assert_eq!(gather_rate(&profile).ok(), Some(0.9));
         std::fs::write(&profile, r#"{"waits": null}"#).expect("a file can be written");
         assert!(gather_rate(&profile).is_err());
-    }
-    #[test]
-    fn the_lines_of_a_scope_add_up() {
-        let folder = Folder::create().expect("a folder can be made");
         let lines = folder.path.join("scope.ndjson");
         let text = [(0, 0), (60, 20), (10, 10)].map(|(read, dropped)| {
             format!(r#"{{"events_read": {read}, "events_dropped": {dropped}}}"#)
