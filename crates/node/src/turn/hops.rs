@@ -164,3 +164,30 @@ impl Recording {
         told
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_lasts_an_hour_at_most() {
+        const HOUR: u64 = 3_600_000_000_000;
+        let mut hops = Hops::default();
+        let mut is_new = |session, now| {
+            let question = HopQuestion {
+                session,
+                lease: Duration::MAX,
+                room: 16,
+                most: 16,
+                stream: None,
+                form: HopForm::Events,
+            };
+            hops.answer(0, 1, &question, Instant(now)).is_new
+        };
+        assert!(is_new(1, 0));
+        assert!(!is_new(1, HOUR), "it is prolonged");
+        assert!(is_new(2, 2 * HOUR) && !is_new(1, 2 * HOUR));
+        assert!(is_new(3, 4 * HOUR));
+        assert!(is_new(1, 4 * HOUR), "it was over after three hours");
+    }
+}

@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn an_address_that_is_too_long_for_a_name_has_nothing_beside_it() {
-        let long = format!("tcp:{}:4000", ["fd00::1111:2222:3333:4444"; 5].join(","));
+        let long = format!("tcp:[{}]:4000", ["fd00::1111:2222:3333:4444"; 5].join(","));
         assert_eq!(ways(None, true, &long).len(), 1);
     }
 }
