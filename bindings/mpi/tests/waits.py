@@ -28,6 +28,8 @@ from watched import LAUNCHERS, Watched, has_mpi, library_folder, sapwood, test_p
 
 # Two calibrations over at least 2 ms differ by less than this part.
 CALIBRATION = 1e-3
+# One calibration and the clock of the notes differ by less; by more than 0.1 % was seen on a busy virtual machine.
+RATE = 5e-3
 # A note is taken beside the call: between the two clocks nothing else is off by more, in nanoseconds.
 NOTE_NS = 20_000
 
@@ -143,7 +145,7 @@ class WaitsTruth:
     def inside(self, file, event, begin, end):
         """The event lies in the time between two looks at the clock."""
         first, last = file.in_ns(event.time), file.in_ns(event.time + event.span)
-        slack = NOTE_NS + (end - file.ns) * CALIBRATION
+        slack = NOTE_NS + (end - file.ns) * RATE
         self.assertLessEqual(begin - slack, first, event)
         self.assertLessEqual(last, end + slack, event)
 
