@@ -83,7 +83,7 @@ class Control:
 
     def test_ranks_that_are_ended_inside_finalize_are_lost_there(self):
         def end(run):
-            run.wait_for("ranks in MPI_Finalize", lambda: self.is_left(run, "1"))
+            run.wait_for("ranks in MPI_Finalize", lambda: self.is_left(run, "1", iterations=2))
             # Open MPI's launcher may hang for ever when ranks end while they meet in MPI_Finalize: it ends with them.
             kill(run.processes("marked") + run.processes(LAUNCHERS[self.abi][0]))
         run = self.run_marked(2, "absent", "--no-live", while_running=end)
@@ -96,12 +96,17 @@ class Control:
         self.assertNotIn("after MPI_Finalize", run.errors)
         self.assertNotIn("without MPI_Finalize, inside", run.errors)
 
-    def is_left(self, run, ranks):
-        """Whether only these still run, as far as the front-end knows; it may not listen yet."""
+    def is_left(self, run, ranks, iterations):
+        """Whether all ranks have had their iterations and only these still run, as far as the front-end knows; it may
+        not listen yet."""
         environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime}
         done = subprocess.run([sapwood(), "mpi", "control", "--json"], env=environment, capture_output=True, text=True,
                               timeout=watched.RUN_SECONDS_MAX, check=False)
-        return done.returncode == 0 and json.loads(done.stdout)["running"] == ranks
+        if done.returncode != 0:
+            return False
+        reply = json.loads(done.stdout)
+        # Before all ranks have come only some of them run, too.
+        return (reply["running"], reply["iterations"]) == (ranks, iterations)
 
     def test_an_exit_code_after_finalize_is_an_end_and_no_death(self):
         run = self.run_marked(2, "code", "--no-live")
