@@ -4,7 +4,7 @@
 //! kept inputs. What searches is in [`crate::hunt`].
 
 use crate::steps::{Selection, Step};
-use crate::{demo, looks, packages, target};
+use crate::{demo, looks, one_build, packages, target};
 
 /// Steps of the short demo: enough for several rounds of the live table.
 const DEMO_STEPS: u32 = 400;
@@ -46,6 +46,7 @@ pub fn looks() -> Vec<Step> {
         Step::look("tidy", looks::tidy),
         Step::look("packet path", looks::packet_path),
         Step::look("packages", packages::look),
+        Step::look("one build", one_build::look),
     ]
 }
 

@@ -4,8 +4,8 @@
 //! [`steps`], the search for faults that no gate knows in [`hunt`]. What a step looks for is in the
 //! module of its name: [`alone`] for crates built by themselves, [`layers`], [`module_order`],
 //! [`method_order`] and [`io_line`] for what may use what, [`tidy`] for the house style,
-//! [`packages`] for what is published, [`packet_path`] for the names in that page, [`fuzz`] and
-//! [`demo`] for the longer runs.
+//! [`packages`] for what is published, [`one_build`] for what would be built twice, [`packet_path`]
+//! for the names in that page, [`fuzz`] and [`demo`] for the longer runs.
 
 mod alone;
 mod changed;
@@ -26,6 +26,7 @@ mod limit_values;
 mod looks;
 mod method_order;
 mod module_order;
+mod one_build;
 mod packages;
 mod packet_path;
 mod repeat;
@@ -57,6 +58,7 @@ cargo xtask COMMAND
   layers       only: which crate may use which, and what may touch the world
   tidy         only: the house style
   packages     only: packs the published crates, and looks at the licences of foreign packages
+  one-build    only: whether the programs of a release share one build of what is below them
   packet-path  only: the names in docs/packet-path.md
   alone        only: every crate of crates/ built by itself
   fuzz         only: build the fuzz targets and run each on its kept inputs
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         ["layers"] => say(looks::layers(&root)),
         ["tidy"] => say(looks::tidy(&root)),
         ["packages"] => say(packages::look(&root)),
+        ["one-build"] => say(one_build::look(&root)),
         ["packet-path"] => say(looks::packet_path(&root)),
         ["alone"] => say(alone::look(&root)),
         ["fuzz"] => say(fuzz::kept_inputs(&root)),

@@ -52,8 +52,15 @@ fn nothing_is_noted_before_a_question() {
     let other = members[1].barrier().start().unwrap();
     members[0].barrier().wait().unwrap();
     other.wait().unwrap();
-    let told = members[0].hops(question(None)).unwrap();
-    assert_eq!((told.hops.len(), told.lost, told.has_lapsed), (0, 0, false));
+    // A cursor of no ring that is there asks for all that a ring has.
+    let everything = Some(GroupHopCursor { since: 0, next: 0 });
+    let told = members[0].hops(question(everything)).unwrap();
+    assert_eq!((told.hops.len(), told.lost, told.has_lapsed), (0, 0, true));
+    let other = members[1].barrier().start().unwrap();
+    members[0].barrier().wait().unwrap();
+    other.wait().unwrap();
+    let told = members[0].hops(question(everything)).unwrap();
+    assert!(!told.hops.is_empty() && told.has_lapsed, "now it notes");
     leave(members);
 }
 

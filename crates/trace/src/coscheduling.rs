@@ -4,6 +4,10 @@
 //! performance analysis within the communication system", section on coscheduling): analysis runs
 //! while a rank waits for the result of a collective, or after all of them were released from one.
 
+use alloc::format;
+use alloc::string::String;
+use core::str::FromStr;
+
 /// When events are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
@@ -18,9 +22,18 @@ pub enum Coscheduling {
 }
 
 impl Coscheduling {
-    /// All of them, by the word that names each.
-    pub const ALL: [(&str, Self); 3] =
-        [("any", Self::Any), ("waiting", Self::Waiting), ("released", Self::Released)];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Any, Self::Waiting, Self::Released];
+
+    /// The word that names it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Waiting => "waiting",
+            Self::Released => "released",
+        }
+    }
 
     /// The one of a code; any time for another one.
     #[must_use]
@@ -30,5 +43,17 @@ impl Coscheduling {
             2 => Self::Released,
             _ => Self::Any,
         }
+    }
+}
+
+impl FromStr for Coscheduling {
+    type Err = String;
+
+    /// The one of a word; the error names all words.
+    fn from_str(word: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|one| one.word() == word).ok_or_else(|| {
+            let words = Self::ALL.map(Self::word).join(", ");
+            format!("'{word}' is none of {words}")
+        })
     }
 }

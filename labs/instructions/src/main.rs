@@ -12,7 +12,7 @@ mod measure;
 mod record;
 mod tree;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -20,14 +20,10 @@ use sapwood_command_line::arguments;
 use sapwood_command_line::exit::{Failure, guarded, print};
 
 use links::Links;
-use measure::{Allocations, Counts};
 use record::Record;
 
 /// Some step takes more instructions than the record allows.
 const RISEN: u8 = 1;
-
-/// Runs over each kind of links.
-const RUNS: u32 = 3;
 
 /// Count the instructions and allocations per message of each kind of process
 ///
@@ -43,7 +39,7 @@ struct Arguments {
     /// Write the counts to the file instead of comparing.
     #[arg(long, requires = "record")]
     write: bool,
-    /// Keep the profiler's files in this folder, for `callgrind_annotate`.
+    /// Keep the profiler's files, one for each wave, in this folder, for `callgrind_annotate`.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
     /// Count only over these links.
@@ -72,21 +68,6 @@ fn main() -> ExitCode {
     })
 }
 
-/// The least of some runs: on a slow machine an acknowledgement that is due falls into a step.
-fn least(links: Links, folder: &Path) -> tree::Result<(Counts, Allocations)> {
-    let (mut least, mut least_made) = measure::count(links, folder)?;
-    for _ in 1..RUNS {
-        let (counts, made) = measure::count(links, folder)?;
-        for (step, count) in counts {
-            least.entry(step).and_modify(|least| *least = count.min(*least));
-        }
-        for (step, made) in made {
-            least_made.entry(step).and_modify(|least| *least = made.min(*least));
-        }
-    }
-    Ok((least, least_made))
-}
-
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(Part::Work { links }) = arguments.part {
         measure::work(links).map_err(|error| Failure::own(&error))?;
@@ -99,8 +80,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut counted = Record::new();
     for links in Links::ALL {
         if arguments.links.is_none_or(|only| only == links) {
-            let least = least(links, folder).map_err(|error| Failure::own(&error))?;
-            counted.add(links, least);
+            let counts = measure::count(links, folder).map_err(|error| Failure::own(&error))?;
+            counted.add(links, counts);
         }
     }
     let Some(path) = &arguments.record else {

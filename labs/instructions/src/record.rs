@@ -25,9 +25,9 @@ pub struct Record {
     schema: String,
     /// What `rustc --version` says.
     compiler: String,
-    /// Instructions of one step, averages rounded up.
+    /// Instructions of one step in the wave that took least.
     counts: BTreeMap<Links, Counts>,
-    /// Allocations of one step, averages.
+    /// Allocations of one step in the wave that made least.
     allocations: BTreeMap<Links, Allocations>,
 }
 
@@ -82,7 +82,7 @@ impl Record {
                     format!("{:+.1} %", 100.0 * (count as f64 / recorded as f64 - 1.0))
                 });
                 let made = self.allocations[links][step];
-                let _ = write!(text, "{count:>9}{change:>9}{made:>5.1}");
+                let _ = write!(text, "{count:>9}{change:>9}{made:>5}");
             }
             text.push('\n');
         }
@@ -116,7 +116,7 @@ impl Record {
         for (links, made) in &self.allocations {
             for (step, &made) in made {
                 let recorded = before.allocations.get(links).and_then(|made| made.get(step));
-                if let Some(recorded) = recorded.filter(|&&recorded| made >= recorded + 0.5) {
+                if let Some(recorded) = recorded.filter(|&&recorded| made > recorded) {
                     lines.push(format!(
                         "{step} over {}: {made} allocations, recorded are {recorded}; where the \
                          rise has a reason, record it with --write",
@@ -135,7 +135,7 @@ mod tests {
 
     fn record(count: u64) -> Record {
         let mut record = Record::new();
-        let made = Allocations::from([("sends".to_owned(), 1.2)]);
+        let made = Allocations::from([("sends".to_owned(), 1)]);
         record.add(Links::Unix, (Counts::from([("sends".to_owned(), count)]), made));
         record
     }
@@ -144,11 +144,11 @@ mod tests {
     fn another_allocation_per_message_is_told() {
         let (mut after, before) = (record(7), record(7));
         let made = |made| Allocations::from([("sends".to_owned(), made)]);
-        after.allocations.insert(Links::Unix, made(1.6));
+        after.allocations.insert(Links::Unix, made(1));
         assert!(after.risen(&before).is_empty());
-        after.allocations.insert(Links::Unix, made(2.2));
+        after.allocations.insert(Links::Unix, made(2));
         let lines = after.risen(&before);
-        assert!(lines[0].starts_with("sends over unix: 2.2 allocations, recorded are 1.2"));
+        assert!(lines[0].starts_with("sends over unix: 2 allocations, recorded are 1"));
     }
 
     #[test]

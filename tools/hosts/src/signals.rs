@@ -6,6 +6,8 @@
 
 use std::io::{PipeReader, Read};
 use std::os::fd::AsFd;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 pub use sapwood_launch::Signal;
 
@@ -31,6 +33,9 @@ const OTHERS: [(Signal, i32); 11] = [
     (Signal::TSTP, signal_hook::consts::SIGTSTP),
     (Signal::CONT, signal_hook::consts::SIGCONT),
 ];
+
+/// Between two looks for a signal of a process that waits for nothing else.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Signals that were taken over and have come.
 pub struct Signals {
@@ -86,6 +91,21 @@ impl Signals {
             come.extend(std::iter::repeat_n(*signal, count));
         }
         come
+    }
+
+    /// Waits, but no longer than until a signal comes.
+    pub fn sleep(&mut self, time: Duration) -> Option<Signal> {
+        let begin = Instant::now();
+        loop {
+            if let Some(&signal) = self.take().first() {
+                return Some(signal);
+            }
+            let rest = time.saturating_sub(begin.elapsed());
+            if rest.is_zero() {
+                return None;
+            }
+            sleep(rest.min(LOOK));
+        }
     }
 }
 

@@ -11,12 +11,12 @@ use sapwood_profile::{Class, Function};
 use sapwood_trace::{Coscheduling, EventFile, EventKind};
 use sapwood_transport::SharedTable;
 
-/// The share of a processor for waits, if none is given: as text, and in millionths.
-const CPU_SHARE: &str = "10%";
+/// The share of a processor for waits in millionths, if none is given; the option has it in words.
 const CPU_PPM: u32 = 100_000;
 /// A leaf gets at least this time of a processor.
 const CPU_NS_MIN: u64 = 50_000;
-/// A reading waits no longer than this for its moments.
+/// A reading waits no longer than this for its moments, and the next one of its leaf only when as
+/// much time has passed: a leaf answers other questions, too.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Between two looks whether one has come.
 const LOOK_EVERY: Duration = Duration::from_micros(20);
@@ -32,10 +32,11 @@ const LAST_RECORDS: u64 = 16;
 pub struct WaitsEffort {
     /// When the events of waits are read beside the ranks: at 'any' time, while a rank is 'waiting'
     /// in a collective, or after all ranks of a leaf were 'released' from one.
-    #[arg(long = "waits-when", value_name = "WHEN", default_value = "any", value_parser = when)]
+    #[arg(long = "waits-when", value_name = "WHEN", default_value = "any",
+          value_parser = str::parse::<Coscheduling>)]
     when: Coscheduling,
     /// The share of a processor that each leaf may use for them while the program runs.
-    #[arg(long = "waits-cpu", value_name = "SHARE", default_value = CPU_SHARE, value_parser = share)]
+    #[arg(long = "waits-cpu", value_name = "SHARE", default_value = "10%", value_parser = share)]
     cpu_ppm: u32,
 }
 
@@ -68,19 +69,29 @@ pub(crate) fn cpu_ns(ppm: u32, time: Duration) -> u64 {
     u64::try_from(ns).unwrap_or(u64::MAX).max(CPU_NS_MIN)
 }
 
-/// Reads a moment at which events are read.
-///
-/// # Errors
-/// One line with the words that there are.
-pub fn when(word: &str) -> Result<Coscheduling, String> {
-    let found = Coscheduling::ALL.into_iter().find(|(known, _)| *known == word);
-    found.map(|(_, when)| when).ok_or_else(|| format!("'{word}' is none of any, waiting, released"))
+/// When a leaf may wait for a moment again.
+#[derive(Debug, Default)]
+pub(crate) struct Patience {
+    again: Option<Instant>,
+}
+
+impl Patience {
+    /// How long a reading that begins now may wait.
+    fn until(&self, now: Instant) -> Instant {
+        if self.again.is_some_and(|again| now < again) { now } else { now + PATIENCE }
+    }
+
+    /// Notes that a reading has waited until now.
+    fn note_wait(&mut self, now: Instant) {
+        self.again = Some(now + PATIENCE);
+    }
 }
 
 /// What one reading may use.
 pub(crate) struct Effort<'a> {
     when: Coscheduling,
-    ranks: Vec<Watched<'a>>,
+    ranks: Vec<WatchedRank<'a>>,
+    patience: &'a mut Patience,
     /// When it no longer waits for a moment.
     until: Instant,
     begun: Duration,
@@ -102,10 +113,10 @@ pub(crate) enum Turn {
 }
 
 /// A rank whose calls decide when events are read.
-pub(crate) struct Watched<'a> {
+pub(crate) struct WatchedRank<'a> {
     table: &'a SharedTable,
     /// The words of its table that say in which function each thread is.
-    calls: Vec<usize>,
+    calls: &'a [usize],
     events: Arc<SharedTable>,
     file: EventFile,
     /// How many records of each ring have been looked at.
@@ -114,12 +125,12 @@ pub(crate) struct Watched<'a> {
     has_returned: bool,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> WatchedRank<'a> {
     /// A rank with its table, the words of it that say in which function each thread is, and its
     /// events.
     pub(crate) fn new(
         table: &'a SharedTable,
-        calls: Vec<usize>,
+        calls: &'a [usize],
         events: Arc<SharedTable>,
         file: EventFile,
     ) -> Self {
@@ -157,10 +168,15 @@ impl<'a> Watched<'a> {
 
 impl<'a> Effort<'a> {
     /// A reading that begins now.
-    pub(crate) fn new(when: Coscheduling, cpu: Duration, ranks: Vec<Watched<'a>>) -> Self {
+    pub(crate) fn new(
+        when: Coscheduling,
+        cpu: Duration,
+        ranks: Vec<WatchedRank<'a>>,
+        patience: &'a mut Patience,
+    ) -> Self {
         let begun = processor_time();
-        let until = Instant::now() + PATIENCE;
-        Self { when, ranks, until, begun, cpu_until: begun.saturating_add(cpu) }
+        let until = patience.until(Instant::now());
+        Self { when, ranks, patience, until, begun, cpu_until: begun.saturating_add(cpu) }
     }
 
     /// How many records may be copied at once.
@@ -180,21 +196,36 @@ impl<'a> Effort<'a> {
         if unread > ring_records as u64 / 2 {
             return Turn::Overdue;
         }
-        while !self.is_moment() {
+        if self.is_moment() {
+            return Turn::Now;
+        }
+        let turn = self.wait();
+        self.patience.note_wait(Instant::now());
+        turn
+    }
+
+    /// Looks for a moment again and again, which takes time of a processor, too.
+    fn wait(&mut self) -> Turn {
+        loop {
             if Instant::now() >= self.until {
                 return Turn::PutOff;
             }
+            if processor_time() >= self.cpu_until {
+                return Turn::Throttled;
+            }
             sleep(LOOK_EVERY);
+            if self.is_moment() {
+                return Turn::Now;
+            }
         }
-        Turn::Now
     }
 
     fn is_moment(&mut self) -> bool {
         match self.when {
             Coscheduling::Any => true,
-            Coscheduling::Waiting => self.ranks.iter().any(Watched::waits),
+            Coscheduling::Waiting => self.ranks.iter().any(WatchedRank::waits),
             Coscheduling::Released => {
-                self.ranks.iter_mut().for_each(Watched::look);
+                self.ranks.iter_mut().for_each(WatchedRank::look);
                 let is_moment = self.ranks.iter().all(|rank| rank.has_returned);
                 if is_moment {
                     self.ranks.iter_mut().for_each(|rank| rank.has_returned = false);
@@ -277,19 +308,21 @@ mod tests {
             self.write(HEAD, 1);
         }
 
-        fn watched(&self) -> Watched<'_> {
+        fn watched(&self) -> WatchedRank<'_> {
+            const CALLS: &[usize] = &[WORDS];
             let header = self.events.copy_words(0..HEADER_WORDS).expect("its header");
             let file = EventFile::read(&header, WORDS + 1).expect("an event file");
             let events = Arc::clone(&self.events);
-            let (calls, seen) = (vec![WORDS], vec![0]);
-            Watched { table: &self.table, calls, events, file, seen, has_returned: false }
+            let (calls, seen) = (CALLS, vec![0]);
+            WatchedRank { table: &self.table, calls, events, file, seen, has_returned: false }
         }
     }
 
     /// The turn of a reading of two ranks that is given no time to wait for one.
     fn turn(when: Coscheduling, ranks: &[Rank; 2], unread: u64) -> Turn {
         let ranks = ranks.iter().map(Rank::watched).collect();
-        let mut effort = Effort::new(when, Duration::from_secs(60), ranks);
+        let mut patience = Patience::default();
+        let mut effort = Effort::new(when, Duration::from_secs(60), ranks, &mut patience);
         effort.until = Instant::now();
         effort.turn(unread, RECORDS)
     }
@@ -317,7 +350,9 @@ mod tests {
         ranks[1].return_from(EventKind::CollectiveCompleted);
         assert_eq!(released(), Turn::Now);
         let both = ranks.iter().map(Rank::watched).collect();
-        let mut effort = Effort::new(Coscheduling::Released, Duration::from_secs(60), both);
+        let mut patience = Patience::default();
+        let minute = Duration::from_secs(60);
+        let mut effort = Effort::new(Coscheduling::Released, minute, both, &mut patience);
         assert_eq!(effort.turn(1, RECORDS), Turn::Now);
         effort.until = Instant::now();
         assert_eq!(effort.turn(1, RECORDS), Turn::PutOff, "each release is for one piece");
@@ -331,9 +366,43 @@ mod tests {
             assert_eq!(turn(when, &ranks, RECORDS as u64 / 2 + 1), Turn::Overdue);
         }
         assert_eq!(turn(Coscheduling::Any, &ranks, 1), Turn::Now);
-        for (_, when) in Coscheduling::ALL {
-            let mut effort = Effort::new(when, Duration::ZERO, Vec::new());
+        for when in Coscheduling::ALL {
+            let mut patience = Patience::default();
+            let mut effort = Effort::new(when, Duration::ZERO, Vec::new(), &mut patience);
             assert_eq!(effort.turn(RECORDS as u64, RECORDS), Turn::Throttled);
         }
+    }
+
+    #[test]
+    fn a_share_that_is_used_up_ends_the_wait_for_a_moment() {
+        let ranks = [Rank::new(), Rank::new()];
+        let mut patience = Patience { again: None };
+        let watched = ranks.iter().map(Rank::watched).collect();
+        let share = Duration::from_micros(500);
+        let mut effort = Effort::new(Coscheduling::Waiting, share, watched, &mut patience);
+        effort.until = Instant::now() + Duration::from_secs(600);
+        assert_eq!(effort.turn(1, RECORDS), Turn::Throttled, "all compute for ten minutes");
+    }
+
+    #[test]
+    fn a_reading_after_one_that_has_waited_looks_once() {
+        let ranks = [Rank::new(), Rank::new()];
+        let mut patience = Patience { again: Some(Instant::now() + Duration::from_secs(600)) };
+        let mut turn = || {
+            let watched = ranks.iter().map(Rank::watched).collect();
+            let minute = Duration::from_secs(60);
+            let mut effort = Effort::new(Coscheduling::Waiting, minute, watched, &mut patience);
+            assert!(effort.until <= Instant::now());
+            effort.turn(1, RECORDS)
+        };
+        assert_eq!(turn(), Turn::PutOff);
+        ranks[0].enter(Some("MPI_Allreduce"));
+        assert_eq!(turn(), Turn::Now);
+        let mut patience = Patience::default();
+        let begun = Instant::now();
+        assert_eq!(patience.until(begun), begun + PATIENCE, "none has waited");
+        patience.note_wait(begun);
+        assert_eq!(patience.until(begun + PATIENCE / 2), begun + PATIENCE / 2);
+        assert_eq!(patience.until(begun + PATIENCE), begun + 2 * PATIENCE);
     }
 }

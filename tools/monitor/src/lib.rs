@@ -94,7 +94,7 @@ use self::watch::{End, Views, watch, watch_later};
 use sapwood_command_line::exit::Failure;
 
 pub use self::control::{FREEZE_MAX, FREEZE_MIN};
-pub use self::effort::{WaitsEffort, when};
+pub use self::effort::WaitsEffort;
 pub use self::freezing::{FreezeWishes, freeze, freeze_of_running};
 pub use self::scope::NamedScope;
 pub use self::scopes::{scope, scopes_of_running};

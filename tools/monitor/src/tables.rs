@@ -3,6 +3,7 @@
 //! A rank hands its table over once and keeps the connection open as long as it lives. The table
 //! stays mapped when the rank is gone, so that what it counted survives it.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use sapwood_transport::{
 
 use super::condition::condition;
 use super::control::request::RunSettings;
-use super::effort::{Effort, Watched};
+use super::effort::{Effort, Patience, WatchedRank};
 use super::hardware::Hardware;
 use super::iterations::Iterations;
 use super::places::Place;
@@ -55,6 +56,8 @@ pub(crate) struct Tables {
     pub(crate) waits: LeafWaits,
     /// How far scopes have read them.
     pub(crate) scopes: LeafScopes,
+    /// When a reading of them may wait for a moment again.
+    patience: Patience,
 }
 
 /// The table of one rank.
@@ -72,6 +75,8 @@ pub(crate) struct RankTable {
     hardware: Hardware,
     /// How it had spent its time at the round before.
     before: TimeShare,
+    /// The words of its table that say in which function each thread is, once they were read.
+    call_words: OnceCell<Vec<usize>>,
 }
 
 /// What a rank says of itself and its table; `bindings/mpi/shim/handover.h` draws it.
@@ -131,6 +136,7 @@ impl Tables {
             unwatched: 0,
             waits: LeafWaits::default(),
             scopes: LeafScopes::default(),
+            patience: Patience::default(),
         })
     }
 
@@ -270,10 +276,10 @@ impl Tables {
     /// The figures of a scope.
     pub(crate) fn scope(&mut self, question: &ScopeQuestion) -> ScopeFigures {
         let world_size = self.world_size(question.world_size);
-        let Self { ranks, waits, scopes, .. } = self;
-        let watched = watched(question.scope.when, ranks, waits);
+        let Self { ranks, waits, scopes, patience, .. } = self;
+        let watched = watched(question.scope.when, world_size, ranks, waits);
         let cpu = Duration::from_nanos(question.cpu_ns);
-        let effort = Effort::new(question.scope.when, cpu, watched);
+        let effort = Effort::new(question.scope.when, cpu, watched, patience);
         let those = ranks.iter().filter(|(_, rank)| rank.world_size == world_size);
         let those = those.filter_map(|(&rank, _)| Some((rank, waits.events(rank)?)));
         scopes.answer(question, effort, those, |rank| ranks.get(&rank)?.words().ok())
@@ -281,9 +287,11 @@ impl Tables {
 
     /// Who waits for whom; `leaf` is the own number.
     pub(crate) fn waits(&mut self, leaf: u32, asked: &WaitsQuestion) -> Gathered {
-        let Self { ranks, waits, .. } = self;
-        let watched = watched(asked.when, ranks, waits);
-        let effort = Effort::new(asked.when, Duration::from_nanos(asked.cpu_ns), watched);
+        let world_size = self.world_size(asked.question.world_size);
+        let Self { ranks, waits, patience, .. } = self;
+        let watched = watched(asked.when, world_size, ranks, waits);
+        let cpu = Duration::from_nanos(asked.cpu_ns);
+        let effort = Effort::new(asked.when, cpu, watched, patience);
         waits.answer(leaf, &asked.question, effort)
     }
 
@@ -393,21 +401,22 @@ impl Tables {
     }
 }
 
-/// The ranks whose calls decide when events are read; none where they are read at any time.
+/// The ranks of a program of this size whose calls decide when events are read; none where they
+/// are read at any time. One whose process has ended makes no more calls.
 fn watched<'a>(
     when: Coscheduling,
+    world_size: u32,
     ranks: &'a BTreeMap<u32, RankTable>,
     waits: &LeafWaits,
-) -> Vec<Watched<'a>> {
+) -> Vec<WatchedRank<'a>> {
     if when == Coscheduling::Any {
         return Vec::new();
     }
-    let watched = ranks.iter().filter(|(_, rank)| rank.lost_at.is_none()).map(|(number, rank)| {
-        let words = rank.words().ok()?;
-        let calls = TableReader::new(&words).ok()?.call_words().collect();
+    let runs = |rank: &RankTable| rank.peer.is_some() && rank.world_size == world_size;
+    let watched = ranks.iter().filter(|(_, rank)| runs(rank)).map(|(number, rank)| {
         let events = waits.events(*number)?;
         let file = events.header().ok()?;
-        Some(Watched::new(&rank.table, calls, events.share(), file))
+        Some(WatchedRank::new(&rank.table, rank.call_words()?, events.share(), file))
     });
     watched.flatten().collect()
 }
@@ -424,7 +433,18 @@ impl RankTable {
             lost_at: None,
             figures: BTreeMap::new(),
             before: TimeShare::default(),
+            call_words: OnceCell::new(),
         }
+    }
+
+    /// The words of its table that say in which function each thread is; none while it is no table.
+    fn call_words(&self) -> Option<&[usize]> {
+        if self.call_words.get().is_none() {
+            let words = self.words().ok()?;
+            let calls = TableReader::new(&words).ok()?.call_words().collect();
+            self.call_words.get_or_init(|| calls);
+        }
+        self.call_words.get().map(Vec::as_slice)
     }
 
     /// Whether its table says that it counts, or that it is inside of `MPI_Finalize`: if its

@@ -446,12 +446,15 @@ fn a_group_is_drawn_and_its_trees_are_explained() {
     members.into_iter().for_each(Member::leave);
 }
 
-/// Reductions up a chain, and broadcasts down it, while a trace runs.
+/// Reductions up a chain, and broadcasts down it, while a trace runs: some of each for some time,
+/// after which the trace is interrupted.
 fn followed(members: &mut [Member], trace: &[&str]) -> String {
     let mut trace = sapwood(trace).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
-    while trace.try_wait().unwrap().is_none() {
-        assert!(begun.elapsed() < HANG, "the trace does not end");
+    let mut rounds = 0;
+    while rounds < 5 || begun.elapsed() < Duration::from_secs(2) {
+        assert!(trace.try_wait().unwrap().is_none(), "the trace has ended by itself");
+        rounds += 1;
         for line in [
             "reduce root=0 tree=list bytes=8 rounds=5 bypass=yes skew=2ms",
             "allreduce root=0 tree=list bytes=8 rounds=5",
@@ -462,8 +465,10 @@ fn followed(members: &mut [Member], trace: &[&str]) -> String {
             }
         }
     }
+    let pid = rustix::process::Pid::from_child(&trace);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let Output { status, stdout, stderr } = trace.wait_with_output().unwrap();
-    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    assert_eq!(status.code(), Some(130), "{}", String::from_utf8_lossy(&stderr));
     String::from_utf8(stdout).unwrap()
 }
 
@@ -474,7 +479,7 @@ fn operations_are_followed_over_each_link_and_through_each_member() {
     let key = folder.key("key");
     let key = key.to_str().unwrap();
     let at = members[2].address.clone();
-    let trace = ["trace", &at, "--key", key, "--for", "2s"];
+    let trace = ["trace", &at, "--key", key, "--for", "10m"];
     let text = followed(&mut members, &[&trace[..], &["--json"]].concat());
     let trace_of: Value = serde_json::from_str(&text).unwrap();
     assert_fits("group-trace-1", &trace_of);

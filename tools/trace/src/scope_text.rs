@@ -12,7 +12,7 @@ use std::time::Duration;
 use sapwood::RankSet;
 use sapwood_command_line::shares::share;
 use sapwood_command_line::times::time;
-use sapwood_monitor::{NamedScope, when};
+use sapwood_monitor::NamedScope;
 use sapwood_profile::{Class, Function};
 use sapwood_report::kind_word;
 use sapwood_trace::{EventKind, Scope, ScopeValue, WINDOW_MAX, matches_pattern};
@@ -233,7 +233,7 @@ fn set(named: &mut NamedScope, key: &str, values: &[String]) -> Result<(), Strin
                 all().parse::<u32>().ok().filter(|window| (1..=WINDOW_MAX).contains(window));
             scope.window = window.ok_or(format!("a number from 1 to {WINDOW_MAX} is needed"))?;
         }
-        "when" => scope.when = when(&all())?,
+        "when" => scope.when = all().parse()?,
         "cpu" => scope.cpu_ppm = share(&all())?,
         "bytes" => scope.bytes_per_s = bytes(&all())?,
         _ => return Err(format!("there is no such key; there are {KEYS}")),

@@ -29,6 +29,9 @@ from .programs import binary
 Words = str | Sequence[str]
 
 _LOOK_EVERY = 0.05
+# How long a command may take to answer, beside the time that it is given, and to end when it is asked to.
+_ANSWER_WITHIN = 60.0
+_ENDS_WITHIN = 30.0
 _NS = 1e-9
 
 
@@ -166,8 +169,7 @@ def ask(*scopes: Scope, job: str | None = None, seconds: float | None = None) ->
     options += [] if seconds is None else ["--for", f"{seconds:.3f}"]
     with tempfile.TemporaryDirectory(prefix="sapwood-scope-") as folder:
         words = _words(folder, scopes or (STATISTICS,))
-        done = subprocess.run([*words, "--ndjson", "-", *options], stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True)
+        done = _finished([*words, "--ndjson", "-", *options], _ANSWER_WITHIN + (seconds or 0))
     if done.returncode:
         raise SystemError(_said(done.stderr))
     return [_gathering(line) for line in done.stdout.splitlines()]
@@ -224,7 +226,11 @@ class Run:
         """Ends the program if it still runs, as a terminal would by SIGTERM, and removes what was gathered."""
         if self._process.poll() is None:
             self._process.terminate()
-        self._process.wait()
+        try:
+            self._process.wait(_ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._lines.close()
         self._folder.cleanup()
 
@@ -235,10 +241,18 @@ def _words(folder: str, scopes: Sequence[Scope]) -> list[str]:
     with open(file, "x", encoding="utf-8") as document:
         json.dump({"scope": [scope.document() for scope in scopes]}, document)
     words = [binary(), "trace", "scope", "--file", file]
-    checked = subprocess.run([*words, "--check"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    checked = _finished([*words, "--check"], _ANSWER_WITHIN)
     if checked.returncode:
         raise ScopeError(_said(checked.stderr).replace(f"{file}: ", "").replace(f"'{file}': ", ""))
     return words
+
+
+def _finished(words: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end, which comes within this time."""
+    try:
+        return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise SystemError(f"the sapwood command has not answered within {timeout:.0f} s") from None
 
 
 def _said(text: str) -> str:

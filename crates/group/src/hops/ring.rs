@@ -3,6 +3,7 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use sapwood_ring::Ring;
 use serde::{Deserialize, Serialize};
 
 use super::event::GroupHop;
@@ -30,8 +31,9 @@ pub struct GroupHopCursor {
 pub struct GroupHopQuestion {
     /// Where to go on; none at first.
     pub cursor: Option<GroupHopCursor>,
-    /// Events are noted for this long from now on, in nanoseconds and for ten minutes at most; 0 to
-    /// let the noting end, unless another reader wants it.
+    /// Events are noted for this long from now on, in nanoseconds and for ten minutes at most; 0
+    /// asks for no further time. Readers do not know of one another: the noting ends with the
+    /// longest of their times.
     pub lease: Time,
     /// How many events the ring holds, where it has still to be made.
     pub room: u32,
@@ -88,10 +90,7 @@ pub(crate) struct HopRing {
 struct Noted {
     since: Time,
     until: Time,
-    ring: Vec<GroupHop>,
-    room: usize,
-    /// Events since the ring is there.
-    count: u64,
+    ring: Ring<GroupHop>,
 }
 
 impl HopRing {
@@ -109,15 +108,10 @@ impl HopRing {
             self.noted = None;
             return;
         }
-        let at = usize::try_from(noted.count).unwrap_or(usize::MAX) % noted.room;
-        match noted.ring.get_mut(at) {
-            Some(place) => *place = hop,
-            None => noted.ring.push(hop),
-        }
-        noted.count += 1;
+        noted.ring.note(hop);
     }
 
-    /// Answers a question, which begins, prolongs or ends the noting.
+    /// Answers a question, which begins or prolongs the noting.
     pub(crate) fn answer(
         &mut self,
         member: MemberId,
@@ -130,15 +124,10 @@ impl HopRing {
         let noted = self.noted.get_or_insert_with(|| Noted {
             since: now,
             until: now,
-            ring: Vec::new(),
-            room: (question.room as usize).clamp(1, GROUP_HOPS_MAX),
-            count: 0,
+            ring: Ring::new((question.room as usize).clamp(1, GROUP_HOPS_MAX)),
         });
         let told = noted.read(member, question, now);
-        noted.until = match question.lease {
-            0 if told.unread == 0 => noted.until.min(now),
-            lease => noted.until.max(now.saturating_add(lease.min(LEASE_MAX))),
-        };
+        noted.until = noted.until.max(now.saturating_add(question.lease.min(LEASE_MAX)));
         told
     }
 }
@@ -147,25 +136,24 @@ impl Noted {
     fn read(&self, member: MemberId, question: &GroupHopQuestion, now: Time) -> MemberHops {
         let known = question.cursor.filter(|cursor| cursor.since == self.since);
         let has_lapsed = question.cursor.is_some() && known.is_none();
-        let oldest = self.count - self.ring.len() as u64;
+        let (oldest, end) = (self.ring.oldest(), self.ring.end());
         // A reader that is new to this ring has not asked for what was noted before.
         let asked = match (known, has_lapsed) {
-            (Some(cursor), _) => cursor.next.min(self.count),
+            (Some(cursor), _) => cursor.next.min(end),
             (None, true) => oldest,
-            (None, false) => self.count,
+            (None, false) => end,
         };
         let from = asked.max(oldest);
         let most = u64::from(question.most).min(GROUP_HOPS_MAX as u64);
-        let until = self.count.min(from.saturating_add(most));
-        let at = |number: u64| (number % self.room as u64) as usize;
+        let until = end.min(from.saturating_add(most));
         MemberHops {
             member,
             now,
             cursor: GroupHopCursor { since: self.since, next: until },
             has_lapsed,
             lost: from - asked,
-            unread: self.count - until,
-            hops: (from..until).filter_map(|number| self.ring.get(at(number)).copied()).collect(),
+            unread: end - until,
+            hops: self.ring.range(from, until).copied().collect(),
         }
     }
 }
@@ -221,7 +209,10 @@ mod tests {
         let last = GroupHopQuestion { lease: 0, ..question(Some(other.cursor)) };
         assert_eq!(times(&ring.answer(ME, &last, 7)), [6]);
         ring.note(hop(8));
-        assert!(!ring.is_on(), "the last reader has ended it");
+        let one = ring.answer(ME, &question(Some(one.cursor)), 9);
+        assert_eq!((times(&one), one.has_lapsed), (alloc::vec![8], false), "it still reads");
+        ring.note(hop(1010));
+        assert!(!ring.is_on(), "the longest lease was over at 1009");
     }
 
     #[test]

@@ -10,6 +10,8 @@ use crate::interface::hops::{HopEvent, HopKind};
 /// Waves of a stream that have begun and not gone on, at most; the oldest is given up for a further
 /// one.
 const OPEN_WAVES_MAX: usize = 1 << 12;
+/// Streams with such waves, at most; those of the oldest stream are given up for a further one.
+const OPEN_STREAMS_MAX: usize = 1 << 8;
 
 /// A child's part of a wave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +122,9 @@ impl HopWaves {
                     open.entry(wave).or_default().push(PartArrival { child: other, time });
                     if open.len() > OPEN_WAVES_MAX {
                         open.pop_first();
+                    }
+                    if self.open.len() > OPEN_STREAMS_MAX {
+                        self.open.pop_first();
                     }
                 }
                 HopKind::SentUp => {

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_packet::Rank;
+use sapwood_ring::Ring;
 
 use crate::interface::Instant;
 use crate::interface::hop_waves::{ArrivalSums, HopWaves};
@@ -26,10 +27,7 @@ pub(crate) struct Hops {
 
 #[derive(Debug)]
 struct Recording {
-    ring: Vec<HopEvent>,
-    room: usize,
-    /// Events that have been noted since the ring is there.
-    noted: u64,
+    ring: Ring<HopEvent>,
     /// When the last session ends.
     until: Instant,
     sessions: Vec<Session>,
@@ -63,12 +61,7 @@ impl Hops {
             self.recording = None;
             return;
         }
-        let at = usize::try_from(recording.noted).unwrap_or(usize::MAX) % recording.room;
-        match recording.ring.get_mut(at) {
-            Some(place) => *place = event,
-            None => recording.ring.push(event),
-        }
-        recording.noted += 1;
+        recording.ring.note(event);
     }
 
     /// What a question is told by a process of this rank and number of links; it begins, prolongs
@@ -83,8 +76,8 @@ impl Hops {
         let most = (links as u64 + 1).saturating_mul(question.most.into());
         let recording = self.recording.get_or_insert_with(|| {
             let room = question.room.clamp(1, HOP_EVENTS_MAX) as usize;
-            let sessions = Vec::new();
-            Box::new(Recording { ring: Vec::new(), room, noted: 0, until: now, sessions })
+            let ring = Ring::new(room);
+            Box::new(Recording { ring, until: now, sessions: Vec::new() })
         });
         let told = recording.answer(rank, most, question, now);
         if recording.sessions.is_empty() {
@@ -114,8 +107,8 @@ impl Recording {
                 self.sessions.push(Session {
                     number: question.session,
                     until: now,
-                    began: self.noted,
-                    read: self.noted,
+                    began: self.ring.end(),
+                    read: self.ring.end(),
                     lost: 0,
                     waves: HopWaves::default(),
                 });
@@ -133,21 +126,19 @@ impl Recording {
 
     fn read(&mut self, at: usize, most: u64, question: &HopQuestion) -> ProcessHops {
         let session = &mut self.sessions[at];
-        let oldest = self.noted - self.ring.len() as u64;
+        let (oldest, end) = (self.ring.oldest(), self.ring.end());
         let from = session.read.max(oldest);
         session.lost += from - session.read;
-        let until = self.noted.min(from.saturating_add(most));
+        let until = end.min(from.saturating_add(most));
         session.read = until;
         let mut told = ProcessHops {
-            noted: self.noted - session.began,
+            noted: end - session.began,
             lost: session.lost,
-            unread: self.noted - until,
+            unread: end - until,
             ..ProcessHops::default()
         };
-        let room = self.room as u64;
-        let events = (from..until).filter_map(|number| self.ring.get((number % room) as usize));
         let wanted = |event: &&HopEvent| question.stream.is_none_or(|only| only == event.stream);
-        let events = events.filter(wanted);
+        let events = self.ring.range(from, until).filter(wanted);
         if question.form == HopForm::Events {
             told.events = events.copied().collect();
             return told;

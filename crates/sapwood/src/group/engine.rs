@@ -143,7 +143,7 @@ impl Engine {
         loop {
             let mut state = self.shared.lock();
             for request in std::mem::take(&mut state.dropped) {
-                if state.outcomes.remove(&request).is_none() {
+                if !state.discard(request) {
                     self.forgotten.insert(request);
                 }
             }
@@ -174,6 +174,8 @@ impl Engine {
                     self.finish(request, Ok(answer));
                 }
             }
+            Command::Status { request, .. } | Command::Hops { request, .. }
+                if self.forgotten.remove(&request) => {}
             Command::Status { request, tree, root, bytes } => {
                 let status = Box::new(self.driver.member().status(tree, root, bytes));
                 self.shared.lock().statuses.insert(request, status);

@@ -206,6 +206,7 @@ impl Group {
             state.check_up()?;
             let left = self.deadline.saturating_sub(begun.elapsed());
             if left.is_zero() {
+                state.dropped.push(request);
                 return Err(Error::Timeout { what, waited: self.deadline });
             }
             state = self.shared.wait(state, left);

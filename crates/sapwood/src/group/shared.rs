@@ -151,6 +151,13 @@ impl GroupState {
         }
     }
 
+    /// Forgets what has come for a request; whether anything had.
+    pub(super) fn discard(&mut self, request: u64) -> bool {
+        self.outcomes.remove(&request).is_some()
+            || self.statuses.remove(&request).is_some()
+            || self.hops.remove(&request).is_some()
+    }
+
     /// Keeps a value for the application; the oldest go where there are too many.
     pub(super) fn deliver(&mut self, delivery: Delivery) {
         self.delivery_bytes += delivery.bytes().len();

@@ -12,6 +12,9 @@ use crate::hops::passage::{HopProcess, Passage, Processes, Stamps};
 /// Passages of a stream that wait for events, at most; the oldest is settled for a further one.
 const PASSAGES_MAX: usize = 1 << 14;
 
+/// Streams with such passages, at most; for a further one those of the oldest stream are settled.
+const STREAMS_MAX: usize = 1 << 8;
+
 /// Rounds of reading after the front-end's part until a passage is settled: events of other
 /// processes may be read one round later.
 const ROUNDS: u64 = 2;
@@ -116,6 +119,11 @@ impl HopTrace {
             {
                 self.settle((event.stream, oldest), passage);
             }
+            if self.open.len() > STREAMS_MAX
+                && let Some((stream, waves)) = self.open.pop_first()
+            {
+                waves.into_iter().for_each(|(wave, passage)| self.settle((stream, wave), passage));
+            }
         }
     }
 
@@ -126,6 +134,11 @@ impl HopTrace {
             && let Some((oldest, times)) = downs.pop_first()
         {
             self.settle_down((stream, oldest), times);
+        }
+        if self.downs.len() > STREAMS_MAX
+            && let Some((stream, waves)) = self.downs.pop_first()
+        {
+            waves.into_iter().for_each(|(wave, times)| self.settle_down((stream, wave), times));
         }
     }
 
@@ -163,6 +176,9 @@ impl HopTrace {
         {
             for (rank, time) in downs.remove(&question).unwrap_or_default() {
                 passage.processes.entry(rank).or_default().down = Some(time);
+            }
+            if downs.is_empty() {
+                self.downs.remove(&key.0);
             }
         }
         let figures = self.figures.entry(key.0).or_default();

@@ -2,12 +2,14 @@
  *
  *     ranks FOLDER
  *
- * Each rank reads orders from the named pipe FOLDER/RANK, one a line: an operation, bytes, rounds.
+ * Each rank reads orders from the named pipe FOLDER/RANK, one a line: an operation, bytes, rounds;
+ * or end.
  * It sleeps in the read between them, so that ranks without an order use no processor. A barrier
  * comes before each round, outside of its time. Rank 0 prints an empty line when all ranks are
  * there, and for each order the nanoseconds of its rounds in one line: of a broadcast from the
  * root's begin until the last other rank has the value, else from the last rank's begin until the
  * last rank's end. A wrong value ends all ranks. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -119,6 +121,18 @@ static void serve(const struct order *order)
     report(order, begins, ends);
 }
 
+/* The pipe from the benchmark, which does not wait for a writer that is gone. */
+static FILE *open_orders(const char *path)
+{
+    int descriptor = open(path, O_RDONLY | O_NONBLOCK);
+    if (descriptor < 0 || fcntl(descriptor, F_SETFL, 0) < 0)
+        fail("the named pipe cannot be read");
+    FILE *orders = fdopen(descriptor, "r");
+    if (orders == NULL)
+        fail("the named pipe cannot be read");
+    return orders;
+}
+
 int main(int argc, char **argv)
 {
     char path[4096], line[LINE_BYTES];
@@ -129,15 +143,18 @@ int main(int argc, char **argv)
     if (argc != 2)
         fail("usage: ranks FOLDER");
     snprintf(path, sizeof path, "%s/%d", argv[1], rank);
-    FILE *orders = fopen(path, "r");
-    if (orders == NULL)
-        fail("the named pipe cannot be read");
+    FILE *orders = open_orders(path);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) {
         printf("\n");
         fflush(stdout);
     }
-    while (fgets(line, sizeof line, orders) != NULL) {
+    for (;;) {
+        /* Without its last order the benchmark was killed, and other ranks may be in a collective. */
+        if (fgets(line, sizeof line, orders) == NULL)
+            fail("the benchmark has ended");
+        if (strcmp(line, "end\n") == 0)
+            break;
         if (sscanf(line, "%31s %zu %d", order.operation, &order.bytes, &order.rounds) != 3 ||
             order.rounds < 1 || order.rounds > ROUNDS_MAX)
             fail("an order that cannot be read");

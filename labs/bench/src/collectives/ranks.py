@@ -72,14 +72,22 @@ def main():
     rank, ranks = (int(os.environ[f"OMPI_COMM_WORLD_{name}"]) for name in ["RANK", "SIZE"])
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
-    with open(os.path.join(folder, str(rank))) as orders:
+    # Without waiting for a writer that is gone.
+    descriptor = os.open(os.path.join(folder, str(rank)), os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    with open(descriptor) as orders:
         dist.barrier()
         if rank == 0:
             print(flush=True)
         for line in orders:
+            if line == "end\n":
+                return
             operation, size, rounds = line.split()
             begins, ends = serve(operation, int(size) // 8, int(rounds), rank, ranks)
             report(operation, begins, ends, rank)
+    # Without its last order the benchmark was killed, and other ranks may be in a collective.
+    print(f"rank {rank}: the benchmark has ended", file=sys.stderr, flush=True)
+    os._exit(1)
 
 
 if __name__ == "__main__":

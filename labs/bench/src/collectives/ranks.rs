@@ -88,7 +88,11 @@ impl Contender for Ranks {
     }
 
     fn end(self: Box<Self>) -> Result<(), Failure> {
-        let Self { orders, launcher } = *self;
+        let Self { mut orders, launcher } = *self;
+        // Ranks that do not get it end by the end of the pipe.
+        orders.iter_mut().for_each(|order| {
+            let _ = order.write_all(b"end\n");
+        });
         drop(orders);
         Box::new(launcher).close()
     }

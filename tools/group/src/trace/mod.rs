@@ -10,20 +10,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use sapwood::group_status::MemberStatus;
 use sapwood::{
     GroupHopCursor, GroupHopQuestion, Key, Life, MemberHops, MemberId, Rank, TracedMember,
     TreeKind, ask_group, trace_member,
 };
-use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::exit::{Failure, by_signal, print};
 use sapwood_command_line::times::patience;
+use sapwood_hosts::signals::{Signal, Signals};
 
 use crate::KeyArguments;
-use passage::{Figures, MemberClock, Trace};
+use passage::{MemberClock, Trace};
 
-/// How long members go on noting after a question: longer than any reading of all takes.
+/// How long members go on noting after a question, beside the time in which others may not answer.
 const LEASE: Duration = Duration::from_secs(30);
 /// How many events one answer brings at most.
 const MOST: u32 = 1 << 16;
+/// Answers of one member in one reading of all: one that notes faster than it is read is left then.
+const ANSWERS_MAX: usize = 16;
 /// Between two readings of all members.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -73,88 +77,107 @@ struct Source {
     cursor: Option<GroupHopCursor>,
 }
 
-/// Follows operations and prints what came of them.
+/// Follows operations and prints what came of them, also when a signal ends it early.
 ///
 /// # Errors
 /// [`Failure`] where the member at the address does not answer.
 pub(crate) fn show(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let key = arguments.key.read(false)?;
-    let (reading, figures) = follow(arguments, &key)?;
+    let mut signals = Signals::take_over().map_err(|error| Failure::own(&error))?;
+    let mut follower = Follower::of_group(arguments, &key)?;
+    let signal = follower.follow(&mut signals);
+    let (reading, figures) = (follower.reading, follower.trace.finish());
     print(&match arguments.json {
         true => format!("{}\n", text::to_json(&reading, &figures)),
         false => text::table(&reading, &figures),
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(signal.map_or(ExitCode::SUCCESS, |signal| ExitCode::from(by_signal(signal))))
 }
 
-fn follow(arguments: &Arguments, key: &Key) -> Result<(Reading, Figures), Failure> {
-    let encryption = arguments.key.plain.then_some(false);
-    let tree = (TreeKind::default(), None, 1);
-    let status = ask_group(&arguments.address, key, encryption, tree, arguments.timeout)?;
-    let alive = status.members.iter().filter(|member| member.life == Life::Alive);
-    let label = |member: &sapwood::group_status::MemberStatus| {
-        let names = member.names.as_set();
-        (member.id, MemberLabel { first: names.first(), names: names.to_set().to_string() })
-    };
-    let mut reading = Reading {
-        labels: alive.clone().map(label).collect(),
-        seconds: 0.0,
-        noted: 0,
-        lost: 0,
-        lapsed: 0,
-        missing: BTreeMap::new(),
-    };
-    let mut sources: BTreeMap<MemberId, Source> = alive
-        .map(|member| (member.id, Source { address: member.address.clone(), cursor: None }))
-        .collect();
-    let mut trace = Trace::default();
-    let begun = Instant::now();
-    loop {
-        let is_last = begun.elapsed() >= arguments.duration;
-        read_all(arguments, key, is_last, &mut sources, &mut reading, &mut trace);
-        if is_last {
-            break;
-        }
-        let left = arguments.duration.saturating_sub(begun.elapsed());
-        std::thread::sleep(left.min(PAUSE));
+/// Reads what the members of a group note.
+struct Follower<'a> {
+    arguments: &'a Arguments,
+    key: &'a Key,
+    sources: BTreeMap<MemberId, Source>,
+    reading: Reading,
+    trace: Trace,
+}
+
+impl<'a> Follower<'a> {
+    /// Of the living members that the one at the address knows.
+    fn of_group(arguments: &'a Arguments, key: &'a Key) -> Result<Self, Failure> {
+        let encryption = arguments.key.plain.then_some(false);
+        let tree = (TreeKind::default(), None, 1);
+        let status = ask_group(&arguments.address, key, encryption, tree, arguments.timeout)?;
+        let alive = status.members.iter().filter(|member| member.life == Life::Alive);
+        let label = |member: &MemberStatus| {
+            let names = member.names.as_set();
+            (member.id, MemberLabel { first: names.first(), names: names.to_set().to_string() })
+        };
+        let source =
+            |member: &MemberStatus| Source { address: member.address.clone(), cursor: None };
+        let reading = Reading {
+            labels: alive.clone().map(label).collect(),
+            seconds: 0.0,
+            noted: 0,
+            lost: 0,
+            lapsed: 0,
+            missing: BTreeMap::new(),
+        };
+        let sources = alive.map(|member| (member.id, source(member))).collect();
+        Ok(Self { arguments, key, sources, reading, trace: Trace::default() })
     }
-    reading.seconds = begun.elapsed().as_secs_f64();
-    Ok((reading, trace.figures()))
-}
 
-/// Asks each member once, and again while it has more.
-fn read_all(
-    arguments: &Arguments,
-    key: &Key,
-    is_last: bool,
-    sources: &mut BTreeMap<MemberId, Source>,
-    reading: &mut Reading,
-    trace: &mut Trace,
-) {
-    let lease = if is_last { 0 } else { LEASE.as_nanos() as u64 };
-    let mut done = BTreeSet::new();
-    for (id, source) in sources.iter_mut() {
-        loop {
-            let cursor = source.cursor;
-            let question = GroupHopQuestion { cursor, lease, room: arguments.room, most: MOST };
-            let encryption = arguments.key.plain.then_some(false);
-            let told = trace_member(&source.address, key, encryption, question, arguments.timeout);
-            let traced = match told {
-                Ok(traced) => traced,
-                Err(error) => {
-                    reading.missing.insert(*id, error.to_string());
-                    done.insert(*id);
+    /// Reads all members again and again, until the time is over or a signal comes.
+    fn follow(&mut self, signals: &mut Signals) -> Option<Signal> {
+        let begun = Instant::now();
+        // All others may fail to answer between two questions to one member.
+        let others = u32::try_from(self.sources.len()).unwrap_or(u32::MAX);
+        let lease = LEASE.saturating_add(self.arguments.timeout.saturating_mul(others));
+        let mut signal = None;
+        self.read_all(lease);
+        while signal.is_none() && begun.elapsed() < self.arguments.duration {
+            let left = self.arguments.duration.saturating_sub(begun.elapsed());
+            signal = signals.sleep(left.min(PAUSE));
+            let is_last = signal.is_some() || begun.elapsed() >= self.arguments.duration;
+            self.read_all(if is_last { Duration::ZERO } else { lease });
+        }
+        self.reading.seconds = begun.elapsed().as_secs_f64();
+        signal
+    }
+
+    /// Asks each member to go on noting for this time, and reads what it has noted. One that does not
+    /// answer is not asked again.
+    fn read_all(&mut self, lease: Duration) {
+        let mut silent = BTreeSet::new();
+        for (id, source) in &mut self.sources {
+            for _ in 0..ANSWERS_MAX {
+                let question = GroupHopQuestion {
+                    cursor: source.cursor,
+                    lease: u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX),
+                    room: self.arguments.room,
+                    most: MOST,
+                };
+                let encryption = self.arguments.key.plain.then_some(false);
+                let timeout = self.arguments.timeout;
+                let told = trace_member(&source.address, self.key, encryption, question, timeout);
+                let traced = match told {
+                    Ok(traced) => traced,
+                    Err(error) => {
+                        self.reading.missing.insert(*id, error.to_string());
+                        silent.insert(*id);
+                        break;
+                    }
+                };
+                take(source, &traced, &mut self.reading, &mut self.trace);
+                if traced.hops.unread == 0 || traced.hops.hops.is_empty() {
                     break;
                 }
-            };
-            take(source, &traced, reading, trace);
-            if traced.hops.unread == 0 {
-                break;
             }
         }
+        self.sources.retain(|id, _| !silent.contains(id));
+        self.trace.end_round();
     }
-    // A member that did not answer once is not waited for again.
-    sources.retain(|id, _| !done.contains(id));
 }
 
 fn take(source: &mut Source, traced: &TracedMember, reading: &mut Reading, trace: &mut Trace) {

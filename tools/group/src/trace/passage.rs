@@ -9,6 +9,15 @@ use std::collections::BTreeMap;
 use sapwood::{GroupHop, GroupHopKind, GroupHopOperation, MemberId};
 use sapwood_trace::ScopeStatistics;
 
+/// Rounds of reading after the last event of an operation until it is settled: the events of some
+/// members are read one round later.
+const ROUNDS: u64 = 2;
+/// Operations that wait for events, at most; the one that has waited longest is settled for a
+/// further one.
+const OPEN_MAX: usize = 1 << 14;
+/// Returns of calls of which no operation was read, at most.
+const EXITS_MAX: usize = 1 << 16;
+
 /// A member's clock beside this process's, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MemberClock {
@@ -33,12 +42,23 @@ struct Stamps {
     sent_acknowledgement: BTreeMap<MemberId, u64>,
 }
 
-/// Everything that was read.
+/// An operation of which more events may come.
+#[derive(Debug, Default)]
+struct Open {
+    members: BTreeMap<MemberId, Stamps>,
+    /// The round of reading that brought its last event.
+    round: u64,
+}
+
+/// What was read, as figures as soon as no further event of an operation is to come.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
-    operations: BTreeMap<GroupHopOperation, BTreeMap<MemberId, Stamps>>,
+    open: BTreeMap<GroupHopOperation, Open>,
+    /// When calls returned, by their members and requests.
     exits: BTreeMap<(MemberId, u64), u64>,
     clocks: BTreeMap<MemberId, MemberClock>,
+    round: u64,
+    figures: Figures,
 }
 
 /// Figures of a link between two members, in nanoseconds.
@@ -54,6 +74,8 @@ pub(super) struct LinkFigures {
     pub(super) down: ScopeStatistics,
     /// A value down and its acknowledgement up, without the time at the child.
     pub(super) two_way: ScopeStatistics,
+    /// Times up and down that are shorter than their clocks are known: these are in no figure.
+    pub(super) undecided: u64,
     /// By how much `up` and `down` may be wrong.
     pub(super) error: u64,
 }
@@ -102,71 +124,105 @@ impl Trace {
         for hop in hops {
             if let GroupHopKind::Exited { request } = hop.kind {
                 self.exits.insert((member, request), hop.time);
+                if self.exits.len() > EXITS_MAX {
+                    self.exits.pop_first();
+                }
             }
             let Some(operation) = hop.operation else { continue };
-            let stamps = self.operations.entry(operation).or_default().entry(member).or_default();
-            stamps.take(hop);
+            let open = self.open.entry(operation).or_default();
+            open.round = self.round;
+            open.members.entry(member).or_default().take(hop);
+            if self.open.len() > OPEN_MAX {
+                self.settle_oldest();
+            }
         }
     }
 
-    pub(super) fn figures(&self) -> Figures {
-        let mut figures = Figures::default();
-        for (operation, members) in &self.operations {
-            match operation {
-                GroupHopOperation::Fold(_) => figures.reductions += 1,
-                GroupHopOperation::Cast(_) => figures.transfers += 1,
-            }
-            for (&member, stamps) in members {
-                self.settle_member(member, stamps, &mut figures);
-                settle_order(member, stamps, &mut figures);
-                for (&child, &arrived) in &stamps.arrived {
-                    let link = figures.link(member, child);
-                    link.operations += 1;
-                    let sent = members.get(&child).and_then(|below| below.sent_up.get(&member));
-                    if let Some(&sent) = sent {
-                        self.note((child, sent), (member, arrived), &mut link.up, &mut link.error);
-                    }
-                }
-                for (&child, &sent) in &stamps.sent_down {
-                    let link = figures.link(member, child);
-                    link.operations += u64::from(!stamps.arrived.contains_key(&child));
-                    let below = members.get(&child);
-                    let came = below.and_then(|below| below.came_down.get(&member));
-                    let Some(&came) = came else { continue };
-                    self.note((member, sent), (child, came), &mut link.down, &mut link.error);
-                    let answered = below.and_then(|below| below.sent_acknowledgement.get(&member));
-                    let both = stamps.acknowledged.get(&child).zip(answered);
-                    let there = both.map(|(end, answered)| {
-                        end.saturating_sub(sent).saturating_sub(answered.saturating_sub(came))
-                    });
-                    there.into_iter().for_each(|ns| link.two_way.add(ns));
-                }
-            }
-        }
-        figures
-    }
-
-    /// A time from one member to another, on the same clock.
-    fn note(
-        &self,
-        (from, sent): (MemberId, u64),
-        (to, came): (MemberId, u64),
-        figure: &mut ScopeStatistics,
-        error: &mut u64,
-    ) {
-        let (Some(one), Some(other)) = (self.clocks.get(&from), self.clocks.get(&to)) else {
-            return;
+    /// All members were read once: settles the operations of which no event came for some rounds,
+    /// and whose calls have returned.
+    pub(super) fn end_round(&mut self) {
+        self.round += 1;
+        let (round, exits) = (self.round, &self.exits);
+        let is_over = |_: &GroupHopOperation, open: &mut Open| {
+            let returned =
+                |(member, stamps): (&MemberId, &Stamps)| stamps.has_returned(*member, exits);
+            open.round + ROUNDS <= round && open.members.iter().all(returned)
         };
-        let ahead = i128::from(other.ahead) - i128::from(one.ahead);
-        let time = i128::from(came) - i128::from(sent) - ahead;
-        figure.add(u64::try_from(time).unwrap_or(0));
-        *error = (*error).max(one.error + other.error);
+        let over: Vec<_> = self.open.extract_if(.., is_over).collect();
+        over.into_iter().for_each(|(operation, open)| self.settle(&operation, &open.members));
     }
 
-    fn settle_member(&self, member: MemberId, stamps: &Stamps, figures: &mut Figures) {
+    /// No further events come.
+    pub(super) fn finish(mut self) -> Figures {
+        for (operation, open) in std::mem::take(&mut self.open) {
+            self.settle(&operation, &open.members);
+        }
+        self.figures
+    }
+
+    fn settle_oldest(&mut self) {
+        let oldest = self.open.iter().min_by_key(|(_, open)| open.round).map(|(key, _)| *key);
+        if let Some((operation, open)) = oldest.and_then(|key| self.open.remove_entry(&key)) {
+            self.settle(&operation, &open.members);
+        }
+    }
+
+    fn settle(&mut self, operation: &GroupHopOperation, members: &BTreeMap<MemberId, Stamps>) {
+        match operation {
+            GroupHopOperation::Fold(_) => self.figures.reductions += 1,
+            GroupHopOperation::Cast(_) => self.figures.transfers += 1,
+        }
+        for (&member, stamps) in members {
+            if stamps.entered.is_some() && stamps.has_returned(member, &self.exits) {
+                settle_order(member, stamps, &mut self.figures);
+            }
+            self.settle_member(member, stamps);
+            for (&child, &arrived) in &stamps.arrived {
+                self.figures.link(member, child).operations += 1;
+                let sent = members.get(&child).and_then(|below| below.sent_up.get(&member));
+                if let Some(&sent) = sent {
+                    let (from, to) = (Stamp::new(child, sent), Stamp::new(member, arrived));
+                    let time = self.time_between(from, to);
+                    self.figures.link(member, child).note(time, |link| &mut link.up);
+                }
+            }
+            for (&child, &sent) in &stamps.sent_down {
+                self.settle_down(Stamp::new(member, sent), child, members);
+            }
+        }
+    }
+
+    /// A value that went down to a child.
+    fn settle_down(&mut self, sent: Stamp, child: MemberId, members: &BTreeMap<MemberId, Stamps>) {
+        let member = sent.member;
+        let Some(stamps) = members.get(&member) else { return };
+        let is_new = !stamps.arrived.contains_key(&child);
+        self.figures.link(member, child).operations += u64::from(is_new);
+        let below = members.get(&child);
+        let came = below.and_then(|below| below.came_down.get(&member));
+        let Some(&came) = came else { return };
+        let time = self.time_between(sent, Stamp::new(child, came));
+        let link = self.figures.link(member, child);
+        link.note(time, |link| &mut link.down);
+        let answered = below.and_then(|below| below.sent_acknowledgement.get(&member));
+        if let Some((end, answered)) = stamps.acknowledged.get(&child).zip(answered) {
+            let there = answered.saturating_sub(came);
+            link.two_way.add(end.saturating_sub(sent.time).saturating_sub(there));
+        }
+    }
+
+    /// The time from one member to another, on one clock; none where a clock is not known.
+    fn time_between(&self, from: Stamp, to: Stamp) -> Option<TimeBetween> {
+        let (one, other) = (self.clocks.get(&from.member)?, self.clocks.get(&to.member)?);
+        let ahead = i128::from(other.ahead) - i128::from(one.ahead);
+        let error = one.error.saturating_add(other.error);
+        Some(TimeBetween { ns: i128::from(to.time) - i128::from(from.time) - ahead, error })
+    }
+
+    fn settle_member(&mut self, member: MemberId, stamps: &Stamps) {
         let Some(entered) = stamps.entered else { return };
-        let exited = stamps.request.and_then(|request| self.exits.get(&(member, request)));
-        let one = figures.members.entry(member).or_default();
+        let exited = stamps.request.and_then(|request| self.exits.remove(&(member, request)));
+        let one = self.figures.members.entry(member).or_default();
         if let Some(exited) = exited {
             one.calls.add(exited.saturating_sub(entered));
         }
@@ -178,6 +234,42 @@ impl Trace {
                 one.folded_late += 1;
                 one.lateness.add(arrived - entered);
             }
+        }
+    }
+}
+
+/// A time on a member's clock.
+#[derive(Clone, Copy, Debug)]
+struct Stamp {
+    member: MemberId,
+    time: u64,
+}
+
+impl Stamp {
+    fn new(member: MemberId, time: u64) -> Self {
+        Self { member, time }
+    }
+}
+
+/// A time from one member to another, and by how much it may be wrong.
+#[derive(Clone, Copy, Debug)]
+struct TimeBetween {
+    ns: i128,
+    error: u64,
+}
+
+impl LinkFigures {
+    /// Adds a time to a figure, if it is longer than what the clocks may be wrong by.
+    fn note(
+        &mut self,
+        time: Option<TimeBetween>,
+        figure: impl FnOnce(&mut Self) -> &mut ScopeStatistics,
+    ) {
+        let Some(TimeBetween { ns, error }) = time else { return };
+        self.error = self.error.max(error);
+        match u64::try_from(ns) {
+            Ok(ns) if ns >= error => figure(self).add(ns),
+            _ => self.undecided += 1,
         }
     }
 }
@@ -215,6 +307,12 @@ impl Figures {
 }
 
 impl Stamps {
+    /// Whether the call of its application has returned, or it has not been seen to call.
+    fn has_returned(&self, member: MemberId, exits: &BTreeMap<(MemberId, u64), u64>) -> bool {
+        let exited = |request| exits.contains_key(&(member, request));
+        self.leaves_early || self.request.is_none_or(exited)
+    }
+
     fn take(&mut self, hop: &GroupHop) {
         let last = |times: &mut BTreeMap<MemberId, u64>, member| {
             let time = times.entry(member).or_insert(hop.time);
@@ -281,7 +379,7 @@ mod tests {
             (200, Exited { request: 7 }),
         ];
         absorb(&mut trace, TOP, 0, fold, &top);
-        let figures = trace.figures();
+        let figures = trace.finish();
         assert_eq!((figures.reductions, figures.transfers), (1, 0));
         let link = |child| &figures.links[&LinkEnds { parent: TOP, child }];
         assert_eq!((link(TWO).last, link(TWO).margin.sum, link(ONE).last), (1, 60, 0));
@@ -301,9 +399,43 @@ mod tests {
         absorb(&mut trace, TOP, 0, cast, &[(10, SentDown(ONE)), (100, Acknowledged(ONE))]);
         let below = [(520, CameDown(TOP)), (525, Delivered), (560, SentAcknowledgement(TOP))];
         absorb(&mut trace, ONE, 495, cast, &below);
-        let figures = trace.figures();
+        let figures = trace.finish();
         let link = &figures.links[&LinkEnds { parent: TOP, child: ONE }];
         assert_eq!((link.down.sum, link.two_way.sum, link.operations), (15, 50, 1));
         assert!(figures.members.is_empty() && figures.transfers == 1);
+    }
+
+    #[test]
+    fn a_time_within_the_error_of_the_clocks_is_in_no_figure() {
+        use GroupHopKind::{Arrived, SentUp};
+        let mut trace = Trace::default();
+        for (number, arrived) in [(1, 105), (2, 106), (3, 90)] {
+            let fold = GroupHopOperation::Fold(FoldId { root: 0, number });
+            absorb(&mut trace, ONE, 0, fold, &[(100, SentUp(TOP))]);
+            absorb(&mut trace, TOP, 0, fold, &[(arrived, Arrived(ONE))]);
+        }
+        let figures = trace.finish();
+        let link = &figures.links[&LinkEnds { parent: TOP, child: ONE }];
+        assert_eq!((link.up.count, link.up.sum, link.undecided, link.error), (1, 6, 2, 6));
+    }
+
+    #[test]
+    fn operations_are_settled_as_they_end_or_when_there_are_too_many() {
+        use GroupHopKind::{Entered, Exited};
+        let mut trace = Trace::default();
+        let entered = |request| Entered { request, leaves_early: false };
+        let fold = |number| GroupHopOperation::Fold(FoldId { root: 0, number });
+        absorb(&mut trace, TOP, 0, fold(0), &[(5, entered(0)), (9, Exited { request: 0 })]);
+        absorb(&mut trace, TOP, 0, fold(1), &[(20, entered(1))]);
+        (0..ROUNDS).for_each(|_| trace.end_round());
+        assert_eq!(trace.open.keys().collect::<Vec<_>>(), [&fold(1)], "its call has not returned");
+        assert_eq!(trace.figures.members[&TOP].calls.sum, 4);
+        assert!(trace.exits.is_empty());
+        for number in 2..=OPEN_MAX as u64 + 1 {
+            absorb(&mut trace, TOP, 0, fold(number), &[(30, entered(number))]);
+        }
+        assert_eq!(trace.open.len(), OPEN_MAX);
+        assert!(!trace.open.contains_key(&fold(1)), "it has waited longest");
+        assert_eq!(trace.finish().reductions, OPEN_MAX as u64 + 2);
     }
 }

@@ -62,13 +62,21 @@ pub(super) fn table(reading: &Reading, figures: &Figures) -> String {
     for (ends, link) in reading.links(figures) {
         let LinkEnds { parent, child } = ends;
         let (parent, child) = (reading.label(*parent), reading.label(*child));
-        let LinkFigures { operations, last, margin, up, down, two_way, error } = link;
+        let LinkFigures { operations, last, margin, up, down, two_way, error, .. } = link;
         let [margin, up, down, two_way] = [margin, up, down, two_way].map(median_text);
         let error = *error as f64 / MICROSECOND;
         let _ = writeln!(
             text,
             "{parent:<6}  {child:<6}  {operations:>10}  {last:>6}  {margin:<8}  {up:<8}  {down:<8}  \
              {two_way:<8}  {error:.1}"
+        );
+    }
+    let undecided: u64 = figures.links.values().map(|link| link.undecided).sum();
+    if undecided > 0 {
+        let _ = writeln!(
+            text,
+            "{undecided} times up and down are shorter than the error of their clocks, and are in no \
+             median"
         );
     }
     text += "\nmembers, medians in us. last: its own application came last, though others are below \
@@ -103,6 +111,7 @@ pub(super) fn to_json(reading: &Reading, figures: &Figures) -> Value {
             "up_ns": statistics(&figures.up),
             "down_ns": statistics(&figures.down),
             "two_way_ns": statistics(&figures.two_way),
+            "undecided": figures.undecided,
             "clock_error_ns": figures.error,
         })
     };

@@ -10,11 +10,11 @@ use super::FreezeQuestion;
 use crate::tables::Tables;
 use crate::waits::{RankEvents, facts};
 
-/// A call in progress that began within this time of a recorded one of the same function is this
-/// one, which has returned meanwhile; in nanoseconds.
 /// Records that are copied at once.
 const COPIED_MAX: usize = 1024;
 
+/// A call in progress that began within this time of a recorded one of the same function is this
+/// one, which has returned meanwhile; in nanoseconds.
 const SAME_CALL_NS: u64 = 1_000_000;
 
 impl Tables {

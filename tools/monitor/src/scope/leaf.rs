@@ -29,7 +29,7 @@ struct LeafScope {
     ranks: BTreeMap<u32, RankReader>,
     /// The last events of each group and thread, where figures are of these.
     windows: BTreeMap<(ScopeKey, u32, usize), VecDeque<u64>>,
-    /// The rank that is read first: the one behind the last that was read to its end.
+    /// The rank that is read first: the one behind the last of which something was read.
     next: u32,
 }
 
@@ -177,7 +177,7 @@ struct Source<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads the rings of a rank; whether to their ends.
+    /// Reads the rings of a rank, as far as the effort allows; whether it allowed anything.
     fn rank(
         &mut self,
         rank: u32,
@@ -190,6 +190,7 @@ impl Reading<'_> {
         let clock = HostClock::shared(file.clock);
         reader.rings.resize(file.rings(), RingReader::default());
         let RankReader { rings, names, .. } = reader;
+        let mut is_read = false;
         for (ring, state) in rings.iter_mut().enumerate() {
             let source = Source { rank, ring, spaces, names, clock: &clock };
             let head = events.written(ring, file);
@@ -204,8 +205,9 @@ impl Reading<'_> {
                 };
                 if let Some(counter) = counter {
                     self.figures.count(counter, 1);
-                    return false;
+                    return is_read;
                 }
+                is_read = true;
                 let most = self.effort.piece();
                 let (records, lost) = events.copy(&mut state.cursor, ring, file, most);
                 self.figures.count(ScopeCounter::Dropped, lost);

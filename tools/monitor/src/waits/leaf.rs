@@ -25,7 +25,7 @@ pub(crate) struct LeafWaits {
     observer: Observer,
     /// Once it is known how times are compared.
     clock: Option<HostClock>,
-    /// The rank that is read first: the one behind the last that was read to its end.
+    /// The rank that is read first: the one behind the last of which something was read.
     next: u32,
 }
 
@@ -179,7 +179,7 @@ impl RankEvents {
         self.spaces.get(number).copied()
     }
 
-    /// Reads what is new in all rings; whether to their ends.
+    /// Reads what is new in all rings, as far as the effort allows; whether it allowed anything.
     fn read(
         &mut self,
         rank: u32,
@@ -189,6 +189,7 @@ impl RankEvents {
         effort: &mut Effort<'_>,
     ) -> bool {
         let Some(clock) = clock.as_mut() else { return false };
+        let mut is_read = false;
         for ring in 0..self.cursors.len().min(file.rings()) {
             let mut copied = 0;
             // A writer that is faster than this reader is not followed for ever.
@@ -206,8 +207,9 @@ impl RankEvents {
                 };
                 if let Some(counter) = counter {
                     observer.gathered().count(counter, 1);
-                    return false;
+                    return is_read;
                 }
+                is_read = true;
                 let (records, lost) = self.copy(&mut cursor, ring, file, effort.piece());
                 self.cursors[ring] = cursor;
                 observer.gathered().count(Counter::Dropped, lost);
@@ -229,7 +231,7 @@ impl RankEvents {
                     }
                 }
                 if observer.gathered().open_entries() >= GATHERED_MAX {
-                    return false;
+                    return true;
                 }
             }
         }

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use sapwood::{
@@ -18,9 +17,6 @@ const EVENTS_MAX: usize = 1 << 18;
 
 /// Beyond the next reading a session lasts this long, if it does not come.
 const LEASE: Duration = Duration::from_secs(30);
-
-/// How soon a signal is seen.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// What is followed, and how.
 pub(crate) struct Wishes {
@@ -123,7 +119,7 @@ pub(crate) fn follow(network: &VisibleNetwork, wishes: &Wishes) -> Result<Follow
             break End::Over;
         }
         let rest = wishes.time.saturating_sub(begin.elapsed());
-        if let Some(signal) = sleep_for(wishes.every.min(rest), &mut signals) {
+        if let Some(signal) = signals.sleep(wishes.every.min(rest)) {
             break End::Signal(signal);
         }
         let seconds = begin.elapsed().as_secs_f64().min(wishes.time.as_secs_f64());
@@ -150,21 +146,6 @@ pub(crate) fn follow(network: &VisibleNetwork, wishes: &Wishes) -> Result<Follow
         status,
         end,
     })
-}
-
-/// Waits, but no longer than until a signal comes.
-fn sleep_for(time: Duration, signals: &mut Signals) -> Option<Signal> {
-    let begin = Instant::now();
-    loop {
-        if let Some(&signal) = signals.take().first() {
-            return Some(signal);
-        }
-        let rest = time.saturating_sub(begin.elapsed());
-        if rest.is_zero() {
-            return None;
-        }
-        sleep(rest.min(LOOK));
-    }
 }
 
 /// One session of reading.
