@@ -97,7 +97,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         if Instant::now() >= deadline {
             let late = late(&reply);
             let who = if late.is_empty() {
-                "no round has come".into()
+                "no round has arrived within the time-out".into()
             } else {
                 let (verb, who) =
                     if late.len() == 1 { ("does", "it makes") } else { ("do", "they make") };

@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 fn ended_at_once(mut last: Why) -> Why {
     last.has_ended = true;
     let known_s = last.elapsed_s;
-    last.unknown.push(format!("what came after {known_s:.1} s, as all was ended at once then"));
+    last.unknown.push(format!("everything after {known_s:.1} s, when the program was killed"));
     last
 }
 

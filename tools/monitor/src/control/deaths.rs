@@ -246,7 +246,10 @@ mod tests {
         deaths.take(&report, Duration::from_secs(1));
         deaths.launcher_ended(137);
         let causes: Vec<String> = deaths.section().into_iter().map(|death| death.cause).collect();
-        assert_eq!(causes, ["signal 9 (killed), as the launcher says", "ended without a word"]);
+        assert_eq!(
+            causes,
+            ["signal 9 (killed), as the launcher says", "ended for an unknown reason"]
+        );
     }
 
     #[test]
