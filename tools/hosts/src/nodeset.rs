@@ -294,7 +294,7 @@ fn regroup(set: &NodeSet, sets: &Sets, groups: &SiteGroups) -> Result<ExitCode, 
     let source = sets.source.as_deref();
     let names = groups.names(source).map_err(Failure::usage)?;
     let names = names
-        .ok_or_else(|| Failure::usage("no source of groups is configured; see docs/hosts.md"))?;
+        .ok_or_else(|| Failure::usage("no source of groups is configured; see docs/run.md"))?;
     let prefix = source.map_or_else(|| "@".to_string(), |source| format!("@{source}:"));
     let mut known = Vec::new();
     for name in names {
@@ -330,7 +330,7 @@ fn list(source: Option<&str>, members: bool, groups: &SiteGroups) -> Result<Exit
         let names = groups.names(Some(&source)).map_err(Failure::usage)?;
         let missing = || {
             Failure::usage(format!(
-                "no source of groups named {source:?} is configured; see docs/hosts.md"
+                "no source of groups named {source:?} is configured; see docs/run.md"
             ))
         };
         for name in names.ok_or_else(missing)? {
