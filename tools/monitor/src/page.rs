@@ -12,10 +12,10 @@ use super::desk::Reply;
 /// What is asked of a page.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PageArguments {
-    /// Serve a page of it to browsers of this machine, at an address that is printed.
+    /// Serve a web page of the run to browsers on this machine; its address is printed.
     #[arg(long)]
     page: bool,
-    /// Serve the page at this address or port instead of a free port of this machine.
+    /// Serve the page at this address or port instead of a free port of the loopback interface.
     #[arg(long, value_name = "ADDRESS", value_parser = sapwood_web::listen_address)]
     page_listen: Option<SocketAddr>,
 }

@@ -270,7 +270,7 @@ impl Settings {
         };
         let (chosen, obeyed) = (named(&self.ranks, "all ranks"), named(&self.obeyed, "no rank"));
         let rounds = match self.interval_s {
-            0.0 => "no round by time".to_owned(),
+            0.0 => "no periodic rounds".to_owned(),
             seconds => format!("a round every {seconds} s"),
         };
         Some(format!(
