@@ -208,7 +208,7 @@ fn a_file_that_has_travelled_is_used_from_memory() {
     let other = FilterFile::read(&other.path()).unwrap();
     let damaged = ShippedFile { name: other.name(), digest: &[7; 32], bytes: other.bytes() };
     let error = registry.take_file(&damaged).unwrap_err().to_string();
-    assert!(error.contains("come damaged"), "{error}");
+    assert!(error.contains("arrived damaged"), "{error}");
     let second = ShippedFile { digest: other.digest(), ..damaged };
     registry.take_file(&second).unwrap();
     let mut refuse = registry.make(&other.filter_name("refuse"), ValuesRef::default()).unwrap();

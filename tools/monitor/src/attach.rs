@@ -111,7 +111,7 @@ pub(crate) fn run(shared: &Arguments, words: &[OsString]) -> Result<ExitCode, Fa
     }
     let (end, collected) = observed?;
     super::conclude(&job, end.elapsed, collected, (&mut outputs, &mut page), &arguments);
-    page.end("the ranks have ended, or this watcher has");
+    page.end("the ranks have ended, or this command has");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -146,7 +146,7 @@ fn find(own: &AttachArguments) -> Result<Found, Failure> {
                 Some(format!("{} ({}, {} ranks)", found.parent, first.program, first.world_size))
             });
             let told = told.collect::<Vec<_>>().join(", ");
-            Err(Failure::usage(format!("several jobs run: {told}; name one by its number")))
+            Err(Failure::usage(format!("several jobs run: {told}; give the process number of one")))
         }
     }
 }

@@ -45,8 +45,8 @@ pub(crate) fn tell(page: &Page, what: &str) {
     eprintln!("sapwood: the page of {what} is at {}", page.address());
     if page.is_open_to_others() {
         eprintln!(
-            "sapwood: other machines reach it, and nothing is encrypted on the way; 'ssh -L' to a \
-             page of this machine alone is safer"
+            "sapwood: other machines can reach this page, and it is not encrypted; 'ssh -L' to a page \
+             at the loopback interface is safer"
         );
     }
 }

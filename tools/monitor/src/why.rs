@@ -174,7 +174,7 @@ fn at_end(program: &str, elapsed: Duration, collected: &Collected) -> Why {
         why.note_ends(&collected.deaths.section(), collected.deaths.ended_before());
     }
     if let Some(outdated) = &collected.outdated {
-        why.unknown.push(format!("the end: {}", outdated.reason));
+        why.unknown.push(format!("counts at the end of the program: {}", outdated.reason));
     }
     if why.ranks == 0 && program.starts_with("python") {
         why.unknown.push(TORCH_HINT.to_owned());

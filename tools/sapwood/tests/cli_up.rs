@@ -324,7 +324,7 @@ fn trees_have_names() {
 #[test]
 fn bad_input_and_hosts_that_cannot_be_reached_leave_no_tree() {
     let user = User::new();
-    assert_refused(&user.say(&["up"]), "nothing says which hosts", &[]);
+    assert_refused(&user.say(&["up"]), "no hosts are given", &[]);
     assert_refused(&user.say(&["up", "-w", "n0", "--name", "a/b"]), "is no name", &[]);
     assert_refused(&user.say(&["up", "-w", "n[0-"]), "this bracket is not closed", &[]);
     let output =

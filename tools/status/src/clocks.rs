@@ -117,7 +117,7 @@ fn table(name: &str, clocks: &Clocks, drifts: &[Drift]) -> String {
     if !clocks.unknown.is_empty() {
         let _ = writeln!(
             text,
-            "unknown: {}: not measured: no answer from them, or from a process above them",
+            "not measured: {}: they, or a process above them, did not answer",
             clocks.unknown
         );
     }

@@ -130,7 +130,7 @@ impl Tree {
                 .iter()
                 .filter(|byte| **byte == b'\n')
                 .count();
-            unreadable(&format!("line {} is no text (UTF-8); write it anew", line + 1))
+            unreadable(&format!("line {} is not UTF-8 text", line + 1))
         })?;
         Topology::from_file_text(&text).map_err(|error| Failure::usage(format!("{name}: {error}")))
     }

@@ -292,7 +292,7 @@ impl GroupDriver {
             self.dial_failed(failed);
         }
         for index in self.peers.silent(now) {
-            self.link_ended(index, "the process there says nothing");
+            self.link_ended(index, "the process there sends nothing");
         }
         if self.joining.as_ref().is_some_and(|joining| joining.until <= now) {
             let address = self.joining.as_ref().map(|joining| joining.address.clone());
