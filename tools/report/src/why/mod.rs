@@ -277,10 +277,10 @@ mod tests {
             lines,
             [
                 "prog: 4 ranks, 10.0 s, stuck when it ended; 37.5 % of the ranks' time lost in collectives",
-                "stuck for 2.3 s: rank 2 is in MPI_Barrier where most are in MPI_Allreduce (number 41 on",
+                "stuck for 2.30 s: rank 2 is in MPI_Barrier where most are in MPI_Allreduce (number 41 on",
                 "  MPI_COMM_WORLD)",
-                "  waiting: ranks 0-1,3 in MPI_Allreduce number 41 on MPI_COMM_WORLD for rank 2, for 2.3 s",
-                "  waiting: rank 2 in MPI_Barrier number 41 on MPI_COMM_WORLD for ranks 0-1,3, for 2.3 s",
+                "  waiting: ranks 0-1,3 in MPI_Allreduce number 41 on MPI_COMM_WORLD for rank 2, for 2.30 s",
+                "  waiting: rank 2 in MPI_Barrier number 41 on MPI_COMM_WORLD for ranks 0-1,3, for 2.30 s",
                 "ranks were found waiting once before, and went on (1)",
                 "1. MPI_Allreduce on MPI_COMM_WORLD: 15.0 s lost in 100 calls, 37.5 % of the ranks' time",
                 "   rank 1 came last 100 times of 100, by 50.0 ms in 100: ranks 0,2-3 waited 15.0 s together",

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::is_whole_program;
 use crate::communicator::communicator_name;
 use crate::mpi_call::function_name;
+use crate::quantity;
 use crate::text::ranks_text;
 
 /// Why ranks wait.
@@ -98,7 +99,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 fn time(ns: u64) -> String {
-    format!("{:.1} s", seconds(ns))
+    quantity::time(ns as f64)
 }
 
 impl Stuck {
