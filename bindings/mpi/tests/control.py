@@ -222,7 +222,7 @@ class Control:
                 said = self.control("--groups", "calls", "--timeout", "1s", code=125)
             finally:
                 os.kill(pids[0], signal.SIGCONT)
-            self.assertRegex(said, "^sapwood: ranks? [0-9,-]+ (do|does) not obey yet: (they make|it makes) no MPI call")
+            self.assertRegex(said, "^sapwood: ranks? [0-9,-]+ (have|has) not applied the change yet: (they make|it makes) no MPI call")
             self.control("--flush")
         self.run_paced(act)
 

@@ -101,9 +101,9 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
                 "no round has arrived within the time-out".into()
             } else {
                 let (verb, who) =
-                    if late.len() == 1 { ("does", "it makes") } else { ("do", "they make") };
+                    if late.len() == 1 { ("has", "it makes") } else { ("have", "they make") };
                 let ranks = ranks_text(&late.to_string());
-                format!("{ranks} {verb} not obey yet: {who} no MPI call")
+                format!("{ranks} {verb} not applied the change yet: {who} no MPI call")
             };
             return Err(Failure::own(&who));
         }
@@ -159,7 +159,7 @@ fn told(reply: &Reply) -> String {
         seconds => format!("every {seconds} s"),
     };
     let mut text = format!(
-        "change {}, obeyed by {obeyed}\nrounds     {interval}; {} so far\niterations {}; {} marks \
+        "change {}, applied by {obeyed}\nrounds     {interval}; {} so far\niterations {}; {} marks \
          too close together\ngroups     {}\nranks      {}\ntracing    {}\nsampling   {sampling}\n",
         settings.change,
         reply.rounds,
@@ -224,7 +224,7 @@ mod tests {
             sapwood_report::record::Settings { obeyed: "0-1".into(), ..Default::default() };
         let reply = Reply { settings: Some(settings), running: "0-3".into(), ..Reply::default() };
         assert_eq!(late(&reply).to_string(), "2-3");
-        assert!(told(&reply).contains("obeyed by ranks 0-1"));
+        assert!(told(&reply).contains("applied by ranks 0-1"));
     }
 
     #[test]

@@ -275,7 +275,7 @@ impl Settings {
         };
         Some(format!(
             "changed {times} while the program ran, so that counts may lack what was left out: \
-             {groups} on {chosen}, {rounds}; obeyed by {obeyed}"
+             {groups} on {chosen}, {rounds}; applied by {obeyed}"
         ))
     }
 }

@@ -240,7 +240,7 @@ mod tests {
             why.deaths[..2],
             [
                 "ranks 0-1 died first, 2.500 s after the start: exit code 0, inside MPI_Barrier",
-                "rank 20 had ended in order by then, 1.500 s after the start",
+                "rank 20 had ended normally by then, 1.500 s after the start",
             ]
         );
         assert_eq!(why.deaths.last().map(String::as_str), Some("2 more ends of other kinds"));
