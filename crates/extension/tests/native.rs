@@ -109,7 +109,7 @@ fn an_instance_that_takes_long_is_waited_for_by_its_first_wave() {
     let unmade = || make(&slow, milliseconds(0).as_ref());
     let error = (0..32).find_map(|_| unmade().err()).map(|error| error.to_string());
     let text = error.unwrap_or_default();
-    assert!(text.contains("cannot be made: 16 others have not come back"), "{text}");
+    assert!(text.contains("cannot be made: 16 other calls have not returned"), "{text}");
 }
 
 #[test]

@@ -243,7 +243,7 @@ def _words(folder: str, scopes: Sequence[Scope]) -> list[str]:
 
 def _said(text: str) -> str:
     lines = text.strip().splitlines()
-    return lines[-1].removeprefix("sapwood: ") if lines else "the sapwood command has failed without a word"
+    return lines[-1].removeprefix("sapwood: ") if lines else "the sapwood command failed without a message"
 
 
 def _gathering(line: str) -> Gathering:

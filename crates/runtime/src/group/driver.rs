@@ -383,7 +383,7 @@ impl GroupDriver {
         match self.peers.primary(to) {
             Some(index) => {
                 if !self.peers.send(index, frame, is_urgent) {
-                    self.link_ended(index, "too much waits for the member");
+                    self.link_ended(index, "too many bytes wait to be sent to the member");
                 }
             }
             None => self.waiting.entry(to).or_default().push((frame, is_urgent)),
