@@ -64,7 +64,7 @@ pub struct Arguments {
     selection: Selection,
     #[command(flatten)]
     reach: Reach,
-    /// Bring files back: SOURCE of each host goes to DEST/HOST/.
+    /// Copy files from the hosts: SOURCE of each host goes to DEST/HOST/.
     #[arg(long, visible_alias = "rcopy")]
     gather: bool,
     /// Give the copy the name DEST, even if a folder of that name exists.

@@ -174,10 +174,10 @@ impl ScopeRecord {
             (self.events_waiting, "events not read yet"),
             (self.events_without_ring, "calls of threads that have no ring"),
             (self.events_without_space, "calls on communicators beyond the capacity of a table"),
-            (self.put_off, "readings postponed, as the moments of the key when did not occur"),
+            (self.put_off, "readings postponed, as no moment occurred that 'when' chooses"),
             (
                 self.overdue,
-                "events read outside of the moments of the key when, to avoid overwriting",
+                "events read at moments that 'when' does not choose, to avoid overwriting",
             ),
             (self.throttled, "readings cut short by the limit on processor time"),
             (self.groups_folded, "groups merged for lack of space"),

@@ -192,7 +192,7 @@ fn hosts_of(text: &str) -> Result<(u32, NodeSet), Failure> {
     }
     let hosts = NodeSet::parse(text, &SiteGroups::default()).map_err(Failure::usage)?;
     match hosts.is_empty() {
-        true => Err(Failure::usage(format!("--hosts {text}: there is no host in it"))),
+        true => Err(Failure::usage(format!("--hosts {text}: the set is empty"))),
         false => Ok((u32::try_from(hosts.len()).unwrap_or(u32::MAX), hosts)),
     }
 }

@@ -22,7 +22,7 @@ const DEADLINE_MAX: Duration = Duration::from_secs(3600);
 /// The same of intervals.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
 
-/// Say why an MPI program is slow or stuck.
+/// Print why an MPI program is slow or stuck.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Print why ranks wait once a call has lasted this long, such as 2s.

@@ -51,7 +51,7 @@ impl FreezeReason {
         match self {
             Self::Asked => "on request",
             Self::Stuck => "when it was stuck",
-            Self::Outlier => "when a rank came late",
+            Self::Outlier => "when a rank was late",
             Self::Signal => "when it received a signal to end",
             Self::End => "when it had ended",
         }

@@ -27,7 +27,8 @@ use crate::files::{check, write};
 /// The shortest time between two readings.
 const EVERY_MIN: Duration = Duration::from_millis(10);
 
-/// Follow the waves of a running network, and say which processes and links its answers wait for.
+/// Follow the waves of a running network, and print for which processes and links its answers
+/// wait.
 #[derive(clap::Args)]
 #[command(
     after_help = "Processes record events of waves only while this command runs. docs/trace.md \
