@@ -130,7 +130,8 @@ pub fn further_commands() -> [clap::Command; 2] {
 pub struct Arguments {
     #[command(subcommand)]
     past: Option<Past>,
-    /// MPI ranks per leaf, the process of the tree that reads their counts [default: 4].
+    /// MPI ranks per leaf, the process of the tree that reads their counts [default: 4; 64 if the
+    /// ranks run on other hosts].
     #[arg(long, value_name = "N")]
     ranks_per_leaf: Option<NonZeroU32>,
     /// Maximum number of children of each process of the tree.
@@ -161,8 +162,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = openmetrics::SERIES_DEFAULT,
           value_parser = clap::value_parser!(u32).range(i64::from(openmetrics::SERIES_MIN)..=10_000_000))]
     series_max: u32,
-    /// Number of MPI ranks for which the tree is planned, if the launcher's command line does not
-    /// give it.
+    /// Number of MPI ranks for which the tree is planned; by default that of the launcher's command
+    /// line.
     #[arg(long, short = 'n', alias = "np", value_name = "N")]
     ranks: Option<NonZeroU32>,
     /// Use the last N ranks of the job as processes of the tree, which are then started by the

@@ -30,8 +30,8 @@ const RESOLVED_MAX: usize = 16;
 /// Options about the hosts of the program.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Reaching {
-    /// Hosts of the ranks, if neither the launcher's command line nor the allocation names them
-    /// (repeatable).
+    /// Hosts of the ranks (repeatable); by default those that the launcher's command line or the
+    /// allocation names.
     #[arg(long, value_name = "NODESET")]
     pub(crate) hosts: Vec<String>,
     /// Start leaves on other hosts in this way: auto, ssh or slurm.

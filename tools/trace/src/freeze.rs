@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     /// Time between two samples of the ranks' calls.
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = interval)]
     interval: Duration,
-    /// Number of MPI ranks, if the launcher's command line does not give it.
+    /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', alias = "np", value_name = "N")]
     processes: Option<NonZeroU32>,
     /// Shape of the tree, such as 8 or 2x4; the ranks are divided among its back-ends.

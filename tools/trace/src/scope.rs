@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     /// Check the scopes, and gather nothing.
     #[arg(long, conflicts_with_all = ["command", "ndjson", "job", "time"])]
     check: bool,
-    /// Number of MPI ranks, if the launcher's command line does not give it.
+    /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', aliases = ["np", "ranks"], value_name = "N")]
     processes: Option<NonZeroU32>,
     /// Shape of the tree, such as 8 or 2x4; the ranks are divided among its back-ends.
