@@ -117,7 +117,7 @@ fn table(name: &str, clocks: &Clocks, drifts: &[Drift]) -> String {
     if !clocks.unknown.is_empty() {
         let _ = writeln!(
             text,
-            "not measured: {}: they, or a process above them, did not answer",
+            "not measured: ranks {}: no answer from them, or from a process above them",
             clocks.unknown
         );
     }
