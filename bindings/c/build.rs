@@ -37,8 +37,8 @@ fn name_library() {
     let out = std::env::var_os("OUT_DIR").expect("cargo gives a folder");
     let profile = Path::new(&out).ancestors().nth(3).expect("it lies in PROFILE/build/PACKAGE/out");
     let link = profile.join(name);
-    // Cargo is not told to look at the link: it would look at the library behind it, which is always
-    // newer than this run, and build it anew each time.
+    // Cargo is not told to look at the link: it would look at the library behind it, which is newer
+    // than this run, and build it anew each time.
     if !link.is_symlink() {
         symlink("libsapwood.so", &link)
             .unwrap_or_else(|error| panic!("{}: {error}", link.display()));

@@ -25,7 +25,7 @@ static void lets_go_by(sapwood::Network &network, const std::string &rule)
     CHECK(answer.read<std::uint32_t>() == 3 && answer.missing().size() == 1);
     CHECK(sapwood::cause_of(answer.missing()[0]) == sapwood::Cause::late);
     CHECK(std::string(answer.missing()[0].ranks) == "3");
-    CHECK(std::strstr(answer.missing()[0].reason, "when the stream's rule let the answer to question 0 go"));
+    CHECK(std::strstr(answer.missing()[0].reason, "when the stream's wave rule forwarded the answer to question 0"));
     options.rule_text.clear();
     THROWS(sapwood::Error, FILTER, "a text of one digit", network.open_stream(options));
 }

@@ -171,7 +171,7 @@ class Control:
             self.assertEqual(after["min_rank"], 1)
             self.assertEqual(after["min"], before["min"], "rank 1 was not chosen")
             self.control("--ranks", "all", "--interval", "0")
-            self.assertIn("none by time", self.control())
+            self.assertIn("no periodic rounds", self.control())
             self.assertRegex(self.control("--groups", "speed", code=2), "^sapwood: no group is called 'speed'")
         run = self.run_paced(act)
         self.assertEqual(run.rounds[-1]["settings"]["obeyed"], f"0-{RANKS - 1}")
@@ -210,7 +210,7 @@ class Control:
     def test_a_histogram_of_an_event_that_never_appears_is_named(self):
         run = self.run_marked(2, "finalize", "--quiet", "--histogram", "bogus", "--histogram", "MPI_Barrier")
         self.assertEqual(run.code, 0, run.errors)
-        named = re.findall("--histogram (.*): no event of this name has appeared", run.errors)
+        named = re.findall("--histogram (.*): no event of this name was counted", run.errors)
         self.assertEqual(named, ["bogus"])
 
     def test_a_rank_that_is_stopped_does_not_obey_and_is_named(self):
@@ -222,7 +222,7 @@ class Control:
                 said = self.control("--groups", "calls", "--timeout", "1s", code=125)
             finally:
                 os.kill(pids[0], signal.SIGCONT)
-            self.assertRegex(said, "^sapwood: ranks? [0-9,-]+ (do|does) not obey yet: (they make|it makes) no MPI call")
+            self.assertRegex(said, "^sapwood: ranks? [0-9,-]+ (have|has) not applied the change yet: (they make|it makes) no MPI call")
             self.control("--flush")
         self.run_paced(act)
 

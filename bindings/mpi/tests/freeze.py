@@ -175,7 +175,7 @@ class FreezeTruth:
         run = FreezeRun(self.command("late_checkpoint"), "--late", "300ms", out=False, while_running=act)
         freeze = run.freeze
         self.assertEqual(freeze["reason"], "outlier", run.errors)
-        told = re.fullmatch(r"rank (\d+) came .* late to MPI_Allreduce number (\d+)( on MPI_COMM_WORLD)?", freeze["statement"])
+        told = re.fullmatch(r"rank (\d+) arrived .* late at MPI_Allreduce number (\d+)( on MPI_COMM_WORLD)?", freeze["statement"])
         self.assertIsNotNone(told, freeze["statement"])
         [one] = [one for one in freeze["collectives"] if one["sequence"] == int(told[2])]
         self.assertEqual(freeze["events"][one["last"]]["rank"], int(told[1]))

@@ -79,7 +79,7 @@ class LiveWaits:
             with OnTerminal(words) as run:
                 run.shown(r"^MPI_Allreduce")
                 run.press("6")
-                run.shown(r"^no waits are known yet; --waits records them$")
+                run.shown(r"^no waits were recorded yet; --waits records them$")
                 paced.end()
                 self.assertEqual(run.wait(), 0)
 

@@ -294,7 +294,7 @@ class OpenMpi(Stacks, unittest.TestCase):
             done = subprocess.run([program, "--pid", str(os.getpid())], capture_output=True, text=True, user=65534,
                                   timeout=SECONDS_MAX)
         self.assertEqual(done.returncode, 125, done.stderr)
-        self.assertIn("its process is of user 0, not of yours (65534); ask as that user", done.stdout)
+        self.assertIn("its process is of user 0, not of yours (65534); run this as that user", done.stdout)
 
     def test_python_frames_stand_among_native_ones(self):
         with Job(self.abi, [SYSTEM_PYTHON, "-c", PYTHON_PROGRAM, "STOP"]) as job:

@@ -106,7 +106,7 @@ class Standstills:
             run = Watched(paced.command, "--interval", "200ms", while_running=stop_one)
         self.assertEqual(run.code, 0, run.errors)
         [rank] = [rank for rank, dump in run.dumps.items() if dump.pid == stopped[0]]
-        self.assertRegex(told[0], rf"not coming: rank {rank}, stopped (outside MPI|in MPI_\w+ on MPI_COMM_WORLD)")
+        self.assertRegex(told[0], rf"not arrived: rank {rank}, stopped (outside MPI|in MPI_\w+ on MPI_COMM_WORLD)")
         self.assertIn("waiting: ", told[0])
         [episode] = run.profile["standstills"][:1]
         self.assertEqual([(one["ranks"], one["condition"]) for one in episode["absent"]], [(str(rank), "stopped")])
@@ -132,7 +132,7 @@ class OpenMpi(Standstills, unittest.TestCase):
             self.assertEqual(run.code, 0, run.errors)
             self.assertIn("the program is done", run.output)
             self.assertIn("waiting: ranks 0,2-3 in MPI_Barrier on MPI_COMM_WORLD", self.line(run))
-            self.assertIn(f"not coming: rank 1 {condition} outside MPI", self.line(run))
+            self.assertIn(f"not arrived: rank 1 {condition} outside MPI", self.line(run))
             [episode] = run.profile["standstills"]
             self.assertGreaterEqual(episode["seen_s"] - episode["began_s"], 10)
 
@@ -141,7 +141,7 @@ class OpenMpi(Standstills, unittest.TestCase):
         self.assertEqual(run.code, 0, run.errors)
         self.assertIn("rank 3 in MPI_Barrier on a communicator of 2 ranks", self.line(run))
         self.assertIn("ranks 0,2 in MPI_Barrier on MPI_COMM_WORLD", self.line(run))
-        self.assertIn("not coming: rank 1 sleeping outside MPI", self.line(run))
+        self.assertIn("not arrived: rank 1 sleeping outside MPI", self.line(run))
 
     def test_a_python_program_that_takes_from_any_source_is_told_so(self):
         run = self.still("", command=[SYSTEM_PYTHON, "-c", RECEIVES_FROM_ANY],

@@ -178,7 +178,7 @@ def let_go(network: sapwood.Network, rule: Any) -> sapwood.Answer:
     with network.stream(up="sum", rule=rule) as stream:
         answer = stream.ask("hush", 3, timeout=HANG)
     assert answer.value == 3 and str(answer.contributors) == "0-2"
-    assert "when the stream's rule let the answer to question 0 go" in answer.missing[0].reason
+    assert "when the stream's wave rule forwarded the answer to question 0" in answer.missing[0].reason
     return answer
 
 

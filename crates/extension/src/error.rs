@@ -137,7 +137,7 @@ impl fmt::Display for ExtensionError {
                 write!(f, "filters '{file}' have not been shipped to this process")
             }
             Self::Digest { file } => {
-                write!(f, "filters '{file}' have come damaged: their checksum is another")
+                write!(f, "filters '{file}' arrived damaged: their checksum differs")
             }
             Self::Held { file, reason } => {
                 write!(f, "filters '{file}' cannot be held in memory: {reason}")

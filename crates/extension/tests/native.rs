@@ -109,7 +109,7 @@ fn an_instance_that_takes_long_is_waited_for_by_its_first_wave() {
     let unmade = || make(&slow, milliseconds(0).as_ref());
     let error = (0..32).find_map(|_| unmade().err()).map(|error| error.to_string());
     let text = error.unwrap_or_default();
-    assert!(text.contains("cannot be made: 16 others have not come back"), "{text}");
+    assert!(text.contains("cannot be made: 16 other calls have not returned"), "{text}");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_file_that_has_travelled_is_used_from_memory() {
     let other = FilterFile::read(&other.path()).unwrap();
     let damaged = ShippedFile { name: other.name(), digest: &[7; 32], bytes: other.bytes() };
     let error = registry.take_file(&damaged).unwrap_err().to_string();
-    assert!(error.contains("come damaged"), "{error}");
+    assert!(error.contains("arrived damaged"), "{error}");
     let second = ShippedFile { digest: other.digest(), ..damaged };
     registry.take_file(&second).unwrap();
     let mut refuse = registry.make(&other.filter_name("refuse"), ValuesRef::default()).unwrap();

@@ -83,7 +83,7 @@ impl fmt::Display for ProfileError {
             Self::Values(error) => write!(f, "profile: {error}"),
             Self::CountedTwice { ranks } => write!(
                 f,
-                "profile: MPI ranks {ranks} came twice in one round; \
+                "profile: MPI ranks {ranks} were reported twice in one round; \
                  let each table be read by one leaf only"
             ),
             Self::WorldSize { round, other } => write!(

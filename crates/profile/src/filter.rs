@@ -144,7 +144,7 @@ mod tests {
         let error = transform(&[leaf(5), leaf(5)]).expect_err("rank 5 twice");
         assert_eq!(
             error.to_string(),
-            "filter 'profile-statistics': profile: MPI ranks 5 came twice in one round; \
+            "filter 'profile-statistics': profile: MPI ranks 5 were reported twice in one round; \
              let each table be read by one leaf only"
         );
     }

@@ -84,7 +84,7 @@ impl fmt::Display for Cause {
             Self::Code(code) => write!(f, "exit code {code}"),
             Self::Abort(code) => write!(f, "MPI_Abort({code})"),
             Self::Signal(number) => write!(f, "signal {number}"),
-            Self::Unknown => f.write_str("ended without a word"),
+            Self::Unknown => f.write_str("ended for an unknown reason"),
         }
     }
 }

@@ -527,8 +527,10 @@ impl Remote {
         let mut unheard = Vec::new();
         for start in self.waiting.drain(..) {
             let host = start.child.host();
-            let reason =
-                format!("host {host}: its turn did not come within {} ms", waited.as_millis());
+            let reason = format!(
+                "host {host}: not reached within {} ms, as others came first",
+                waited.as_millis()
+            );
             unheard.push((start.child.rank(), reason));
         }
         let ranks: Vec<u32> =

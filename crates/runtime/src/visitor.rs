@@ -77,7 +77,7 @@ impl Visitor {
                 }
                 Control::Refused { reason } => return Err(visit(reason)),
                 Control::Shutdown => return Err(visit("it has ended")),
-                _ => return Err(visit("it said what no visitor is told")),
+                _ => return Err(visit("it sent a message that is not an answer to a query")),
             }
         }
     }

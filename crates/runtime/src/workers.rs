@@ -71,7 +71,7 @@ impl Workers {
     fn start_thread(&self, state: &mut State) -> Result<(), String> {
         if state.threads == THREADS_MAX {
             return Err(format!(
-                "cannot be run: {THREADS_MAX} threads run filters that have not come back"
+                "cannot be run: {THREADS_MAX} threads run filters that have not returned"
             ));
         }
         let shared = Arc::clone(&self.0);

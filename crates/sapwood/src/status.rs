@@ -342,10 +342,10 @@ fn judge(node: &mut NodeStatus, missing: &[Missing]) {
         return;
     };
     if record.adopted > 0 {
-        node.why.push(format!("has taken in {} orphans", record.adopted));
+        node.why.push(format!("has adopted {} orphans", record.adopted));
     }
     if record.awaited > 0 {
-        node.why.push(format!("waits for {} back-ends to come back", record.awaited));
+        node.why.push(format!("waits for {} back-ends to reconnect", record.awaited));
     }
     if node.planned_parent.is_some() && node.parent != node.planned_parent {
         let planned = node.planned_parent.unwrap_or_default();

@@ -410,7 +410,10 @@ fn a_rule_lets_waves_go_without_the_last() {
         let answer = stream.recv_timeout(HANG).unwrap();
         assert_eq!(answer.contributors.to_string(), "0-2,4-7");
         assert_eq!(answer.value().unwrap().scalar::<i64>(0), Ok(25));
-        assert!(reasons(&answer).contains("when the stream's rule let wave 0 go"), "{answer:?}");
+        assert!(
+            reasons(&answer).contains("when the stream's wave rule forwarded wave 0"),
+            "{answer:?}"
+        );
         stream.close().unwrap();
     }
     network.close().unwrap();

@@ -83,7 +83,7 @@ fn a_repaired_network_is_degraded_and_says_where() {
     }
     assert_eq!(status.back_ends().0.len(), 8, "{status:?}");
     assert_eq!(status.root().health, Health::Degraded);
-    assert_eq!(status.root().why, ["has taken in 2 orphans"]);
+    assert_eq!(status.root().why, ["has adopted 2 orphans"]);
     assert_eq!(node(&status, victim).health, Health::Lost);
     for &orphan in topology.children(victim) {
         let orphan = node(&status, orphan);

@@ -198,7 +198,7 @@ fn read_pipe(file: &mut File, bytes: &mut [u8]) -> Result<usize> {
         let mut ready = [PollFd::new(file, PollFlags::IN)];
         match rustix::event::poll(&mut ready, Some(&left)) {
             Ok(0) => {
-                let problem = "nothing more came within ten seconds; close its writing end";
+                let problem = "no further bytes arrived within ten seconds; close its writing end";
                 return Err(Error::InvalidKey { place: "the key descriptor".to_owned(), problem });
             }
             Ok(_) => {}

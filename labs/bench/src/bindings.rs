@@ -106,7 +106,7 @@ pub(super) struct Arguments {
     /// Round trips of each interface in each of its trees.
     #[arg(long, value_name = "N", default_value_t = 500)]
     rounds: u32,
-    /// How often the trees are opened anew.
+    /// Number of trees that are opened for each interface.
     #[arg(long, value_name = "N", default_value_t = 11)]
     trees: u32,
     /// Only these beside Rust, separated by commas; all unless given.
@@ -120,7 +120,7 @@ pub(super) struct Arguments {
     /// have made beside the folder of this program, else python3.
     #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
-    /// Keep all processes on one core: ratios then compare the work, and not who waits where.
+    /// Keep all processes on one core: ratios then compare work, not waiting times.
     #[arg(long)]
     pin: bool,
     /// Print one JSON object instead of a table.

@@ -101,7 +101,7 @@ pub(super) struct Arguments {
     /// Length of the array in MiB; with the gathers every back-end sends one.
     #[arg(long, value_name = "N", default_value_t = 256)]
     mib: usize,
-    /// Pairs of Sapwood and floor for each figure.
+    /// Number of pairs of runs, of Sapwood and of the floor, for each figure.
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: usize,
     /// Streams that are opened with one wave on each.

@@ -40,16 +40,16 @@ const MODULE: &[u8] = include_bytes!("../../../crates/extension/filters/sums.was
 /// What `sapwood bench filter` is asked.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How often each kind has its turn.
+    /// Number of turns of each kind of filter.
     #[arg(long, default_value_t = 201, value_name = "N")]
     rounds: usize,
-    /// Calls in one turn; of WebAssembly and Python a tenth.
+    /// Calls in one turn; a tenth of it for WebAssembly and Python.
     #[arg(long, default_value_t = 1000, value_name = "N")]
     calls: u32,
     /// A Python with the package 'sapwood', as for `sapwood bench bindings`.
     #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
-    /// One JSON object in one line.
+    /// Print one JSON object instead of a table.
     #[arg(long)]
     pub(super) json: bool,
 }

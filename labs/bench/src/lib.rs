@@ -94,7 +94,8 @@ pub use plan::Transport;
 pub use processes::descendants;
 pub use profile_leaf::{PROFILE_LEAF, run as profile_leaf};
 
-/// Figures of Sapwood on this machine, each beside its floor
+/// Benchmarks of Sapwood on this machine, each beside a baseline (the floor: plain blocking
+/// processes)
 #[derive(clap::Parser)]
 #[command(name = "sapwood-bench", version, propagate_version = true)]
 pub struct Arguments {
@@ -106,29 +107,32 @@ pub struct Arguments {
 enum Subject {
     /// Round trips, streamed waves, start-up and memory of a tree on this machine.
     Tree(plan::Arguments),
-    /// How much this machine holds: 10,000 back-ends, 1,000 streams, ten levels.
+    /// Large trees on this machine: 10,000 back-ends, 1,000 streams, ten levels.
     Scale(scale::Arguments),
-    /// How soon a tree is whole again after inner processes were killed or fell silent.
+    /// Time to repair a tree after communication processes were killed or stopped.
     Recovery(recovery::Arguments),
-    /// Large arrays down to every back-end and up from all, beside plain sockets.
+    /// Large arrays to and from all back-ends, beside plain sockets.
     Bulk(bulk::Arguments),
     /// Round trips through C, MRNet's interface and Python, beside those of Rust.
     Bindings(bindings::Arguments),
-    /// What MRNet's authors measured: start, latency and rate of sums, through its interface.
+    /// The measurements of MRNet's authors: start-up, latency and rate of sums, through its
+    /// interface.
     MrnetStyle(mrnet_style::Arguments),
-    /// What a call of a filter costs: built in, from a shared object, in WebAssembly.
+    /// Cost of a call of a filter: built in, from a shared object, in WebAssembly.
     Filter(filter::Arguments),
-    /// What a stream's neighbours notice when it is not read, floods, stalls or carries huge
+    /// Effect on other streams of a stream that is not read, floods, stalls or carries huge
     /// packets.
     Flood(flood::Arguments),
-    /// What the monitor sustains and costs: 10,000 synthetic ranks, offload with and without
+    /// Capacity and cost of the monitor: 10,000 synthetic ranks, offload with and without
     /// reduction, the shim, real programs.
     Monitor(monitor::Arguments),
-    /// What the record of a collective costs, and the analysis of all of them.
+    /// Cost of recording a collective, and of analysing all records.
     Trace(trace::Arguments),
-    /// How well a tree knows its processes' clocks, beside a front-end that asks each itself.
+    /// Accuracy of clock offsets that a tree measures, beside a front-end that asks each process
+    /// itself.
     Clocks(clocks::Arguments),
-    /// Collectives of real members on an emulated network, by all trees, beside the simulator.
+    /// Collectives of real group members on an emulated network, by all trees, beside the
+    /// simulator.
     Group(group::Arguments),
     /// Collectives of processes on this host: Sapwood's groups beside Open MPI and Gloo.
     Collectives(collectives::Arguments),

@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     /// Waves in each tree, with a flush after each and again without.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     waves: u32,
-    /// How often the trees are opened anew.
+    /// Number of trees that are opened.
     #[arg(long, value_name = "N", default_value_t = 5)]
     trees: u32,
     /// Where `make -C bindings/mrnet bench-programs` has built; else SAPWOOD_BENCH_MRNET, else

@@ -68,13 +68,13 @@ pub(super) struct Arguments {
     /// measured beside the plain one.
     #[arg(long, value_name = "ON_OFF")]
     encryption: Option<Encryption>,
-    /// Payload of an answer: f64s, so a multiple of 8.
+    /// Payload of an answer in bytes, a multiple of 8: it consists of f64s.
     #[arg(long, value_name = "N", default_value_t = 64)]
     bytes: usize,
     /// Keep all processes on one core.
     #[arg(long)]
     pin: bool,
-    /// Pairs of Sapwood and floor for each figure.
+    /// Number of pairs of runs, of Sapwood and of the floor, for each figure.
     #[arg(long, value_name = "N", default_value_t = 11)]
     runs: usize,
     /// Only these experiments, separated by commas; all unless given.
@@ -86,7 +86,7 @@ pub(super) struct Arguments {
     /// Streamed waves of one run; as many as take about 0.3 s unless given.
     #[arg(long, value_name = "N")]
     waves: Option<u64>,
-    /// Say also what each process asks of the system for a round trip, beside the floor's.
+    /// Also print the system calls of each process per round trip, beside the floor's.
     #[arg(long)]
     explain: bool,
     /// Print one JSON object instead of a table.

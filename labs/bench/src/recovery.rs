@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     /// Fan-out of each level: at least two, and at most 2040 back-ends.
     #[arg(long, value_name = "SHAPE", default_value = "4x4x4")]
     topology: String,
-    /// After this much silence a process counts as gone, where processes are stopped.
+    /// Silence limit in milliseconds: a stopped process counts as gone after it.
     #[arg(long, value_name = "MS", default_value_t = 300)]
     silence_ms: u64,
     /// Draws which process fails.

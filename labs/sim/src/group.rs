@@ -25,13 +25,13 @@ pub(crate) struct Arguments {
     /// The network: paper-3, paper-4, racks, near, slow-link, campus, lan or host.
     #[arg(long, value_name = "NAME", default_value = "paper-3")]
     scenario: String,
-    /// How many members; the scenario's number by default.
+    /// Number of members; by default that of the scenario.
     #[arg(long, value_name = "N")]
     members: Option<usize>,
-    /// All latencies are longer by this factor.
+    /// Factor by which all latencies are multiplied.
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     scale: f64,
-    /// Of how many networks the median is taken.
+    /// Number of networks of which the median is taken.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seeds: u64,
     /// Measure broadcasts of one byte alone.

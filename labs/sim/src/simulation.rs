@@ -27,25 +27,25 @@ const VIOLATED: u8 = 1;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     study: Option<Study>,
-    /// How many seeds to run, each one fault schedule.
+    /// Number of seeds to run, each with one schedule of faults.
     #[arg(long, value_name = "N", conflicts_with = "seed")]
     seeds: Option<u64>,
-    /// The first of them.
+    /// The first seed.
     #[arg(long, value_name = "S", default_value_t = 0, conflicts_with = "seed")]
     first: u64,
-    /// Run only this one.
+    /// Run only this seed.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// What may go wrong: all, none, or some of crash,stop,reset,partition,slow,join,deaf,lag.
+    /// Kinds of faults: all, none, or some of crash,stop,reset,partition,slow,join,deaf,lag.
     #[arg(long, value_name = "LIST", default_value = "all")]
     faults: Faults,
-    /// Stop after this number of seconds, whatever is left of the seeds.
+    /// Stop after this number of seconds, even if seeds are left.
     #[arg(long, value_name = "T")]
     seconds: Option<u64>,
     /// Print what happens in the run, one line per event; with --seed.
     #[arg(long, requires = "seed")]
     log: bool,
-    /// Demand only that losses are named, as of nodes that do not recover.
+    /// Check only that losses are named, as for nodes without recovery.
     #[arg(long)]
     no_recovery: bool,
     /// Print one JSON object instead of text.

@@ -229,7 +229,7 @@ impl<'a> Conductor<'a> {
         let Some(lacking) = lacking.filter(|lacking| !lacking.is_empty()) else { return Ok(()) };
         self.progress.1 = now;
         if self.rounds >= ROUNDS_MAX {
-            self.results.lose(&lacking, "did not get everything whole in several rounds");
+            self.results.lose(&lacking, "did not receive all files completely in several rounds");
             return Ok(());
         }
         self.rounds += 1;

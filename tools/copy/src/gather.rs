@@ -241,7 +241,7 @@ impl Gather {
             }
             if !receiver.is_over() {
                 if self.gone.contains(rank) && !self.busy.contains(&rank) {
-                    results.withdraw(rank, "was lost before everything had come");
+                    results.withdraw(rank, "was lost before all of its files had arrived");
                 } else {
                     are_done = false;
                 }
@@ -252,7 +252,7 @@ impl Gather {
             if outcome.state == State::Lacking {
                 complaints = Complaints::default();
                 let folder = self.destination.join(&self.hosts[rank as usize]);
-                complaints.add(folder.display().to_string(), "did not arrive whole");
+                complaints.add(folder.display().to_string(), "did not arrive completely");
             }
             results.complain(rank, &complaints);
             self.settled.insert(rank);

@@ -56,7 +56,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Copies files and folders to hosts, or from them.
 #[derive(clap::Args)]
-#[command(after_help = "Exit codes: 0 if everything is everywhere; 1 if something could not be \
+#[command(after_help = "Exit codes: 0 if every host has every file; 1 if something could not be \
                         copied; 255 if a host could not be reached or was lost, 128+n for signal \
                         n, 125 for a failure of Sapwood itself.")]
 pub struct Arguments {
@@ -64,43 +64,43 @@ pub struct Arguments {
     selection: Selection,
     #[command(flatten)]
     reach: Reach,
-    /// Bring files back: SOURCE of each host goes to DEST/HOST/.
+    /// Copy files from the hosts: SOURCE of each host goes to DEST/HOST/.
     #[arg(long, visible_alias = "rcopy")]
     gather: bool,
-    /// Take DEST for the name of the copy, even if a folder of that name exists.
+    /// Give the copy the name DEST, even if a folder of that name exists.
     #[arg(short = 'T', long = "no-target-directory", conflicts_with = "gather")]
     exact: bool,
     /// Replace %h or %host, %n or %rank, %u or %user, and %% in the paths on the hosts.
     #[arg(long)]
     substitute: bool,
-    /// Keep numbers of user and group, and the set-user-ID and set-group-ID bits; requires root.
+    /// Keep user and group IDs, and the set-user-ID and set-group-ID bits; requires root.
     #[arg(long)]
     owner: bool,
     /// Call fsync on each file before it is renamed into place.
     #[arg(long)]
     fsync: bool,
-    /// Keep nothing of this copy if it is interrupted, and use nothing of an earlier one.
+    /// Do not resume an earlier interrupted copy, and keep nothing if this one is interrupted.
     #[arg(long)]
     no_resume: bool,
-    /// Do not encrypt what goes from host to host. Others on the network can read and change it.
+    /// Do not encrypt the files on their way; others on the network can read and change them.
     #[arg(long)]
     no_encryption: bool,
-    /// Give up a host that sends nothing for this time.
+    /// Treat a host as missing if it sends nothing for this time.
     #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "30")]
     stall_timeout: Duration,
     /// Accept up to N missing hosts.
     #[arg(long, alias = "quorum", value_name = "N", default_value_t = 0)]
     missing_max: usize,
-    /// Print one JSON object when all is over.
+    /// Print one JSON object at the end.
     #[arg(long)]
     json: bool,
-    /// Write no progress, and no line about what goes wrong.
+    /// Print neither progress nor errors.
     #[arg(short = 'q', long)]
     quiet: bool,
     /// Print the tree and what would be copied, and copy nothing.
     #[arg(long)]
     dry_run: bool,
-    /// What is copied, and behind it the place where it goes.
+    /// Files and folders to copy, then their destination.
     #[arg(required = true, num_args = 2.., value_names = ["SOURCE", "DEST"])]
     paths: Vec<PathBuf>,
 }

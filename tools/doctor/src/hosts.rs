@@ -50,11 +50,11 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 #[derive(clap::Args)]
 #[group(skip)]
 pub(super) struct Arguments {
-    /// Start a tree over these hosts and ask each of them, instead of examining this machine;
-    /// measure what messages and log-ins cost there, for trees to come.
+    /// Check these hosts instead of this machine: start a tree over them, query each one, and
+    /// measure the costs of messages and log-ins, by which later trees are chosen.
     #[arg(long, value_name = "NODESET")]
     pub(super) hosts: Option<String>,
-    /// Keep asking for this time, and name hosts that stop answering.
+    /// Query the hosts for this time, and name those that stop answering.
     #[arg(long, value_name = "SECONDS", value_parser = patience, requires = "hosts")]
     watch: Option<Duration>,
     /// Print the tree and the commands that would start it, and start nothing.

@@ -45,7 +45,7 @@ fn binary() -> Check {
         Ok(path) => Check::fine("sapwood", format!("{version} at {}", path.display())),
         Err(error) => Check::failed(
             "sapwood",
-            format!("{version}, but its own file is not known: {error}"),
+            format!("{version}, but the path of its program cannot be read: {error}"),
             "mount /proc: a tree starts this file again",
         ),
     }
@@ -173,7 +173,7 @@ fn clock() -> Check {
         ),
         Err(error) => Check::warning(
             "clock",
-            format!("{counter}; its source is not known: {error}"),
+            format!("{counter}; its source cannot be read: {error}"),
             "mount /sys to see it; nothing else depends on it",
         ),
     }

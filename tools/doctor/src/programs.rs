@@ -39,7 +39,7 @@ pub(super) fn checks() -> Vec<Check> {
         checks.push(Check::warning(
             "MPI",
             "neither Open MPI's nor MPICH's mpirun was found",
-            "'sapwood mpi' needs one, e.g. the package openmpi-bin or mpich; all else works",
+            "'sapwood mpi' needs one, such as the package openmpi-bin or mpich; all other commands work",
         ));
     }
     for Installation { flavour, version, launcher } in &installations {

@@ -53,7 +53,7 @@ fn check(name: &'static str, transport: TransportKind, is_encrypted: bool) -> Ch
         Err(failure) => Check::failed(
             name,
             failure.to_string(),
-            "fix the warnings above; without any, report this line",
+            "fix the warnings above; if there are none, report this line",
         ),
     }
 }

@@ -186,8 +186,8 @@ impl Difference {
         }
         if self.world_size.change != 0.0 && self.has_other_sizes() {
             text.push_str(
-                "the runs have other numbers of ranks: a function on communicators of another size \
-                 is another row in each\n",
+                "the runs have different numbers of ranks: a function has one row for each size of \
+                 communicator\n",
             );
         }
         if self.events.len() > EVENTS_SHOWN {
@@ -350,7 +350,7 @@ mod tests {
         let text = |before, after| {
             Difference::between(("one", &profile(before)), ("two", &profile(after))).text()
         };
-        assert!(text(2, 4).contains("on communicators of another size is another row"));
-        assert!(!text(4, 4).contains("another size"));
+        assert!(text(2, 4).contains("a function has one row for each size of communicator"));
+        assert!(!text(4, 4).contains("size of communicator"));
     }
 }

@@ -108,10 +108,16 @@ fn trouble(profile: &Profile) -> Markup {
         lines.push(format!("missing {}: {}", ranks_text(&loss.ranks), visible(&loss.reason)));
     }
     if !profile.states.lost.is_empty() {
-        lines.push(format!("ended without a word: {}", ranks_text(&profile.states.lost)));
+        lines.push(format!(
+            "ended without MPI_Finalize or exit: {}",
+            ranks_text(&profile.states.lost)
+        ));
     }
     if profile.dropped > 0 {
-        lines.push(format!("{} counts found no room in a table", whole(profile.dropped.into())));
+        lines.push(format!(
+            "{} counts were dropped: a table was full",
+            whole(profile.dropped.into())
+        ));
     }
     if profile.unreadable > 0 {
         lines.push(format!("{} slots could not be read", whole(profile.unreadable.into())));
@@ -221,7 +227,7 @@ fn at_the_end(profile: &Profile) -> Markup {
                     (format!("{:.1}", episode.seen_s)) " s." }
                 ul {
                     @for one in &episode.waiting { li { "waiting: " (activity(one)) } }
-                    @for one in &episode.absent { li { "not coming: " (activity(one)) } }
+                    @for one in &episode.absent { li { "not arrived: " (activity(one)) } }
                 }
             }
         }

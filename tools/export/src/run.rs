@@ -61,7 +61,7 @@ impl Run {
         let file = self.folder.join(rank_rows::FILE);
         if !file.exists() && !self.profile.is_final {
             return Err(format!(
-                "'{}' is not there: ranks' own profiles come when the program ends",
+                "'{}' is not there: the ranks' own profiles are written when the program ends",
                 file.display()
             ));
         }

@@ -50,10 +50,10 @@ struct Length {
 /// What `sapwood group demo` is asked.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How many members, each on a host of its own, in three clusters.
+    /// Number of members, each on its own emulated host, in three clusters.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 16)]
     members: u32,
-    /// The folder of the test bed in Sapwood's source.
+    /// Folder of the test bed in Sapwood's source.
     #[arg(long, value_name = "FOLDER", default_value = "testbed")]
     testbed: PathBuf,
     /// Print one JSON object.

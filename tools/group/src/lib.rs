@@ -41,7 +41,8 @@ pub struct Arguments {
 enum Subject {
     /// Start members on this host, have them do one operation, and print its result and time.
     Run(run::Arguments),
-    /// Show members in three emulated clusters, what they find out, and broadcasts by four trees.
+    /// Start members in three emulated clusters; print the clusters that they infer, and the times
+    /// of broadcasts by four trees.
     Demo(demo::Arguments),
     /// Be the first member of a new group; print its address, then read operations.
     Create(Membership),
@@ -51,18 +52,19 @@ enum Subject {
     Status(status::Arguments),
     /// Print the tree of a transfer, and why each member has its parent.
     Explain(status::Arguments),
-    /// Follow operations for a while: which part came last, by how much, and the time on each link.
+    /// Follow operations for a while; print which part arrived last, by how much, and the time on
+    /// each link.
     Trace(trace::Arguments),
 }
 
 /// Where the key of the group is.
 #[derive(clap::Args)]
 struct KeyArguments {
-    /// The file with the group's key; 'create' writes a new one if there is none. Otherwise
-    /// SAPWOOD_KEY names it.
+    /// The file with the group's key; 'create' writes a new one if it does not exist. Without this
+    /// option SAPWOOD_KEY names the file.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Do not encrypt what goes over TCP; all members have to say so.
+    /// Do not encrypt links over TCP; all members need the same setting.
     #[arg(long)]
     plain: bool,
 }
@@ -72,25 +74,26 @@ struct KeyArguments {
 struct Membership {
     #[command(flatten)]
     key: KeyArguments,
-    /// The virtual nodes to carry, such as 3 or 0-3,8; the smallest free one by default.
+    /// The virtual nodes that this member holds, such as 3 or 0-3,8; by default the smallest free
+    /// one.
     #[arg(long, value_name = "SET", value_parser = names)]
     names: Option<RankSet>,
-    /// The size of the name space.
+    /// Number of virtual nodes of the group: their names are 0 to N-1.
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     space: u32,
-    /// Where to take connections: tcp:ADDRESS:PORT or unix:PATH.
+    /// Address at which other members connect: tcp:ADDRESS:PORT or unix:PATH.
     #[arg(long, value_name = "ADDRESS", default_value = "tcp:127.0.0.1:0")]
     listen: String,
     /// The cluster of this member, for the trees 'static' and 'list' only.
     #[arg(long, value_name = "N", default_value_t = 0)]
     site: u32,
-    /// How long another member may say nothing before it counts as dead.
+    /// Treat another member as dead after it has sent nothing for this time.
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = patience)]
     silence: Duration,
-    /// Link members of this host by sockets, too, instead of shared memory.
+    /// Link members of this host by sockets instead of shared memory.
     #[arg(long)]
     sockets: bool,
-    /// Go on when the input ends, until a signal.
+    /// Stay in the group when the input ends, until a signal to end.
     #[arg(long)]
     stay: bool,
 }

@@ -25,41 +25,44 @@ const KEY_VARIABLE: &str = "SAPWOOD_KEY";
 /// What `sapwood group run` is asked.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How many members to start.
+    /// Number of members to start.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 4)]
     members: u32,
     /// The operation: barrier, broadcast, reduce, allreduce, gather, allgather, scatter,
     /// reduce-scatter or all-to-all.
     #[arg(default_value = "allreduce", value_parser = act)]
     operation: Act,
-    /// By which tree: adaptive, flat, binomial, static, list, paper-latency or paper-bandwidth.
+    /// Tree of the operation: adaptive, flat, binomial, static, list, paper-latency or
+    /// paper-bandwidth.
     #[arg(long, value_name = "NAME", default_value = "adaptive", value_parser = crate::tree)]
     tree: TreeKind,
-    /// At which virtual node: members have 0 to N-1.
+    /// Root of the operation: a virtual node from 0 to N-1.
     #[arg(long, value_name = "NAME", default_value_t = 0)]
     root: Rank,
-    /// The length of a value, such as 8, 64K or 4M.
+    /// Length of each member's value in bytes, such as 8, 64K or 4M.
     #[arg(long, value_name = "LENGTH", default_value = "8", value_parser = bytes)]
     bytes: usize,
-    /// How many times.
+    /// Number of rounds: how often the operation is repeated.
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: u64,
-    /// How long a round may take; then the answer says who is missing.
+    /// Time limit of a round; after it, the answer names the missing members.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = patience)]
     deadline: Duration,
-    /// Members begin each round up to this much later than at once, by chance.
+    /// Delay each member's call by a random time of at most this.
     #[arg(long, value_name = "TIME", value_parser = patience)]
     skew: Option<Duration>,
-    /// Of reduce and gather: members other than the root leave before those below them have come.
+    /// In reduce and gather, let members other than the root return before the values from below
+    /// them have arrived.
     #[arg(long)]
     bypass: bool,
-    /// Over sockets instead of shared memory: TCP, unless --unix says otherwise.
+    /// Link the members by sockets instead of shared memory: by TCP, or with --unix by Unix
+    /// sockets.
     #[arg(long)]
     sockets: bool,
-    /// Members listen at Unix sockets instead of TCP.
+    /// Let members listen at Unix sockets instead of TCP ports.
     #[arg(long)]
     unix: bool,
-    /// Do not encrypt what goes over TCP.
+    /// Do not encrypt links over TCP.
     #[arg(long)]
     plain: bool,
     /// Print one JSON object.
@@ -78,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     if root >= count {
         return Err(Failure::usage(format!(
-            "virtual node {root} is carried by no member: there are 0 to {}",
+            "virtual node {root} belongs to no member: members hold 0 to {}",
             count - 1
         )));
     }

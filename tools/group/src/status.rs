@@ -21,19 +21,19 @@ pub(crate) struct Arguments {
     address: String,
     #[command(flatten)]
     key: KeyArguments,
-    /// Of which tree.
+    /// Tree to print: adaptive, flat, binomial, static, list, paper-latency or paper-bandwidth.
     #[arg(long, value_name = "NAME", default_value = "adaptive", value_parser = crate::tree)]
     tree: TreeKind,
-    /// From which virtual node; that of the member that is asked by default.
+    /// Root of the tree, a virtual node; by default that of the member that is asked.
     #[arg(long, value_name = "NAME")]
     root: Option<Rank>,
-    /// For a value of which length: long ones go by other trees.
+    /// Length of the value in bytes; long values are sent by other trees.
     #[arg(long, value_name = "LENGTH", default_value = "1", value_parser = bytes)]
     bytes: usize,
-    /// How long the member may take to answer.
+    /// Time limit for the member's answer.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = patience)]
     timeout: Duration,
-    /// Leave out the changes.
+    /// Do not print the changes.
     #[arg(long)]
     brief: bool,
     /// Print one JSON object.
@@ -76,7 +76,7 @@ fn check_root(root: Option<Rank>, status: &Status) -> Result<(), Failure> {
     };
     match status.members.iter().any(carries) {
         true => Ok(()),
-        false => Err(Failure::usage(format!("virtual node {root} is carried by no member"))),
+        false => Err(Failure::usage(format!("virtual node {root} belongs to no member"))),
     }
 }
 
@@ -217,11 +217,11 @@ fn reason(why: &Why) -> String {
             format!("cluster {to} is entered from {from}; that distance was not measured")
         }
         Why::FreeFirst { cluster } => {
-            format!("of those in cluster {cluster} that had the value, it was free first")
+            format!("the first member of cluster {cluster} with the value that was free")
         }
         Why::Interior => "an interior member of this stripe, and of no other".to_string(),
         Why::Probed => "found by probes, by the rule of the paper".to_string(),
-        Why::Direct => "no tree reaches it yet: point to point".to_string(),
+        Why::Direct => "no tree reaches it yet: sent point to point".to_string(),
     }
 }
 

@@ -22,8 +22,8 @@ const LIVE_STATES: [&str; 6] =
 /// Options about reaching hosts.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Launching {
-    /// Reach hosts in this way: auto, local, ssh, slurm, or attach, where another manager starts
-    /// the processes there.
+    /// Launcher that starts processes on hosts: auto, local, ssh, slurm, or attach, if another
+    /// manager starts the processes.
     #[arg(long, value_name = "NAME", default_value = "auto", env = "SAPWOOD_LAUNCHER")]
     launcher: Launcher,
     /// Use this remote shell, with its arguments, in place of ssh.
@@ -32,14 +32,14 @@ pub struct Launching {
     /// Start the tree inside this Slurm job.
     #[arg(short = 'j', long, value_name = "JOB")]
     jobid: Option<String>,
-    /// Give up a host that does not answer within this time, in seconds.
+    /// Treat a host as missing if it does not answer within this time, in seconds.
     #[arg(short = 't', long, value_name = "SECONDS", default_value = "10", value_parser = patience)]
     connect_timeout: Duration,
     /// Reach at most this many hosts at the same time from each process of the tree.
     #[arg(long, value_name = "HOSTS", default_value = "32")]
     concurrent: u32,
     /// Listen only on these interfaces: networks, interface names or name prefixes, separated by
-    /// commas; ^ in front excludes them.
+    /// commas; a leading ^ excludes them.
     #[arg(long, value_name = "RULE", default_value = "", env = "SAPWOOD_INTERFACES")]
     interfaces: String,
     #[command(flatten)]
@@ -56,15 +56,15 @@ struct Joining {
     #[arg(long, value_name = "FILE",
           value_parser = PathBufValueParser::new().try_map(std::path::absolute::<PathBuf>))]
     join: Option<PathBuf>,
-    /// Accept such processes on this port, where they cannot read the join file; needs --join-key.
+    /// Accept such processes on this port, if they cannot read the join file; needs --join-key.
     #[arg(long, value_name = "PORT", requires = "join_key",
           value_parser = clap::value_parser!(u16).range(1..))]
     join_port: Option<u16>,
-    /// The file with the key that goes with the port: 64 hexadecimal digits, mode 0600.
+    /// File with the key for --join-port: 64 hexadecimal digits, mode 0600.
     #[arg(long, value_name = "FILE", requires = "join_port",
           value_parser = PathBufValueParser::new().try_map(std::path::absolute::<PathBuf>))]
     join_key: Option<PathBuf>,
-    /// Wait this long for them to join, in seconds.
+    /// Time limit for such processes to join, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = patience)]
     join_timeout: Duration,
 }

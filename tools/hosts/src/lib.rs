@@ -53,6 +53,6 @@ pub fn read_text(source: impl Read, name: &str) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        Failure::usage(format!("{name} line {line} is no text (UTF-8)"))
+        Failure::usage(format!("{name} line {line} is not UTF-8 text"))
     })
 }

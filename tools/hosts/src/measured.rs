@@ -105,7 +105,7 @@ impl Measured {
     /// Where it comes from, in a few words.
     pub fn source(&self) -> String {
         let Some(one) = &self.0 else {
-            return "estimated; 'sapwood doctor --hosts' tells the cost here".to_owned();
+            return "estimated; 'sapwood doctor --hosts' measures the costs here".to_owned();
         };
         format!("as measured {} on {} hosts", age(one.date, now()), one.hosts.len())
     }

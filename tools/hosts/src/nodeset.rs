@@ -29,16 +29,16 @@ enum Action {
     Fold(Sets),
     /// Count the names.
     Count(Sets),
-    /// Write the place of a name in the set, from 0.
+    /// Write the position of a name in the set, from 0.
     Index {
         /// The name.
         name: String,
         #[command(flatten)]
         sets: Sets,
     },
-    /// Divide the set into N parts of equal size, one in each line.
+    /// Divide the set into PARTS parts of equal size, one per line.
     Split {
-        /// How many.
+        /// Number of parts.
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         parts: u32,
         #[command(flatten)]
@@ -48,16 +48,17 @@ enum Action {
     Intersect(Sets),
     /// Write the names of the first set that no other has.
     Difference(Sets),
-    /// Write the names that exactly one of two sets has; of more, from left to right.
+    /// Write the symmetric difference: the names that exactly one of two sets has; more than two
+    /// sets are taken from left to right.
     Xor(Sets),
-    /// Write the set with groups in the place of their members.
+    /// Write the set with groups in place of their members.
     Regroup(Sets),
     /// List the groups of a source, or of all sources.
     Groups {
-        /// The source of groups; all if it is not named.
+        /// The source of groups [default: all sources].
         #[arg(short = 's', long = "source", value_name = "SOURCE")]
         source: Option<String>,
-        /// Write each group's members, too.
+        /// Also write the members of each group.
         #[arg(short = 'v', long)]
         members: bool,
     },
@@ -66,34 +67,34 @@ enum Action {
 /// Sets, and what is done to them before they are written.
 #[derive(clap::Args)]
 struct Sets {
-    /// Nodesets, of which the union is taken; standard input if there is none, or for -.
+    /// Nodesets, read from standard input if there is none, or for -.
     #[arg(value_name = "NODESET")]
     sets: Vec<String>,
-    /// Add all nodes of the default source, or of the one that is named.
+    /// Add all nodes of the source of groups that -s names, by default of the default source.
     #[arg(short = 'a', long)]
     all: bool,
     /// The source of groups.
     #[arg(short = 's', long = "source", value_name = "SOURCE")]
     source: Option<String>,
-    /// Then leave these out (repeatable).
+    /// Then remove these nodes (repeatable).
     #[arg(short = 'x', long, value_name = "NODESET")]
     exclude: Vec<String>,
-    /// Then keep only what is in these, too (repeatable).
+    /// Then keep only nodes that are also in this set (repeatable).
     #[arg(short = 'i', long, value_name = "NODESET")]
     intersection: Vec<String>,
-    /// Then exchange what is in both for what is in this one only (repeatable).
+    /// Then take the symmetric difference with this set (repeatable).
     #[arg(short = 'X', long, value_name = "NODESET")]
     xor: Vec<String>,
-    /// Then keep the names at these places: 0,2-5.
+    /// Then keep the names at these positions, such as 0,2-5.
     #[arg(short = 'I', long, value_name = "RANGES")]
     slice: Option<String>,
-    /// Then keep N of the names, by chance.
+    /// Then keep N of the names, chosen at random.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pick: Option<u32>,
-    /// Write N parts of equal size, one in each line.
+    /// Write N parts of equal size, one per line.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     split: Option<u32>,
-    /// Write each part that is one term in a line of its own.
+    /// Write each contiguous part of the set, such as n[1-3], on its own line.
     #[arg(long)]
     contiguous: bool,
     /// Fold only along these numbers of a name: 1 is the first, -1 the last.
@@ -102,10 +103,10 @@ struct Sets {
     /// Fold to 0-98/2 where at least N numbers have that distance.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
     autostep: Option<u32>,
-    /// What stands between expanded names.
+    /// Separator of expanded names.
     #[arg(short = 'S', long, value_name = "TEXT", default_value = " ")]
     separator: String,
-    /// How each name is written, also before names are folded; of a count, the number. %s is it.
+    /// Format of each name (before folding) or of a count; %s stands for it.
     #[arg(short = 'O', long, value_name = "FORMAT", default_value = "%s")]
     output_format: String,
     /// Print one JSON object.
@@ -294,7 +295,7 @@ fn regroup(set: &NodeSet, sets: &Sets, groups: &SiteGroups) -> Result<ExitCode, 
     let source = sets.source.as_deref();
     let names = groups.names(source).map_err(Failure::usage)?;
     let names = names
-        .ok_or_else(|| Failure::usage("no source of groups is configured; see docs/hosts.md"))?;
+        .ok_or_else(|| Failure::usage("no source of groups is configured; see docs/run.md"))?;
     let prefix = source.map_or_else(|| "@".to_string(), |source| format!("@{source}:"));
     let mut known = Vec::new();
     for name in names {
@@ -330,7 +331,7 @@ fn list(source: Option<&str>, members: bool, groups: &SiteGroups) -> Result<Exit
         let names = groups.names(Some(&source)).map_err(Failure::usage)?;
         let missing = || {
             Failure::usage(format!(
-                "no source of groups named {source:?} is configured; see docs/hosts.md"
+                "no source of groups named {source:?} is configured; see docs/run.md"
             ))
         };
         for name in names.ok_or_else(missing)? {

@@ -163,7 +163,7 @@ fn surroundings(groups: &SiteGroups) -> Result<NodeSet, Failure> {
         return file(Path::new(&path), groups);
     }
     Err(Failure::usage(
-        "nothing says which hosts: give -w NODESET, -g GROUP, -a or --hostfile FILE, set WCOLL or \
+        "no hosts are given: use -w NODESET, -g GROUP, -a or --hostfile FILE, set WCOLL or \
          SAPWOOD_HOSTFILE, or run inside an allocation",
     ))
 }

@@ -47,7 +47,7 @@ const FAN_OUT_LOCAL_MAX: u32 = 64;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(skip)]
 pub struct TreeTerms {
-    /// Let each process of the tree reach at most N others; by default the tree is chosen from
+    /// Maximum number of children of each process of the tree; by default the tree is chosen from
     /// measured costs of messages and log-ins.
     #[arg(short = 'f', long = "fan-out", alias = "fanout", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=65536))]
@@ -56,7 +56,7 @@ pub struct TreeTerms {
     /// p:1.5@16 (postal), g:2:5,3 (generic).
     #[arg(long, value_name = "SPEC", conflicts_with = "fan_out")]
     shape: Option<Shape>,
-    /// Run communication processes on these hosts only; by default on those that are used.
+    /// Run communication processes on these hosts only; by default they run on the chosen hosts.
     #[arg(long, value_name = "NODESET")]
     communication_hosts: Option<String>,
     /// Group hosts by the switches of this file, in the format of Slurm's topology.conf; unless
@@ -107,7 +107,7 @@ pub fn over(
     if let Some(shape) = &terms.shape {
         let topology =
             Topology::on_hosts(shape, &hosts, others.as_ref()).map_err(Failure::usage)?;
-        return Ok(Chosen { topology, why: format!("{shape}, as asked for") });
+        return Ok(Chosen { topology, why: format!("{shape}, as given") });
     }
     if let Some(fan_out) = terms.fan_out {
         let topology = match &others {
@@ -116,7 +116,7 @@ pub fn over(
                 .and_then(|shape| Topology::on_hosts(&shape, &hosts, Some(others))),
         };
         let topology = topology.map_err(Failure::usage)?;
-        return Ok(Chosen { topology, why: format!("fan-out {fan_out}, as asked for") });
+        return Ok(Chosen { topology, why: format!("fan-out {fan_out}, as given") });
     }
     let measured = Measured::for_hosts(&targets.set, launching.launch_method());
     let (machines, processors) = measured.machines(count, own_processors());
@@ -200,17 +200,17 @@ fn labelled(
             let text = format!("--shape {shape}: it has {back_ends} back-ends for {count} hosts");
             return Err(Failure::usage(text));
         }
-        return Ok((shape.clone(), format!("{shape}, as asked for")));
+        return Ok((shape.clone(), format!("{shape}, as given")));
     }
     match terms.fan_out {
         // Each host behind a process of its own.
         Some(1) => {
             let shape = Shape::levels(&[1, count]).map_err(Failure::usage)?;
-            return Ok((shape, "fan-out 1, as asked for".to_owned()));
+            return Ok((shape, "fan-out 1, as given".to_owned()));
         }
         Some(fan_out) => {
             let shape = Shape::even(count, fan_out).map_err(Failure::usage)?;
-            return Ok((shape, format!("fan-out {fan_out}, as asked for")));
+            return Ok((shape, format!("fan-out {fan_out}, as given")));
         }
         None => {}
     }

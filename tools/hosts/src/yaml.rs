@@ -58,7 +58,9 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, Source>, (usize, Stri
             continue;
         }
         let Some(source) = &source else { return fault("a group stands below its source") };
-        let Some(nodes) = nodes_of(value) else { return fault("this is no text or list of texts") };
+        let Some(nodes) = nodes_of(value) else {
+            return fault("expected a text or a list of texts");
+        };
         add(sources.entry(source.clone()).or_default(), &key, &nodes);
         group = Some(key);
     }

@@ -36,24 +36,24 @@ pub(crate) const ATTACH: &str = "attach";
 /// What an MPICH table says; Open MPI's is 1.
 const MPICH: u32 = 2;
 
-/// Watch a job that runs already and was started with the shim preloaded.
+/// Watch a running job that was started with the shim preloaded.
 #[derive(clap::Parser)]
 #[command(name = "sapwood mpi attach", bin_name = "sapwood mpi attach")]
 struct AttachArguments {
     /// The launcher of the job, or one of its ranks, by process number.
     #[arg(value_name = "JOB", value_parser = clap::value_parser!(i32).range(1..))]
     job: Option<i32>,
-    /// One of the job's ranks, by process number.
+    /// Watch the job of this rank, given by its process number.
     #[arg(long, value_name = "N", conflicts_with = "job",
           value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
-    /// The job that runs this program.
+    /// Watch the job that runs this program.
     #[arg(long, value_name = "NAME")]
     program: Option<String>,
     /// Time between two rounds.
     #[arg(long, value_name = "TIME", value_parser = super::interval)]
     interval: Option<Duration>,
-    /// Read the call stacks of all ranks as often as this.
+    /// Time between two readings of all ranks' call stacks; none by default.
     #[arg(long, value_name = "TIME", value_parser = super::stacks_interval)]
     stacks: Option<Duration>,
     /// Write profile.json, ranks.parquet and report.txt to this folder.
@@ -62,7 +62,7 @@ struct AttachArguments {
     /// Write profile.json to this file.
     #[arg(long, value_name = "FILE", value_parser = super::json_file)]
     json: Option<PathBuf>,
-    /// Show no table, neither while the program runs nor at its end.
+    /// Print no table, neither while the program runs nor at its end.
     #[arg(short, long)]
     quiet: bool,
 }
@@ -111,7 +111,7 @@ pub(crate) fn run(shared: &Arguments, words: &[OsString]) -> Result<ExitCode, Fa
     }
     let (end, collected) = observed?;
     super::conclude(&job, end.elapsed, collected, (&mut outputs, &mut page), &arguments);
-    page.end("the ranks have ended, or this watcher has");
+    page.end("the ranks have ended, or this command has");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -146,7 +146,7 @@ fn find(own: &AttachArguments) -> Result<Found, Failure> {
                 Some(format!("{} ({}, {} ranks)", found.parent, first.program, first.world_size))
             });
             let told = told.collect::<Vec<_>>().join(", ");
-            Err(Failure::usage(format!("several jobs run: {told}; name one by its number")))
+            Err(Failure::usage(format!("several jobs run: {told}; give the process number of one")))
         }
     }
 }

@@ -21,32 +21,33 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// What the networks of `sapwood mpi` are called, before the number of their process.
 const PREFIX: &str = "mpi-";
 
-/// Change what a running 'sapwood mpi' measures, or see how it is set.
+/// Change what a running 'sapwood mpi' measures, or print its settings.
 #[derive(Debug, Parser)]
 #[command(name = "sapwood mpi control", bin_name = "sapwood mpi control", version)]
 struct Arguments {
-    /// Its network, such as mpi-4711, when several run.
+    /// Name of the run, such as mpi-4711; needed only if several run.
     #[arg(long, value_name = "NAME")]
     network: Option<String>,
-    /// Time between two rounds, such as 500ms; 0 for none by time.
+    /// Time between two rounds, such as 500ms; 0 stops periodic rounds.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     interval: Option<f64>,
-    /// Groups that are counted: all, none, or names such as collective,time; -NAME takes one off.
+    /// Groups of events that are counted: all, none, or names such as collective,time; -NAME
+    /// removes one.
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
     groups: Option<Vec<String>>,
-    /// Ranks that count, such as 0-3,7, or all.
+    /// Ranks whose calls are counted, such as 0-3,7, or all.
     #[arg(long, value_name = "RANKS")]
     ranks: Option<String>,
-    /// Whether ranks record traces.
+    /// Whether ranks record their calls, for waits, freezes and scopes.
     #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     tracing: Option<bool>,
     /// Time between two samples of stacks; 0 for none.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     sampling: Option<f64>,
-    /// Have a round now.
+    /// Start a round now.
     #[arg(long)]
     flush: bool,
-    /// How long to wait for the ranks to obey.
+    /// Time limit for the ranks to apply the change.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = patience)]
     timeout: Duration,
     /// Print one JSON object.
@@ -97,12 +98,12 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         if Instant::now() >= deadline {
             let late = late(&reply);
             let who = if late.is_empty() {
-                "no round has come".into()
+                "no round has arrived within the time-out".into()
             } else {
                 let (verb, who) =
-                    if late.len() == 1 { ("does", "it makes") } else { ("do", "they make") };
+                    if late.len() == 1 { ("has", "it makes") } else { ("have", "they make") };
                 let ranks = ranks_text(&late.to_string());
-                format!("{ranks} {verb} not obey yet: {who} no MPI call")
+                format!("{ranks} {verb} not applied the change yet: {who} no MPI call")
             };
             return Err(Failure::own(&who));
         }
@@ -145,7 +146,7 @@ fn late(reply: &Reply) -> RankSet {
 fn told(reply: &Reply) -> String {
     let Some(settings) = &reply.settings else { return String::new() };
     let interval = match settings.interval_s {
-        0.0 => "none by time".to_string(),
+        0.0 => "no periodic rounds".to_string(),
         seconds => format!("every {seconds} s"),
     };
     let all = |text: &str| if text.is_empty() { "all" } else { text }.to_string();
@@ -158,8 +159,8 @@ fn told(reply: &Reply) -> String {
         seconds => format!("every {seconds} s"),
     };
     let mut text = format!(
-        "change {}, obeyed by {obeyed}\nrounds     {interval}; {} so far\niterations {}; {} marks \
-         came too fast\ngroups     {}\nranks      {}\ntracing    {}\nsampling   {sampling}\n",
+        "change {}, applied by {obeyed}\nrounds     {interval}; {} so far\niterations {}; {} marks \
+         too close together\ngroups     {}\nranks      {}\ntracing    {}\nsampling   {sampling}\n",
         settings.change,
         reply.rounds,
         reply.iterations,
@@ -223,7 +224,7 @@ mod tests {
             sapwood_report::record::Settings { obeyed: "0-1".into(), ..Default::default() };
         let reply = Reply { settings: Some(settings), running: "0-3".into(), ..Reply::default() };
         assert_eq!(late(&reply).to_string(), "2-3");
-        assert!(told(&reply).contains("obeyed by ranks 0-1"));
+        assert!(told(&reply).contains("applied by ranks 0-1"));
     }
 
     #[test]

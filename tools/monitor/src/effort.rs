@@ -30,12 +30,12 @@ const LAST_RECORDS: u64 = 16;
 /// What reading events of waits may cost, as options.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct WaitsEffort {
-    /// When the events of waits are read beside the ranks: at 'any' time, while a rank is 'waiting'
-    /// in a collective, or after all ranks of a leaf were 'released' from one.
+    /// When leaves read the events of waits: at 'any' time, while a rank is 'waiting' in a
+    /// collective, or after all ranks of a leaf were 'released' from one.
     #[arg(long = "waits-when", value_name = "WHEN", default_value = "any",
           value_parser = str::parse::<Coscheduling>)]
     when: Coscheduling,
-    /// The share of a processor that each leaf may use for them while the program runs.
+    /// Maximum share of a processor that each leaf uses to read them while the program runs.
     #[arg(long = "waits-cpu", value_name = "SHARE", default_value = "10%", value_parser = share)]
     cpu_ppm: u32,
 }

@@ -63,7 +63,7 @@ impl Collection {
             let name = name.map_or(String::new(), |name| format!(" on {}", printable(name)));
             let late = quantity::time(outlier.late_ns as f64);
             let (rank, number) = (outlier.rank, outlier.key.1);
-            return format!("rank {rank} came {late} late to {function} number {number}{name}");
+            return format!("rank {rank} arrived {late} late at {function} number {number}{name}");
         }
         let held = self.standing.as_ref().and_then(|watch| watch.held());
         let stuck = held.map(|held| Stuck::of(held.at, &held.verdict, &held.standing));

@@ -63,7 +63,9 @@ pub fn freeze_of_running(name: Option<&str>, wishes: &FreezeWishes) -> Result<Fr
         return Err(Failure::usage(begun.error));
     }
     if begun.freezes == 0 {
-        return Err(Failure::own(&"the tree of the run is gone: none of its leaves can be asked"));
+        return Err(Failure::own(
+            &"the tree of the run has ended: none of its leaves can be queried",
+        ));
     }
     let request = ControlRequest { frozen: Some(begun.freezes), ..ControlRequest::default() };
     let limit = Instant::now() + FREEZE_TIME;
@@ -73,7 +75,9 @@ pub fn freeze_of_running(name: Option<&str>, wishes: &FreezeWishes) -> Result<Fr
             return Ok(freeze);
         }
         if Instant::now() >= limit {
-            return Err(Failure::own(&"the leaves did not answer in time what their ranks do"));
+            return Err(Failure::own(
+                &"the leaves did not report the calls of their ranks in time",
+            ));
         }
         std::thread::sleep(PAUSE);
     }

@@ -52,7 +52,7 @@ impl InWorld {
         let library = shim.with_file_name(name.replace("libsapwood-mpi-", "libsapwood-world-"));
         if !library.is_file() {
             return Err(format!(
-                "'{}' is missing, which divides the world of the program; build it with 'make shim'",
+                "'{}' is missing, the library that divides the program's MPI_COMM_WORLD; build it with 'make shim'",
                 library.display()
             ));
         }

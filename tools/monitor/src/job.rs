@@ -187,7 +187,7 @@ fn warn_of_untested(command: &JobCommand) {
     let Some(launcher) = command.kind.filter(|launcher| launcher.is_untested()) else { return };
     let name = if launcher == Launcher::Prun { "prun" } else { "flux run" };
     eprintln!(
-        "sapwood: '{name}' is known but untested; if ranks are missing, name their hosts by --hosts"
+        "sapwood: '{name}' is supported but untested; if ranks are missing, name their hosts by --hosts"
     );
 }
 
@@ -249,7 +249,7 @@ fn locate(program: &JobProgram, command: &JobCommand) -> Result<PathBuf, Failure
     sapwood_launch::locate(&program.program).map_err(|error| {
         let hint = command.unknown_option.as_ref();
         let hint = hint.map_or_else(String::new, |option| {
-            format!("; or it is the argument of '-{option}', an option that is not known here")
+            format!("; or it is the argument of '-{option}', an option that sapwood does not know")
         });
         Failure::usage(format!("{error}{hint}"))
     })

@@ -130,55 +130,60 @@ pub fn further_commands() -> [clap::Command; 2] {
 pub struct Arguments {
     #[command(subcommand)]
     past: Option<Past>,
-    /// Ranks per leaf of the tree [default: 4].
+    /// MPI ranks per leaf, the process of the tree that reads their counts [default: 4; 64 if the
+    /// ranks run on other hosts].
     #[arg(long, value_name = "N")]
     ranks_per_leaf: Option<NonZeroU32>,
-    /// The most children that a process of the tree has.
+    /// Maximum number of children of each process of the tree.
     #[arg(long, alias = "fanout", value_name = "F", default_value_t = 8, conflicts_with = "topology",
           value_parser = clap::value_parser!(u16).range(2..))]
     fan_out: u16,
-    /// The tree, such as 8 or 2x4; its leaves share the ranks.
+    /// Shape of the tree, such as 8 or 2x4; the ranks are divided among its leaves.
     #[arg(long, value_name = "SPEC")]
     topology: Option<sapwood::Shape>,
-    /// Time between two rounds, such as 1s or 500ms.
+    /// Time between two rounds, in each of which all ranks' counts are read, such as 1s or 500ms.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Duration,
-    /// Read the call stacks of all ranks as often as this, such as 10s.
+    /// Time between two readings of all ranks' call stacks, such as 10s; none by default.
     #[arg(long, value_name = "TIME", value_parser = stacks_interval)]
     stacks: Option<Duration>,
     /// Write profile.json, report.txt, rounds.ndjson and ranks.parquet to this folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Leave other tools' formats in that folder, too: see 'sapwood mpi export --help'.
+    /// Also write these formats of other tools to that folder: see 'sapwood mpi export --help'.
     #[arg(long, value_name = "FORMATS", requires = "out", value_delimiter = ',',
           value_parser = Format::named)]
     export: Vec<Format>,
-    /// Serve the last round as OpenMetrics: ADDRESS:PORT, or PORT of the loopback; 0 for any port.
+    /// Serve the last round as OpenMetrics at ADDRESS:PORT, or at PORT of the loopback interface;
+    /// 0 chooses a free port.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening_address)]
     listen: Option<SocketAddr>,
-    /// Serve at most N series.
+    /// Maximum number of series that --listen serves.
     #[arg(long, value_name = "N", default_value_t = openmetrics::SERIES_DEFAULT,
           value_parser = clap::value_parser!(u32).range(i64::from(openmetrics::SERIES_MIN)..=10_000_000))]
     series_max: u32,
-    /// Number of MPI ranks, by which the tree is planned; the program's own number counts.
+    /// Number of MPI ranks for which the tree is planned; by default that of the launcher's command
+    /// line.
     #[arg(long, short = 'n', alias = "np", value_name = "N")]
     ranks: Option<NonZeroU32>,
-    /// Take the last N ranks of the program for the tree, which then needs no other launcher.
+    /// Use the last N ranks of the job as processes of the tree, which are then started by the
+    /// job's own launcher.
     #[arg(long, value_name = "N", conflicts_with = "topology")]
     in_world: Option<NonZeroU32>,
     /// MPI of the program, if it cannot be detected.
     #[arg(long, value_name = "ABI")]
     mpi: Option<Abi>,
-    /// Make every N-th call of a function an iteration, such as 100:MPI_Allreduce.
+    /// Count every N-th call of a function as the end of an iteration, such as 100:MPI_Allreduce.
     #[arg(long, value_name = "N:FUNCTION", value_parser = every)]
     every: Option<Every>,
-    /// Show no table, neither while the program runs nor at its end.
+    /// Print no table, neither while the program runs nor at its end.
     #[arg(short, long)]
     quiet: bool,
-    /// Show no table while the program runs.
+    /// Print no table while the program runs.
     #[arg(long, conflicts_with = "live")]
     no_live: bool,
-    /// Show a view that scrolls and sorts; plain tables if standard error is no terminal.
+    /// Show a view that scrolls and sorts, on the terminal; print plain tables if standard error is
+    /// not a terminal.
     #[arg(long)]
     live: bool,
     #[command(flatten)]
@@ -190,7 +195,7 @@ pub struct Arguments {
     reaching: Reaching,
     #[command(flatten)]
     extras: tallies::Extras,
-    /// Tell how long ranks wait for one another, in which calls and for whom.
+    /// Measure how long ranks wait in each call, and for which ranks.
     #[arg(long)]
     waits: bool,
     #[command(flatten)]
@@ -286,7 +291,7 @@ fn conclude(
     }
     for event in collected.never_found.iter().filter(|_| collected.outdated.is_none()) {
         let event = printable(event);
-        say(format_args!("--histogram {event}: no event of this name has appeared"));
+        say(format_args!("--histogram {event}: no event of this name was counted"));
     }
     let mut record =
         RoundRecord::new(collected.rounds, elapsed, &collected.round, &collected.missing);

@@ -21,10 +21,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// A binary interface of MPI: programs of one cannot run with the libraries of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Abi {
-    /// Open MPI's.
+    /// Open MPI.
     #[value(name = "openmpi")]
     OpenMpi,
-    /// MPICH's, which Intel MPI and MVAPICH share.
+    /// MPICH, Intel MPI or MVAPICH.
     Mpich,
 }
 

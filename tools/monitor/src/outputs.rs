@@ -112,7 +112,7 @@ impl Outputs {
     /// Says the first trouble; those that follow have the same reason as a rule.
     fn trouble(&mut self, error: &dyn std::fmt::Display) {
         if !std::mem::replace(&mut self.is_said, true) {
-            say(format_args!("{error}; the program runs on, what was written before stays"));
+            say(format_args!("{error}; the program runs on, and earlier output is kept"));
         }
     }
 
@@ -133,7 +133,7 @@ impl Outputs {
             })
         });
         if let Err(error) = served {
-            say(format_args!("no more metrics: {error}"));
+            say(format_args!("metrics are no longer served: {error}"));
             self.server = None;
         }
     }

@@ -12,10 +12,10 @@ use super::desk::Reply;
 /// What is asked of a page.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PageArguments {
-    /// Serve a page of it to browsers of this machine, at an address that is printed.
+    /// Serve a web page of the run to browsers on this machine; its address is printed.
     #[arg(long)]
     page: bool,
-    /// Serve the page at this address or port instead of a free port of this machine.
+    /// Serve the page at this address or port instead of a free port of the loopback interface.
     #[arg(long, value_name = "ADDRESS", value_parser = sapwood_web::listen_address)]
     page_listen: Option<SocketAddr>,
 }
@@ -45,8 +45,8 @@ pub(crate) fn tell(page: &Page, what: &str) {
     eprintln!("sapwood: the page of {what} is at {}", page.address());
     if page.is_open_to_others() {
         eprintln!(
-            "sapwood: other machines reach it, and nothing is encrypted on the way; 'ssh -L' to a \
-             page of this machine alone is safer"
+            "sapwood: other machines can reach this page, and it is not encrypted; 'ssh -L' to a page \
+             at the loopback interface is safer"
         );
     }
 }

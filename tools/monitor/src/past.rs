@@ -8,24 +8,24 @@ use sapwood_export::difference::Difference;
 use sapwood_export::{Format, Run, openmetrics};
 use sapwood_report::Profile;
 
-/// Something else than watching a program.
+/// Commands that do not watch a program.
 #[derive(Clone, clap::Subcommand)]
 pub(crate) enum Past {
     /// Show a finished run again, round by round, in a browser or in the terminal.
     Replay(super::replay::ReplayArguments),
-    /// Write what a run has left in the formats of other tools.
+    /// Write the data of a run in the formats of other tools.
     Export(Export),
-    /// Say what changed between two runs.
+    /// Print what changed between two runs.
     Diff(Diff),
 }
 
 /// The arguments of `sapwood mpi export`.
 #[derive(Clone, clap::Args)]
 pub(crate) struct Export {
-    /// The folder that --out has named; the run may still go on.
+    /// The folder that --out named; the run may still be going on.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Formats with commas between them: openmetrics, parquet, csv, caliper (or hatchet), perfetto,
+    /// Formats, separated by commas: openmetrics, parquet, csv, caliper (or hatchet), perfetto,
     /// otlp, html, tau.
     #[arg(long, value_name = "FORMATS", required = true, value_delimiter = ',',
           value_parser = Format::named)]
@@ -42,10 +42,10 @@ pub(crate) struct Export {
 /// The arguments of `sapwood mpi diff`.
 #[derive(Clone, clap::Args)]
 pub(crate) struct Diff {
-    /// The folder of the run before, or its profile.json.
+    /// Folder of the earlier run, or its profile.json.
     #[arg(value_name = "RUN1")]
     before: PathBuf,
-    /// The folder of the run after, or its profile.json.
+    /// Folder of the later run, or its profile.json.
     #[arg(value_name = "RUN2")]
     after: PathBuf,
     /// Print JSON.

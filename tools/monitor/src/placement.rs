@@ -30,8 +30,8 @@ const RESOLVED_MAX: usize = 16;
 /// Options about the hosts of the program.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Reaching {
-    /// Watch the ranks on these hosts, where the launcher's command line and the allocation do not
-    /// say which (repeatable).
+    /// Hosts of the ranks (repeatable); by default those that the launcher's command line or the
+    /// allocation names.
     #[arg(long, value_name = "NODESET")]
     pub(crate) hosts: Vec<String>,
     /// Start leaves on other hosts in this way: auto, ssh or slurm.
@@ -41,10 +41,10 @@ pub(crate) struct Reaching {
     #[arg(long, value_name = "WORDS", env = "SAPWOOD_RSH")]
     pub(crate) remote_shell: Option<String>,
     /// Listen only on these interfaces: networks, interface names or name prefixes, separated by
-    /// commas; ^ in front excludes them.
+    /// commas; a leading ^ excludes them.
     #[arg(long, value_name = "RULE", default_value = "", env = "SAPWOOD_INTERFACES")]
     pub(crate) interfaces: String,
-    /// Give up a host that does not answer within this time, in seconds.
+    /// Treat a host as missing if it does not answer within this time, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = patience)]
     pub(crate) connect_timeout: Duration,
 }

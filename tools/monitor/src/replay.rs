@@ -17,7 +17,7 @@ use super::recording::Recording;
 /// The arguments of `sapwood mpi replay`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ReplayArguments {
-    /// The folder that a run has left by --out, or its file rounds.ndjson.
+    /// The folder that --out named, or its file rounds.ndjson.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     #[command(flatten)]

@@ -141,7 +141,7 @@ pub fn scopes_of_running(
             return Err(Failure::usage(reply.error));
         }
         let number = reply.scope_number.ok_or_else(|| {
-            Failure::own(&"the tree of the run is gone: none of its leaves can be asked")
+            Failure::own(&"the tree of the run has ended: none of its leaves can be queried")
         })?;
         let every = named.every.filter(|_| time.is_some());
         let due = every.map(|every| Instant::now() + every);

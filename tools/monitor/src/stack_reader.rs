@@ -81,10 +81,10 @@ impl StackReader {
             self.process = Some(process);
         }
         let input = self.process.as_ref().and_then(Process::stdin);
-        let mut input = input.ok_or("the reader of stacks takes no wishes")?;
+        let mut input = input.ok_or("the reader of stacks takes no input")?;
         let line = serde_json::to_string(wish).map_err(|error| error.to_string())?;
         let written = input.write_all((line + "\n").as_bytes());
-        written.map_err(|error| format!("the reader of stacks takes no wishes: {error}"))
+        written.map_err(|error| format!("cannot write to the reader of stacks: {error}"))
     }
 
     /// Sends what the reader has answered, if it has.

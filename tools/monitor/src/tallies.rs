@@ -20,13 +20,13 @@ pub(crate) const VARIABLE: &str = "SAPWOOD_MPI_EXTRAS";
 /// What is tallied beside the events.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Extras {
-    /// Tell which places in the program call MPI, with file and line.
+    /// Count MPI calls by call site: file and line in the program.
     #[arg(long)]
     pub(crate) call_sites: bool,
-    /// Tell which hosts send to which, with messages and bytes.
+    /// Count messages and bytes from each host to each host.
     #[arg(long)]
     pub(crate) peers: bool,
-    /// Tell on which communicators the program spends its time in MPI.
+    /// Measure the time in MPI by communicator.
     #[arg(long)]
     pub(crate) communicators: bool,
 }

@@ -140,7 +140,7 @@ pub(crate) fn watch_later(
         Some(_) => Ok(()),
         None => match run.until_placed(base) {
             Ok(Some(hosts)) => job.settle(hosts, arguments.fan_out.into()),
-            Ok(None) => Err("Slurm does not say where it runs".to_owned()),
+            Ok(None) => Err("Slurm does not name the hosts of the job step".to_owned()),
             Err(ended) => {
                 let code = ended.map_or(INTERRUPTED, Exit::code);
                 return Ok((End { code, elapsed: started.elapsed() }, None));
@@ -162,7 +162,7 @@ pub(crate) fn watch_later(
         }
         Err(error) => {
             match run.program.try_wait() {
-                Some(_) => say("the program ended before its tree stood"),
+                Some(_) => say("the program ended before its tree had started"),
                 None => say(format_args!("{error}; the program runs on unobserved")),
             }
             let code = run.until_end_alone().map_or(INTERRUPTED, Exit::code);

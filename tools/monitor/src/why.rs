@@ -118,7 +118,7 @@ fn watched_with(arguments: &Arguments, listener: Listener<'_>) -> Result<Watched
     let screen = match arguments.live.then(|| Screen::of_waits(&arguments.command)) {
         Some(Ok(screen)) => screen,
         Some(Err(error)) => {
-            say(format_args!("--live needs a terminal: {error}; verdicts are told without it"));
+            say(format_args!("--live needs a terminal: {error}; verdicts are printed without it"));
             Screen::Off
         }
         None => Screen::Off,
@@ -174,7 +174,7 @@ fn at_end(program: &str, elapsed: Duration, collected: &Collected) -> Why {
         why.note_ends(&collected.deaths.section(), collected.deaths.ended_before());
     }
     if let Some(outdated) = &collected.outdated {
-        why.unknown.push(format!("the end: {}", outdated.reason));
+        why.unknown.push(format!("counts at the end of the program: {}", outdated.reason));
     }
     if why.ranks == 0 && program.starts_with("python") {
         why.unknown.push(TORCH_HINT.to_owned());
@@ -187,7 +187,7 @@ fn at_end(program: &str, elapsed: Duration, collected: &Collected) -> Why {
 
 /// Of a program of Python that has no rank.
 const TORCH_HINT: &str =
-    "groups of torch.distributed, if it has any: run the script by 'python3 -m sapwood.torch'";
+    "groups of torch.distributed, if used: start it by 'python3 -m sapwood.torch SCRIPT'";
 
 /// Asks a run of `sapwood mpi` of this user why its program is slow or stuck.
 ///
@@ -210,7 +210,7 @@ pub fn why_of_running(name: Option<&str>, deadline: Duration) -> Result<Why, Fai
             return Ok(why);
         }
         if Instant::now() >= limit {
-            return Err(Failure::own(&"the ranks did not say in time where they stand"));
+            return Err(Failure::own(&"the ranks did not report their calls in time"));
         }
     }
 }

@@ -33,11 +33,11 @@ impl Outdated {
         match self.as_of_s {
             Some(seconds) => {
                 format!(
-                    "all counts are those of {seconds:.1} s, no later round came: {}",
+                    "all counts are from {seconds:.1} s, as no later round arrived: {}",
                     self.reason
                 )
             }
-            None => format!("no round came: {}", self.reason),
+            None => format!("no round arrived: {}", self.reason),
         }
     }
 }

@@ -55,7 +55,7 @@ fn rounds_line(facts: &RoundsFacts) -> String {
     if facts.stride > 1 {
         let _ = write!(
             line,
-            ", every {} of them, so that it keeps to {}",
+            ", every {} of them, to keep the file below {}",
             ordinal(facts.stride),
             quantity::bytes(facts.bytes_max as f64)
         );

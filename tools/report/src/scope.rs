@@ -173,11 +173,14 @@ impl ScopeRecord {
             (self.events_dropped, "events overwritten before they were read"),
             (self.events_waiting, "events not read yet"),
             (self.events_without_ring, "calls of threads that have no ring"),
-            (self.events_without_space, "calls on communicators that found no room"),
-            (self.put_off, "readings put off, as the ranks did not come to where they are made"),
-            (self.overdue, "events read at other moments, before they would be overwritten"),
-            (self.throttled, "readings cut short by the share of a processor"),
-            (self.groups_folded, "groups put together for want of room"),
+            (self.events_without_space, "calls on communicators beyond the capacity of a table"),
+            (self.put_off, "readings postponed, as no moment occurred that 'when' chooses"),
+            (
+                self.overdue,
+                "events read at moments that 'when' does not choose, to avoid overwriting",
+            ),
+            (self.throttled, "readings cut short by the limit on processor time"),
+            (self.groups_folded, "groups merged for lack of space"),
             (self.silent_ranks, "ranks that do not record"),
             (self.missing_leaves, "leaves that did not answer"),
         ];
@@ -185,9 +188,9 @@ impl ScopeRecord {
             head.push_str(&format!("; {} {what}", whole(*count)));
         }
         if self.ranks == 0 {
-            head.push_str("; none of the ranks that are wanted is there");
+            head.push_str("; none of the chosen ranks was read");
         } else if self.events_selected == 0 && self.events_read > 0 {
-            head.push_str("; none is what the scope selects");
+            head.push_str("; the scope selects none of them");
         }
         let mut lines = vec![head];
         if !self.groups.is_empty() {
@@ -343,6 +346,6 @@ mod tests {
         let mut folded = figures();
         folded.bound(0);
         let lines = record(&folded, BY).lines();
-        assert!(lines[0].ends_with("; 2 groups put together for want of room"), "{lines:?}");
+        assert!(lines[0].ends_with("; 2 groups merged for lack of space"), "{lines:?}");
     }
 }

@@ -88,12 +88,12 @@ impl Standstill {
         let seconds = quantity::time(self.lasts().as_nanos() as f64);
         let mut lines = vec![format!("no MPI call has returned for {seconds}")];
         lines.extend(self.waiting.iter().map(|entry| format!("waiting: {}", told(entry))));
-        lines.extend(self.absent.iter().map(|entry| format!("not coming: {}", told(entry))));
+        lines.extend(self.absent.iter().map(|entry| format!("not arrived: {}", told(entry))));
         if !self.ended.is_empty() {
-            lines.push(format!("not coming: {}, ended", ranks(&self.ended)));
+            lines.push(format!("not arrived: {}, ended", ranks(&self.ended)));
         }
         if !self.unknown.is_empty() {
-            lines.push(format!("not known: {}", ranks(&self.unknown)));
+            lines.push(format!("no data: {}", ranks(&self.unknown)));
         } else if self.absent.is_empty() && self.ended.is_empty() {
             lines.push("all ranks wait".to_owned());
         }
@@ -228,13 +228,13 @@ mod tests {
             [
                 "no MPI call has returned for 2.00 s",
                 "waiting: ranks 0-1,3 in MPI_Allreduce on MPI_COMM_WORLD, for 2.00 s",
-                "not coming: rank 2, stopped outside MPI, for 2.00 s",
+                "not arrived: rank 2, stopped outside MPI, for 2.00 s",
             ]
         );
         let computing = lines(&[waits(), activity("", true, Condition::Computing)]);
-        assert_eq!(computing[2], "not coming: rank 1 computing outside MPI, for 2.00 s");
+        assert_eq!(computing[2], "not arrived: rank 1 computing outside MPI, for 2.00 s");
         let lost = lines(&[waits(), activity("MPI_Recv", true, Condition::Lost)]);
-        assert_eq!(lost[2], "not coming: rank 1, lost in MPI_Recv on MPI_COMM_WORLD, for 2.00 s");
+        assert_eq!(lost[2], "not arrived: rank 1, lost in MPI_Recv on MPI_COMM_WORLD, for 2.00 s");
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
             round.add(&profile).unwrap();
         }
         let still = Standstill::of(&round).unwrap();
-        assert_eq!(still.lines().last().unwrap(), "not coming: rank 2, ended");
+        assert_eq!(still.lines().last().unwrap(), "not arrived: rank 2, ended");
         assert!(still.is_certain(), "it cannot come");
     }
 
@@ -267,7 +267,7 @@ mod tests {
         profile.activities = vec![waits()];
         round.add(&profile).unwrap();
         let still = Standstill::of(&round).unwrap();
-        assert_eq!(still.lines().last().unwrap(), "not known: ranks 0,2");
+        assert_eq!(still.lines().last().unwrap(), "no data: ranks 0,2");
         assert!(!still.is_certain(), "it may come yet");
     }
 

@@ -199,16 +199,18 @@ pub(crate) fn loss_lines(round: &Round, missing: &[Missing]) -> Vec<String> {
     if !round.taken().is_empty() {
         let ranks = round.taken();
         lines.push(format!(
-            "ranks {ranks}: another tool takes MPI functions before the shim; their calls are not counted"
+            "ranks {ranks}: another tool intercepts MPI functions before the shim; their calls are not counted"
         ));
     }
     if round.dropped() > 0 {
         let dropped = quantity::whole(round.dropped().into());
-        lines.push(format!("events not counted: {dropped}; no room, or regions that do not match"));
+        lines.push(format!(
+            "events not counted: {dropped}; a table was full, or a region ended that had not begun"
+        ));
     }
     if round.unreadable() > 0 {
         let unreadable = quantity::whole(round.unreadable().into());
-        lines.push(format!("slots not read: {unreadable}; the program wrote over its table"));
+        lines.push(format!("slots not read: {unreadable}; the program overwrote its table"));
     }
     lines
 }

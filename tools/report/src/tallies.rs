@@ -133,9 +133,7 @@ impl Tallies {
         }
         if self.dropped > 0 {
             let dropped = quantity::whole(self.dropped.into());
-            text.push_str(&format!(
-                "\ncalls without a line above: {dropped}; a table of tallies was full\n"
-            ));
+            text.push_str(&format!("\ncalls not listed above: {dropped}; a table was full\n"));
         }
         text
     }

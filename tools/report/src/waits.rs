@@ -21,15 +21,18 @@ impl Waits {
                 self.dropped,
                 "events overwritten before they were read; give rings more bytes by SAPWOOD_MPI_RING_BYTES, or ask more often by --interval",
             ),
-            (self.incomplete, "collectives of which some processes are not known"),
-            (self.undecided, "collectives of which the hosts' clocks do not tell who came last"),
+            (self.incomplete, "collectives of which some ranks' calls were not read"),
+            (
+                self.undecided,
+                "collectives whose last rank is unknown, as the hosts' clocks are not exact enough",
+            ),
             (self.mixed, "collectives in which processes called different functions"),
             (self.unordered, "collectives while the rank was not counted"),
-            (self.unsure, "receives of which it is not known which message they took"),
-            (self.unmatched_receives, "receives of which the send is not known"),
+            (self.unsure, "receives whose message is unknown"),
+            (self.unmatched_receives, "receives whose send is unknown"),
             (self.without_ring, "events of threads that have no ring"),
-            (self.without_communicator, "calls on communicators for which there was no room"),
-            (self.left_out, "entries that found no room on their way"),
+            (self.without_communicator, "calls on communicators beyond the capacity of a table"),
+            (self.left_out, "entries dropped in the tree for lack of space"),
         ];
         let told = |(count, what): (u64, &str)| format!("{} {what}", quantity::whole(count.into()));
         known.into_iter().filter(|(count, _)| *count > 0).map(told).collect()
@@ -38,10 +41,10 @@ impl Waits {
     /// The section for a reader.
     pub(crate) fn text(&self, findings: &Findings, width: usize) -> String {
         let mut text =
-            "\nWaits by event: time in a call before the one came for which it waits\n\n"
+            "\nWaits by event: time in a call until the rank arrived for which it waited\n\n"
                 .to_owned();
         text.push_str(&event_grid(findings).render(width, Paint::new(false)));
-        text.push_str("\nRanks for which others waited; times are of all others together\n\n");
+        text.push_str("\nRanks for which others waited; times are sums over the others\n\n");
         text.push_str(&self.rank_grid().render(width, Paint::new(false)));
         let more = self.ranks.len().saturating_sub(RANKS_TOLD) as u64 + self.ranks_left_out;
         if more > 0 {

@@ -38,7 +38,7 @@ fn a_run_whose_settings_were_changed_says_so_and_tells_rounds_from_iterations() 
     let text = report.text();
     assert!(text.contains("rounds    rounds.ndjson has 5 rounds and 500 iterations\n"), "{text}");
     let line = "settings  changed 2 times while the program ran, so that counts may lack what was \
-                left out: collective, time on ranks 0,2, a round every 0.2 s; obeyed by ranks 0-4\n";
+                left out: collective, time on ranks 0,2, a round every 0.2 s; applied by ranks 0-4\n";
     assert!(text.contains(line), "{text}");
     assert!(!self::report().text().contains("settings "), "they were not changed");
 }

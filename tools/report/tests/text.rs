@@ -31,7 +31,7 @@ fn full_round() -> Round {
 fn the_events_that_took_most_time_come_first() {
     let expected = "\
 3.0 s   8 of 8 ranks
-events not counted: 1; no room, or regions that do not match
+events not counted: 1; a table was full, or a region ended that had not begun
 event                calls  time per rank, mean  deviation   min@rank   max@rank  imbalance  ranks  mean size
 solve\u{fffd}[2J               80               2.00 s       0 ns   2.00 s@0   2.00 s@0      0.0 %      8          -
 MPI_Allreduce (5-8)  8,000               675 ms     344 ms   150 ms@0   1.20 s@7     77.8 %      8          -
@@ -82,11 +82,11 @@ time      MPI takes 35.0 % of the time, mean of ranks; 10.0 % (rank 0) to 60.0 %
 losses    missing rank 6: back-end 3 closed its connection
           missing rank 7: no profile arrived; they run on hosts that are not watched (--hosts), or without the shim
           lost rank 5: ended without MPI_Finalize or exit; their last counts are shown
-          events not counted: 1; no room, or regions that do not match
+          events not counted: 1; a table was full, or a region ended that had not begun
 waits     no MPI call returned from 2.5 s to 4.5 s
           waiting: ranks 0-4 in MPI_Allreduce on MPI_COMM_WORLD in region solve, for 2.00 s
-          not coming: rank 5, lost in MPI_Recv on MPI_COMM_WORLD in region solve, for 2.00 s
-          not known: ranks 6-7
+          not arrived: rank 5, lost in MPI_Recv on MPI_COMM_WORLD in region solve, for 2.00 s
+          no data: ranks 6-7
 at end    rank 5, lost in MPI_Recv on MPI_COMM_WORLD in region solve, for 2.00 s
 
 Time by class, inclusive; a region holds what is called in it

@@ -354,7 +354,9 @@ impl<'a> Conductor<'a> {
                 continue;
             }
             self.interrupted_at = Some(now);
-            eprintln!("sapwood: outputs are being written; Ctrl-C again within a second stops");
+            eprintln!(
+                "sapwood: outputs are being written; Ctrl-C again within a second stops this"
+            );
         }
         match self.stopped_by {
             Some(_) => Err(Failure::own(&"the output is incomplete: the command was interrupted")),

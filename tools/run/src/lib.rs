@@ -69,7 +69,7 @@ pub struct Arguments {
     /// without a command.
     #[arg(long, conflicts_with_all = ["command", "dry_run"])]
     prompt: bool,
-    /// The command, as the shell of each host is to read it.
+    /// The command, for the shell of each host.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -84,10 +84,10 @@ struct Style {
     /// of each line.
     #[arg(short = 'L', long = "line")]
     line: bool,
-    /// With -b or -L, write lines as they come, too.
+    /// With -b, -L or --diff, also write lines as they arrive.
     #[arg(long)]
     live: bool,
-    /// Write what most hosts answered, and how the others differ from it.
+    /// Write the most frequent output in full, and of each other output the differences from it.
     #[arg(long, conflicts_with = "line")]
     diff: bool,
     /// Print one JSON object when all have ended.
@@ -96,7 +96,7 @@ struct Style {
     /// Write live lines without the host in front.
     #[arg(short = 'N', long)]
     no_label: bool,
-    /// Write no line about hosts that fail.
+    /// Print no lines about hosts that fail.
     #[arg(short = 'q', long)]
     quiet: bool,
     /// Write each host's standard output to a file in this folder.
@@ -110,7 +110,7 @@ struct Style {
 /// On which terms the command runs.
 #[derive(Clone, Debug, clap::Args)]
 struct Terms {
-    /// End commands that take longer than this.
+    /// End commands that take longer than this time.
     #[arg(short = 'u', long = "command-timeout", value_name = "SECONDS", value_parser = time)]
     command_timeout: Option<Duration>,
     /// Accept up to N missing hosts.

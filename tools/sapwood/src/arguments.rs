@@ -14,7 +14,8 @@ use sapwood_status::clocks;
 
 use crate::{completions, external, manual};
 
-/// A tree of processes that asks every process of a job, and says who is missing.
+/// A tree of processes that asks every process of a job or cluster, merges the answers, and
+/// names the missing.
 #[derive(Parser)]
 #[command(
     name = "sapwood",
@@ -30,13 +31,13 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run a command on every host of a set and fold what they answer.
+    /// Run a command on every host of a set and merge equal outputs.
     Run(sapwood_run::Arguments),
-    /// Copy files and folders to every host of a set, or back from each.
+    /// Copy files and folders to every host of a set, or from every host.
     Copy(sapwood_copy::Arguments),
     /// Show what the hosts of a set are doing, or serve it as OpenMetrics.
     Top(sapwood_top::Arguments),
-    /// Start a tree over hosts that stays up, so that commands on them begin at once.
+    /// Start a tree over hosts that stays up for later commands.
     Up(persistent::up::Arguments),
     /// The process behind 'sapwood up' that owns the tree.
     #[command(hide = true)]
@@ -45,23 +46,23 @@ pub(crate) enum Command {
     Down(persistent::down::Arguments),
     /// Expand, fold, count and combine sets of host names.
     Nodeset(nodeset::Arguments),
-    /// Print, draw, count or cost a tree.
+    /// Print, draw, measure or recommend the shape of a tree.
     Topology(sapwood_topology_tool::Arguments),
     /// Watch an MPI program through a tree.
     Mpi(sapwood_monitor::Arguments),
-    /// Say why an MPI program is slow or stuck, and which ranks are the reason.
+    /// Print why an MPI program is slow or stuck, and which ranks are the reason.
     Trace(sapwood_trace_tool::Arguments),
-    /// Check what this machine has of what a tree needs.
+    /// Check whether this machine, or hosts, meet the needs of a tree.
     Doctor(sapwood_doctor::Arguments),
-    /// Members of a group: collectives between peers over trees that measure the network.
+    /// Run collectives in a group of peers, without a front-end.
     Group(sapwood_group_tool::Arguments),
-    /// Draw the tree of a running network, and how each process of it is.
+    /// Draw the tree of a running network with the state of each process.
     Status(sapwood_status::Arguments),
     /// Follow one wave through a running network, hop by hop.
     TraceWave(sapwood_status::TraceArguments),
-    /// Say how far the clocks of a running network's processes are ahead, and how they drift.
+    /// Measure the clock offsets between processes of a running network, and their drift.
     Clocks(clocks::Arguments),
-    /// Print what has a shell complete the words of this command.
+    /// Print the script by which a shell completes this command.
     Completions(completions::Arguments),
     /// Write the manual pages of all commands, for 'make install'.
     #[command(hide = true)]

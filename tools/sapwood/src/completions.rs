@@ -13,7 +13,7 @@ use sapwood_command_line::exit::{Failure, print};
                         fish ~/.config/fish/completions/sapwood.fish. \
                         'make install' puts all three where the system's shells look.")]
 pub(crate) struct Arguments {
-    /// The shell that reads the script.
+    /// The shell.
     #[arg(value_name = "SHELL")]
     shell: Scripted,
 }

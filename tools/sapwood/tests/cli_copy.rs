@@ -458,7 +458,7 @@ fn bad_input_is_refused_in_one_line() {
         (&["-w", "n1", &source, &source, "/tmp/x/"], "two sources have the name 'source'"),
         (&["-w", "n1", "--gather", "/", "/tmp/x"], "cannot derive a name for the copy"),
         (&["-w", "n[1-", &source, "/tmp/x"], "this bracket is not closed"),
-        (&[&source, "/tmp/x"], "nothing says which hosts"),
+        (&[&source, "/tmp/x"], "no hosts are given"),
         (&["-w", "n1", "--gather", "-T", &source, "/tmp/x"], "cannot be used with"),
     ];
     for (arguments, what) in cases {

@@ -435,7 +435,7 @@ fn a_group_is_drawn_and_its_trees_are_explained() {
     let (_, text, _) = output(&list);
     assert_eq!(text.matches("the member before it in the chain").count(), 3, "{text}");
     let (code, _, stderr) = output(&["explain", &at, "--key", key, "--root", "9"]);
-    assert_eq!((code, stderr.contains("9 is carried by no member")), (Some(2), true), "{stderr}");
+    assert_eq!((code, stderr.contains("9 belongs to no member")), (Some(2), true), "{stderr}");
     let (_, text, _) = output(&["explain", &at, "--key", key, "--bytes", "4M"]);
     assert_eq!(text.matches("stripe 1").count(), 3, "{text}");
     members[3].kill();
@@ -516,7 +516,11 @@ fn a_member_that_cannot_be_followed_is_named() {
     let key = key.to_str().unwrap();
     let at = members[0].address.clone();
     let (code, text, _) = output(&["trace", &at, "--key", key, "--for", "1ms"]);
-    assert_eq!((code, text.contains("no operation passed meanwhile")), (Some(0), true), "{text}");
+    assert_eq!(
+        (code, text.contains("no operation took place in that time")),
+        (Some(0), true),
+        "{text}"
+    );
     let (code, _, stderr) = output(&["trace", "tcp:127.0.0.1:1", "--key", key]);
     assert_eq!((code, stderr.contains("127.0.0.1:1")), (Some(125), true), "{stderr}");
     // One that is stopped is still a member for a while.

@@ -422,7 +422,7 @@ fn bad_input_is_refused_in_one_line() {
     std::fs::write(&path, "n1\nn2 slots=many\n").unwrap();
     let path = path.to_str().unwrap();
     let cases: [(&[&str], &str); 9] = [
-        (&["true"], "nothing says which hosts"),
+        (&["true"], "no hosts are given"),
         (&["-w", "n[1-", "true"], "this bracket is not closed"),
         (&["-w", "n[1-1000000000]", "true"], "more than 4194304 names"),
         (&["-w", "n1", "-x", "n1", "true"], "no host"),

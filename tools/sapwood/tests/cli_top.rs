@@ -415,7 +415,7 @@ fn a_signal_ends_a_watch_whose_hosts_are_still_being_reached() {
 #[test]
 fn bad_input_is_refused_in_one_line() {
     let cases: [(&[&str], &str); 9] = [
-        (&[], "nothing says which hosts"),
+        (&[], "no hosts are given"),
         (&["-w", "n[1-"], "this bracket is not closed"),
         (&["-w", "n1", "--metric", "cpu"], "choose from cpu.busy"),
         (&["-w", "n1", "--interval", "0"], "from 100ms to 1h"),

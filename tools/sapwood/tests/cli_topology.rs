@@ -152,7 +152,7 @@ fn what_is_neither_a_specification_nor_a_file_is_refused() {
     let arguments = ["topology", "print", absent.to_str().unwrap()];
     assert_refused(&run(&arguments), "there is no file of that name", &arguments);
     fs::write(&absent, b"a:0 =>\n\xff\xfe ;").unwrap();
-    assert_refused(&run(&arguments), "line 2 is no text", &arguments);
+    assert_refused(&run(&arguments), "line 2 is not UTF-8 text", &arguments);
     for spec in ["", "0", "4x0", "4^", "999999999999", "1^999", "k:1@4", "g:2:3,5,7"] {
         assert_refused(&run(&["topology", "print", spec]), "topology", &[spec]);
     }

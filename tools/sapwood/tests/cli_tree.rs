@@ -64,8 +64,8 @@ fn hosts_of_one_switch_are_grouped() {
 #[test]
 fn what_is_asked_for_is_what_is_taken() {
     let cache = tempfile::tempdir().unwrap();
-    assert_eq!(why(&dry_run(cache.path(), &["-f", "8"])), "tree: fan-out 8, as asked for");
-    assert_eq!(why(&dry_run(cache.path(), &["--shape", "k:2@128"])), "tree: k:2@128, as asked for");
+    assert_eq!(why(&dry_run(cache.path(), &["-f", "8"])), "tree: fan-out 8, as given");
+    assert_eq!(why(&dry_run(cache.path(), &["--shape", "k:2@128"])), "tree: k:2@128, as given");
     let output = dry_run(cache.path(), &["--shape", "4x16", "--communication-hosts", "c[0-1]"]);
     let clients = text(&output.stdout).lines().filter(|line| line.contains(" -- c")).count();
     assert_eq!(clients, 4, "two on each");

@@ -192,7 +192,8 @@ fn a_host_that_was_lost_is_missing_from_then_on() {
     // The status names the host, and the command that has it back.
     let shown = user.say(&["status"]);
     let said = text(&shown.stdout);
-    let again = "hosts that are back are taken in by: sapwood up --replace -w 'n[0-3]' -f 2\n";
+    let again =
+        "to include hosts that are reachable again: sapwood up --replace -w 'n[0-3]' -f 2\n";
     assert!(said.contains("\nn2 (1): missing: ") && said.ends_with(again), "{said}");
     let before = user.agent(&["-w", "n3"]);
     user.up(&["--replace", "-w", "n[0-3]", "-f", "2"]);
@@ -323,7 +324,7 @@ fn trees_have_names() {
 #[test]
 fn bad_input_and_hosts_that_cannot_be_reached_leave_no_tree() {
     let user = User::new();
-    assert_refused(&user.say(&["up"]), "nothing says which hosts", &[]);
+    assert_refused(&user.say(&["up"]), "no hosts are given", &[]);
     assert_refused(&user.say(&["up", "-w", "n0", "--name", "a/b"]), "is no name", &[]);
     assert_refused(&user.say(&["up", "-w", "n[0-"]), "this bracket is not closed", &[]);
     let output =

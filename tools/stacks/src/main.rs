@@ -33,25 +33,25 @@ const SCHEMA: &str = "sapwood.stacks/1";
 #[derive(Parser)]
 #[command(name = "sapwood-stacks", version)]
 struct Arguments {
-    /// A running 'sapwood mpi', by its process or name; needed only where several run.
+    /// A running 'sapwood mpi', by process number or name; needed only if several run.
     #[arg(value_name = "JOB", conflicts_with_all = ["pid", "program"])]
     job: Option<String>,
-    /// Read this process of this host, whatever has started it; may be given several times.
+    /// Read the process with this number on this host (repeatable).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
     pid: Vec<i32>,
-    /// Read all processes of yours on this host that run this program or script.
+    /// Read all of your processes on this host that run this program or script.
     #[arg(long, value_name = "NAME", conflicts_with = "pid")]
     program: Option<String>,
-    /// Read all threads, not only the first one of each process.
+    /// Read all threads, not only the main thread of each process.
     #[arg(long)]
     all_threads: bool,
     /// Print the tree as JSON.
     #[arg(long, conflicts_with = "folded")]
     json: bool,
-    /// Print a line for each stack, as tools that draw flame graphs read it.
+    /// Print one line for each stack, in the folded format of flame-graph tools.
     #[arg(long)]
     folded: bool,
-    /// How long a running 'sapwood mpi' may take to answer.
+    /// Time limit for the answer of a running 'sapwood mpi'.
     #[arg(long, value_name = "TIME", default_value = "10s",
           value_parser = sapwood_command_line::times::time)]
     timeout: Duration,

@@ -35,7 +35,9 @@ fn reason_at(error: StopError, facts: Option<&Facts>, own_user: u32, scope: u32)
         }
         StopError::Refused(_) if facts.user != own_user && own_user != 0 => {
             let user = facts.user;
-            format!("its process is of user {user}, not of yours ({own_user}); ask as that user")
+            format!(
+                "its process is of user {user}, not of yours ({own_user}); run this as that user"
+            )
         }
         StopError::Refused(Errno::EPERM | Errno::EACCES) => refused(scope),
         StopError::Refused(errno) => format!("the system refuses to trace it: {}", errno.desc()),
@@ -53,7 +55,7 @@ fn refused(scope: u32) -> String {
              kernel.yama.ptrace_scope=0', or 'setcap cap_sys_ptrace+ep' on sapwood-stacks"
         ),
         _ => format!(
-            "the system forbids all tracing until it is started anew \
+            "the system forbids all tracing until it is rebooted \
              (kernel.yama.ptrace_scope is {scope})"
         ),
     }
@@ -72,7 +74,7 @@ mod tests {
     #[test]
     fn each_reason_says_what_to_do() {
         assert!(said(REFUSED, 'S', 0, 1000, 1).contains("ptrace_scope=0"));
-        assert!(said(REFUSED, 'S', 0, 1000, 3).contains("started anew"));
+        assert!(said(REFUSED, 'S', 0, 1000, 3).contains("rebooted"));
         assert!(said(REFUSED, 'S', 0, 1000, 0).contains("SYS_PTRACE"));
         assert!(said(REFUSED, 'S', 0, 7, 1).contains("of user 7"));
         assert!(said(REFUSED, 't', 33, 1000, 0).contains("process 33 traces it"));

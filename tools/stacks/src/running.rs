@@ -71,14 +71,17 @@ fn choose(job: Option<&str>, running: &[u32]) -> Result<u32, Failure> {
         return match running {
             [] => Err(Failure::usage(none)),
             [one] => Ok(*one),
-            _ => Err(Failure::usage(format!("several jobs run: {}; name one", names()))),
+            _ => Err(Failure::usage(format!("several jobs run: {}; give one as JOB", names()))),
         };
     };
     let number = job.strip_prefix("mpi-").unwrap_or(job).parse();
     match number.ok().filter(|number| running.contains(number)) {
         Some(process) => Ok(process),
         None if running.is_empty() => Err(Failure::usage(none)),
-        None => Err(Failure::usage(format!("no 'sapwood mpi' is '{job}'; running: {}", names()))),
+        None => Err(Failure::usage(format!(
+            "no 'sapwood mpi' has the name or process number '{job}'; running: {}",
+            names()
+        ))),
     }
 }
 

@@ -28,10 +28,11 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 30,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     samples: u32,
-    /// Measure again after this time, such as 5s, and say how the clocks have drifted.
+    /// Measure again after this time, such as 5s, and print how the clocks have drifted.
     #[arg(long, value_name = "TIME", value_parser = time)]
     drift: Option<Duration>,
-    /// Write a trace for Perfetto, too: snapshots of all clocks, and their offsets as counters.
+    /// Also write a trace for Perfetto to this file: snapshots of all clocks, and their offsets as
+    /// counters.
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
 }
@@ -116,7 +117,7 @@ fn table(name: &str, clocks: &Clocks, drifts: &[Drift]) -> String {
     if !clocks.unknown.is_empty() {
         let _ = writeln!(
             text,
-            "unknown: {}: not measured: no answer from them, or from a process above them",
+            "not measured: ranks {}: no answer from them, or from a process above them",
             clocks.unknown
         );
     }

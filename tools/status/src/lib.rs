@@ -27,10 +27,10 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Which network, and how long to wait.
 #[derive(clap::Args)]
 pub struct Whom {
-    /// The network's name, when several run.
+    /// Name of the network; needed only if several run.
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<String>,
-    /// How long processes may take to answer, such as 500ms or 2s.
+    /// Time limit for the answers of processes, such as 500ms or 2s.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = wait)]
     pub timeout: Duration,
     /// Print one JSON object.

@@ -61,7 +61,7 @@ pub struct Arguments {
     /// Query the hosts at this interval.
     #[arg(long, value_name = "TIME", default_value = "1", value_parser = interval)]
     interval: Duration,
-    /// Wait this long for hosts that do not answer [default: half the interval, at most 5s].
+    /// Time limit for the answers of hosts [default: half the interval, at most 5s].
     #[arg(long, value_name = "TIME", value_parser = interval)]
     wave_timeout: Option<Duration>,
     /// End after one update.
@@ -70,7 +70,7 @@ pub struct Arguments {
     /// End after N updates.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Number of the worst hosts of each metric that are named.
+    /// Number of hosts that are named for each metric, those with the worst values.
     #[arg(long, value_name = "K", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(WORST_MAX)))]
     worst: u32,
@@ -80,13 +80,14 @@ pub struct Arguments {
     /// Print one line of JSON for each update.
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
-    /// Write no tables; say on standard error who comes and goes.
+    /// Print no tables; print on standard error which hosts stop and start answering.
     #[arg(short = 'q', long)]
     quiet: bool,
-    /// Serve the last update as OpenMetrics: ADDRESS:PORT, or PORT of the loopback; 0 for any port.
+    /// Serve the last update as OpenMetrics at ADDRESS:PORT, or at PORT of the loopback interface;
+    /// 0 chooses a free port.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening_address)]
     listen: Option<SocketAddr>,
-    /// Serve at most N series.
+    /// Maximum number of series that --listen serves.
     #[arg(long, value_name = "N", default_value_t = SERIES_DEFAULT,
           value_parser = clap::value_parser!(u32).range(i64::from(SERIES_MIN)..=10_000_000))]
     series_max: u32,

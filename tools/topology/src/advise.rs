@@ -23,32 +23,33 @@ const SHOWN: usize = 6;
 /// What is to be advised on.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Back-ends of the tree.
+    /// Number of back-ends of the tree.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     backends: u32,
-    /// Hosts of the back-ends: how many, or which, as a nodeset; this machine alone unless given.
+    /// Hosts of the back-ends: their number, or a nodeset; by default this machine alone.
     #[arg(long, value_name = "N|NODESET", default_value = "1")]
     hosts: String,
-    /// Processors of each host; unless given, as many as this machine has.
+    /// Number of processors of each host; by default that of this machine.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     processors: Option<u32>,
-    /// Hosts that run communication processes only; unless given, these share the others.
+    /// Number of further hosts, which run communication processes only; with 0 these run on the
+    /// hosts of the back-ends.
     #[arg(long, value_name = "N", default_value_t = 0)]
     dedicated: u32,
-    /// Most children of one process.
+    /// Maximum number of children of one process.
     #[arg(long = "fan-out", alias = "fan-out-max", value_name = "N", default_value_t = FAN_OUT_MAX,
           value_parser = clap::value_parser!(u32).range(2..))]
     fan_out_max: u32,
-    /// Payload of each packet.
+    /// Payload of each packet in bytes.
     #[arg(long, value_name = "B", default_value_t = 64)]
     bytes: u64,
-    /// Optimise for this: the time of one question with its answer, waves in a second, or the time
-    /// until a tree stands that is started by log-ins.
+    /// Minimise the time of one question with its answer (request), maximise the waves per second
+    /// (stream), or minimise the time to start the tree by log-ins (start).
     #[arg(long, value_enum, default_value_t = PatternName::Request)]
     pattern: PatternName,
-    /// Latency, overhead and gap of a packet and gap per byte, in microseconds, separated by
-    /// commas; unless given, what 'sapwood doctor --hosts' has measured on these hosts, or else
-    /// measured with small trees on this machine.
+    /// Latency, overhead and gap of a packet, and gap per byte, in microseconds, separated by
+    /// commas; by default the values that 'sapwood doctor --hosts' has measured on these hosts,
+    /// else those of small trees that this command measures on this machine.
     #[arg(long, value_name = "L,o,g,G", value_parser = cost::parse_model)]
     loggp: Option<LogGp>,
     /// Print one JSON object instead of a table.
@@ -191,7 +192,7 @@ fn hosts_of(text: &str) -> Result<(u32, NodeSet), Failure> {
     }
     let hosts = NodeSet::parse(text, &SiteGroups::default()).map_err(Failure::usage)?;
     match hosts.is_empty() {
-        true => Err(Failure::usage(format!("--hosts {text}: there is no host in it"))),
+        true => Err(Failure::usage(format!("--hosts {text}: the set is empty"))),
         false => Ok((u32::try_from(hosts.len()).unwrap_or(u32::MAX), hosts)),
     }
 }

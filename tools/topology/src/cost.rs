@@ -17,11 +17,11 @@ const LEVELS_MAX: u32 = 4;
 /// What the model is fed with.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Payload of each packet.
+    /// Payload of each packet in bytes.
     #[arg(long, value_name = "B", default_value_t = 64)]
     bytes: u64,
-    /// Latency, overhead and gap of a packet and gap per byte, in microseconds, separated by
-    /// commas; unless given, a guess for local sockets.
+    /// Latency, overhead and gap of a packet, and gap per byte, in microseconds, separated by
+    /// commas; by default an estimate for local sockets.
     #[arg(long, value_name = "L,o,g,G", value_parser = parse_model)]
     loggp: Option<LogGp>,
     /// Print one JSON object instead of a table.

@@ -50,15 +50,15 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Predict what a wave costs, beside a flat tree and balanced ones of as many back-ends.
+    /// Predict the cost of a wave, beside that of the flat tree and of balanced trees with the same
+    /// number of back-ends.
     Cost {
         #[command(flatten)]
         tree: Tree,
         #[command(flatten)]
         model: cost::Arguments,
     },
-    /// Say which tree to take for a number of back-ends, and why: balanced ones, k-nomial ones and
-    /// the flat one beside each other.
+    /// Recommend a tree for a number of back-ends, and compare balanced, k-nomial and flat trees.
     Advise(advise::Arguments),
 }
 
@@ -130,7 +130,7 @@ impl Tree {
                 .iter()
                 .filter(|byte| **byte == b'\n')
                 .count();
-            unreadable(&format!("line {} is no text (UTF-8); write it anew", line + 1))
+            unreadable(&format!("line {} is not UTF-8 text", line + 1))
         })?;
         Topology::from_file_text(&text).map_err(|error| Failure::usage(format!("{name}: {error}")))
     }

@@ -28,46 +28,48 @@ const HEAD_LINES: usize = 2;
 /// Show the last calls of an MPI program's ranks, one by one.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Show this much of the time before the last call that returned, such as 10s, and all since.
+    /// Show the calls of this time before the last call that returned, such as 10s, and all
+    /// calls since.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = last)]
     last: Duration,
-    /// The ranks to show, such as 0-3,7; all if this is left out.
+    /// The ranks to show, such as 0-3,7; by default all.
     #[arg(long, value_name = "RANKS", value_parser = ranks)]
     ranks: Option<RankSet>,
     /// Write a trace for the Perfetto viewer to this file.
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
-    /// Write a row for each call to this Parquet file.
+    /// Write a row for each call to this file, in Parquet format.
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
-    /// Write a picture to this file: a time line, and who came when to the same collectives.
+    /// Write a picture to this file: a time line, and the order in which ranks arrived at
+    /// collectives.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write all as a JSON object to this file, or to standard output for '-'.
+    /// Write the result as a JSON object to this file, or to standard output for '-'.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// The run of 'sapwood mpi' to freeze, such as mpi-4711, when several run.
+    /// The run of 'sapwood mpi' to freeze, such as mpi-4711; needed only if several run.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "processes", "deadline", "interval"])]
     job: Option<String>,
-    /// A call that lasts as long as this is one in which ranks wait, such as 2s: freezes a program
-    /// that is stuck.
+    /// Freeze the program as stuck when its ranks have waited in calls for this time, such as
+    /// 2s.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = deadline)]
     deadline: Duration,
-    /// Freeze the program, too, when a rank comes later than this to a collective, such as 500ms.
+    /// Also freeze the program when a rank arrives at a collective later than this, such as 500ms.
     #[arg(long, value_name = "TIME", value_parser = late, requires = "command")]
     late: Option<Duration>,
-    /// Time between two looks at the ranks.
+    /// Time between two samples of the ranks' calls.
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = interval)]
     interval: Duration,
-    /// Number of MPI ranks, if the command does not say so.
+    /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', alias = "np", value_name = "N")]
     processes: Option<NonZeroU32>,
-    /// The tree, such as 8 or 2x4; its leaves share the ranks.
+    /// Shape of the tree, such as 8 or 2x4; the ranks are divided among its back-ends.
     #[arg(long, value_name = "SPEC", requires = "command")]
     topology: Option<String>,
-    /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt. It is frozen
-    /// once it is stuck, a rank comes late (--late), it is told to end, or it ends. Without one, a
-    /// 'sapwood mpi' of this host that runs is asked.
+    /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt. The program is
+    /// frozen once, when it is stuck, a rank is late (--late), it receives a signal to end, or it
+    /// ends. Without a command, the job of a running 'sapwood mpi' on this host is frozen.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

@@ -27,14 +27,14 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Question {
-    /// Say why a program is slow or stuck.
+    /// Print why a program is slow or stuck.
     Why(why::Arguments),
-    /// Show the last calls of a program's ranks: as a table, a time line or a trace.
+    /// Show the last MPI calls of a program's ranks: as a table, a time line or a trace.
     Freeze(freeze::Arguments),
-    /// Gather figures of a program's calls while it runs, as scopes say.
+    /// Gather figures of selected MPI calls while a program runs.
     Scope(scope::Arguments),
-    /// Follow the waves of a running network, and say which processes and links its answers wait
-    /// for.
+    /// Follow the waves of a running network, and print for which processes and links its answers
+    /// wait.
     Tree(tree::Arguments),
 }
 

@@ -26,13 +26,14 @@ const RECORD: &str = "'sapwood mpi control --tracing on' has them do so";
 /// Scopes need no verdict, by which calls are long.
 const DEADLINE: Duration = Duration::from_secs(3600);
 
-/// Gather figures of a program's MPI calls: which, by what, and how often is said by scopes.
+/// Gather figures of a program's MPI calls. A scope selects the calls, groups them, and sets
+/// how often they are gathered.
 #[derive(clap::Args)]
 #[command(after_help = "A scope is words KEY=VALUE, such as\n  \
     --scope 'functions=MPI_All* ranks=0-3 by=rank,function longer=1ms every=500ms'\n\
     or the name of one that is built in: statistics, compute. Keys and files: docs/trace.md.")]
 pub(crate) struct Arguments {
-    /// A scope; may be given several times. Without any it is the built-in one, statistics.
+    /// A scope (repeatable); by default the built-in scope statistics.
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
     /// A file of scopes, of TOML, or of JSON if its name ends with .json.
@@ -42,23 +43,24 @@ pub(crate) struct Arguments {
     /// print no table.
     #[arg(long, value_name = "FILE")]
     ndjson: Option<PathBuf>,
-    /// Say only whether the scopes make sense.
+    /// Check the scopes, and gather nothing.
     #[arg(long, conflicts_with_all = ["command", "ndjson", "job", "time"])]
     check: bool,
-    /// Number of MPI ranks, if the command does not say so.
+    /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', aliases = ["np", "ranks"], value_name = "N")]
     processes: Option<NonZeroU32>,
-    /// The tree, such as 8 or 2x4; its leaves share the ranks.
+    /// Shape of the tree, such as 8 or 2x4; the ranks are divided among its back-ends.
     #[arg(long, value_name = "SPEC")]
     topology: Option<String>,
-    /// The run of 'sapwood mpi' to ask, such as mpi-4711, when several run.
+    /// The run of 'sapwood mpi' to ask, such as mpi-4711; needed only if several run.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "processes", "topology"])]
     job: Option<String>,
-    /// Gather a program that runs already for this time, as often as the scopes say, and not once.
+    /// Gather figures of a running program for this time, as often as the scopes say; by default
+    /// they are gathered once.
     #[arg(long = "for", value_name = "TIME", conflicts_with = "command", value_parser = time)]
     time: Option<Duration>,
-    /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt. Without one, a
-    /// 'sapwood mpi' of this host that runs is asked.
+    /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt. Without a
+    /// command, the job of a running 'sapwood mpi' on this host is read.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

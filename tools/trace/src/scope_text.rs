@@ -106,7 +106,7 @@ fn readable(text: &str) -> String {
 fn of_file(file: &Path) -> Result<Vec<NamedScope>, String> {
     let metadata = std::fs::metadata(file).map_err(|error| error.to_string())?;
     if !metadata.is_file() && !is_descriptor(file) {
-        return Err("it is no file; name a file of TOML or JSON".to_owned());
+        return Err("it is not a file; name a file of TOML or JSON".to_owned());
     }
     let mut text = String::new();
     let opened = File::open(file).map_err(|error| error.to_string())?;
@@ -181,7 +181,7 @@ fn set(named: &mut NamedScope, key: &str, values: &[String]) -> Result<(), Strin
     let all = || values.join(",");
     match key {
         "name" if all().chars().any(sapwood_report::is_hidden) => {
-            return Err("it has characters that are not seen".to_owned());
+            return Err("it has invisible characters".to_owned());
         }
         "name" if all().chars().count() > NAME_MAX => {
             return Err(format!("a name has at most {NAME_MAX} letters"));

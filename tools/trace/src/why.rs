@@ -22,36 +22,36 @@ const DEADLINE_MAX: Duration = Duration::from_secs(3600);
 /// The same of intervals.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
 
-/// Say why an MPI program is slow or stuck.
+/// Print why an MPI program is slow or stuck.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// A call that lasts as long as this is one in which ranks wait, such as 2s.
+    /// Print why ranks wait once a call has lasted this long, such as 2s.
     #[arg(long, alias = "after", value_name = "TIME", default_value = "2s", value_parser = deadline)]
     deadline: Duration,
-    /// Time between two looks at the ranks.
+    /// Time between two samples of the ranks' calls.
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = interval)]
     interval: Duration,
-    /// Number of MPI ranks, if the command does not say so.
+    /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', aliases = ["np", "processes"], value_name = "N")]
     ranks: Option<NonZeroU32>,
-    /// The tree, such as 8 or 2x4; its leaves share the ranks.
+    /// Shape of the tree, such as 8 or 2x4; the ranks are divided among its back-ends.
     #[arg(long, value_name = "SPEC", requires = "command")]
     topology: Option<String>,
     #[command(flatten)]
     effort: WaitsEffort,
-    /// Show the waits in a view on the terminal while the program runs: which ranks came last and
-    /// made others wait, and in which calls time was lost.
+    /// Show the waits in a view on the terminal while the program runs: the ranks that arrived
+    /// last and made others wait, and the calls in which time was lost.
     #[arg(long, requires = "command")]
     live: bool,
     /// Write the answer as a JSON object to this file, or to standard output for '-'.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// The run of 'sapwood mpi' to ask, such as mpi-4711, when several run.
+    /// The run of 'sapwood mpi' to ask, such as mpi-4711; needed only if several run.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "ranks", "topology"])]
     job: Option<String>,
     /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt; of PyTorch:
-    /// mpirun -np 4 python3 -m sapwood.torch train.py. Without one, a 'sapwood mpi' of this host
-    /// that runs is asked.
+    /// mpirun -np 4 python3 -m sapwood.torch train.py. Without a command, a running 'sapwood mpi'
+    /// on this host is asked.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 fn ended_at_once(mut last: Why) -> Why {
     last.has_ended = true;
     let known_s = last.elapsed_s;
-    last.unknown.push(format!("what came after {known_s:.1} s, as all was ended at once then"));
+    last.unknown.push(format!("everything after {known_s:.1} s, when the program was killed"));
     last
 }
 

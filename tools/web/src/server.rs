@@ -187,7 +187,7 @@ async fn answer(request: Request<Incoming>, token: &Token, state: &Shared) -> Re
         }
         (Method::POST, "api/control") => control(request, state).await,
         (_, "api/records" | "api/stream" | "api/control") => {
-            said(StatusCode::METHOD_NOT_ALLOWED, "This is asked for in another way.\n")
+            said(StatusCode::METHOD_NOT_ALLOWED, "This address does not take this method.\n")
         }
         // The address without the stroke at its end: what the page asks for is below it.
         (Method::GET, "") if !path.ends_with('/') => {
@@ -202,9 +202,9 @@ async fn answer(request: Request<Incoming>, token: &Token, state: &Shared) -> Re
                 let content = PageBody::of(Bytes::from_static(asset.content));
                 with(StatusCode::OK, asset.content_type, content)
             }
-            None => said(StatusCode::NOT_FOUND, "There is nothing of this name.\n"),
+            None => said(StatusCode::NOT_FOUND, "There is no page of this name.\n"),
         },
-        _ => said(StatusCode::METHOD_NOT_ALLOWED, "This is asked for in another way.\n"),
+        _ => said(StatusCode::METHOD_NOT_ALLOWED, "This address does not take this method.\n"),
     }
 }
 
@@ -212,16 +212,19 @@ async fn answer(request: Request<Incoming>, token: &Token, state: &Shared) -> Re
 async fn control(request: Request<Incoming>, state: &Shared) -> Response<PageBody> {
     let kind = request.headers().get(header::CONTENT_TYPE);
     if kind.is_none_or(|kind| kind.as_bytes() != b"application/json") {
-        return said(StatusCode::UNSUPPORTED_MEDIA_TYPE, "An order is application/json.\n");
+        return said(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "An order has to be of the type application/json.\n",
+        );
     }
     let body = Limited::new(request.into_body(), ORDER_BYTES_MAX);
     let Ok(Ok(body)) = tokio::time::timeout(HEADER_TIMEOUT, body.collect()).await else {
         return said(StatusCode::PAYLOAD_TOO_LARGE, "An order has at most 65536 bytes.\n");
     };
     match serde_json::from_slice(&body.to_bytes()) {
-        Err(error) => said(StatusCode::BAD_REQUEST, format!("This is no JSON: {error}\n")),
+        Err(error) => said(StatusCode::BAD_REQUEST, format!("The order is not JSON: {error}\n")),
         Ok(order) => match state.borrow().control(order) {
-            Ok(()) => said(StatusCode::ACCEPTED, "The order is on its way.\n"),
+            Ok(()) => said(StatusCode::ACCEPTED, "The order was accepted.\n"),
             Err(why) => said(StatusCode::UNPROCESSABLE_ENTITY, format!("{why}\n")),
         },
     }

@@ -84,7 +84,7 @@ static void lets_go_by(const char *rule)
     CHECK(sum == 3 && sapwood_answer_contributor_count(answer) == 3);
     missing = sapwood_answer_missing(answer, &count);
     CHECK(count == 1 && strcmp(missing[0].ranks, "3") == 0);
-    CHECK(strstr(missing[0].reason, "when the stream's rule let wave 0 go"));
+    CHECK(strstr(missing[0].reason, "when the stream's wave rule forwarded wave 0"));
     sapwood_answer_free(&answer);
     OK(sapwood_stream_close(&stream, &error));
 }

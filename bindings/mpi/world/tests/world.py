@@ -143,7 +143,7 @@ class World(unittest.TestCase):
         place = {**os.environ, "TMPDIR": self.folder}
         done = subprocess.run(line, env=place, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False)
         self.assertEqual(done.returncode, alone.returncode)
-        self.assertIn("the program ended before its tree stood", done.stderr)
+        self.assertIn("the program ended before its tree had started", done.stderr)
         self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".join")], [])
 
     def tool_process(self, running, name):

@@ -24,7 +24,7 @@ if not TYPE_CHECKING and _find_spec(f"{__name__}._native") is None:
             raise AttributeError(name)
         if name in _WITHOUT_NATIVE:
             return _import_module(f"{__name__}.{name}")
-        raise ImportError(f"sapwood.{name} needs the native module, which this Python has not; install the wheel")
+        raise ImportError(f"sapwood.{name} needs the native module, which this Python does not have; install the wheel")
 else:
     from . import errors, scope, sketch
     from ._native import (

@@ -288,7 +288,7 @@ class Group:
         """The same as bytes, with the sender and the tag."""
         value = self._member.receive(timeout)
         if value is None:
-            raise TimeoutError(f"nothing came within {timeout} s")
+            raise TimeoutError(f"nothing arrived within {timeout} s")
         return value
 
     # Buffers.

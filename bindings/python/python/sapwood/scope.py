@@ -257,7 +257,7 @@ def _finished(words: Sequence[str], timeout: float) -> subprocess.CompletedProce
 
 def _said(text: str) -> str:
     lines = text.strip().splitlines()
-    return lines[-1].removeprefix("sapwood: ") if lines else "the sapwood command has failed without a word"
+    return lines[-1].removeprefix("sapwood: ") if lines else "the sapwood command failed without a message"
 
 
 def _gathering(line: str) -> Gathering:

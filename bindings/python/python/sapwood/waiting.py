@@ -91,7 +91,7 @@ async def until(source: Waitable, attempt: Callable[[], T | None], timeout: floa
 
 async def receive(source: Source[T], timeout: float | None = None) -> T:
     """The next that a stream or a back-end receives."""
-    return await until(source, source.try_recv, timeout, "nothing came")
+    return await until(source, source.try_recv, timeout, "nothing arrived")
 
 
 async def ask(

@@ -126,7 +126,7 @@ fn start_thread(
 ) -> Result<(), FilterError> {
     if THREADS.fetch_add(1, Ordering::Relaxed) >= THREADS_MAX {
         THREADS.fetch_sub(1, Ordering::Relaxed);
-        let reason = format!("cannot be made: {THREADS_MAX} others have not come back");
+        let reason = format!("cannot be made: {THREADS_MAX} other calls have not returned");
         return Err(failed(name, &reason));
     }
     let own = name.to_string();

@@ -142,5 +142,8 @@ fn forged(name: &str, what: &str) -> FilterError {
 /// Two sketches that cannot be merged.
 #[cold]
 fn unlike(name: &str, what: &str) -> FilterError {
-    failed(name, &format!("a sketch with {what} came; make it with the parameters of the stream"))
+    failed(
+        name,
+        &format!("a sketch with {what} arrived; make it with the parameters of the stream"),
+    )
 }

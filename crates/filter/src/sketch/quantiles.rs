@@ -448,7 +448,7 @@ mod tests {
         let error = sketch.merge(&Quantiles::new(0.02).expect("parameters")).expect_err("another");
         assert_eq!(
             std::string::ToString::to_string(&error),
-            "filter 'quantiles': a sketch with relative error 0.02 for 0.01 came; \
+            "filter 'quantiles': a sketch with relative error 0.02 for 0.01 arrived; \
              make it with the parameters of the stream"
         );
         assert!(Quantiles::new(0.0).is_err() && Quantiles::new(f64::NAN).is_err());

@@ -66,7 +66,7 @@ impl Inbound<'_> {
             }
             Claim::Attached { rank } => self.admit_attached(rank),
             Claim::Orphan { rank, .. } => Ok(rank),
-            Claim::Visitor => Err("this process answers no visitors".to_string()),
+            Claim::Visitor => Err("this process answers no status queries".to_string()),
             Claim::Joining => self.members.admit_joining(self.turn),
         }
     }

@@ -56,13 +56,15 @@ impl Visitors {
             ));
         }
         if turn.settings.role != Role::FrontEnd {
-            return Err("only a front-end answers visitors".to_string());
+            return Err("only a front-end answers status queries".to_string());
         }
         if turn.has_ended {
             return Err("the network is ending".to_string());
         }
         if self.here.len() == VISITORS_MAX {
-            return Err(alloc::format!("there are {VISITORS_MAX} visitors already"));
+            return Err(alloc::format!(
+                "{VISITORS_MAX} processes query this front-end already; try again"
+            ));
         }
         self.next += 1;
         self.here.push((link, self.next));

@@ -128,7 +128,7 @@ impl Stream {
         for lost in turn.losses.latest_first() {
             take(&mut left, &lost.ranks, lost.cause, &lost.reason);
         }
-        let absent = format!("was away when {} went on", name_of(wave));
+        let absent = format!("was not connected when {} was forwarded", name_of(wave));
         take(&mut left, &turn.losses.have_been_absent, Cause::Away, &absent);
         let rest = left.clone();
         let (cause, reason) = reason_of_rest(self, wave);
@@ -163,11 +163,11 @@ fn reason_of_rest(stream: &Stream, wave: Wave) -> (Cause, String) {
             (Cause::Late, words)
         }
         None if stream.rule.is_some() => {
-            (Cause::Late, format!("had not come when the stream's rule let {name} go"))
+            (Cause::Late, format!("had not arrived when the stream's wave rule forwarded {name}"))
         }
         // It may have been given up and have come back below a process that was cut off itself.
         None if stream.resumed_until > 0 => {
-            (Cause::Skipped, format!("is not in {name}: it skipped it, or was away"))
+            (Cause::Skipped, format!("is not in {name}: it skipped the wave, or was not connected"))
         }
         None => (Cause::Skipped, format!("sent nothing in {name}")),
     }

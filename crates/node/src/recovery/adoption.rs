@@ -84,7 +84,7 @@ impl TreeChange<'_> {
         // Its old link, if it is still here, is of no use any more.
         if let Some(old) = self.members.children.link_of(rank) {
             self.turn.outputs.push_back(Output::Hangup(old));
-            self.link_down(old, "it has connected anew");
+            self.link_down(old, "it has reconnected");
         }
         // It has asked before, over a link that is gone.
         self.members.vacancies.applicants.retain(|other| other.rank != rank);
@@ -130,7 +130,7 @@ impl TreeChange<'_> {
                 self.members.vacancies.applicants.push(applicant);
                 continue;
             };
-            let reason = alloc::format!("process {fence} is there: turn to it");
+            let reason = alloc::format!("process {fence} is alive: connect to it");
             self.turn.reject(applicant.link, &Control::Referred { rank: fence, reason });
         }
     }

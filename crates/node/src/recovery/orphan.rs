@@ -71,7 +71,7 @@ impl TreeChange<'_> {
             let waited = limit.as_millis();
             let why = &search.reason;
             let reason =
-                alloc::format!("no ancestor took this process in within {waited} ms: {why}");
+                alloc::format!("no ancestor adopted this process within {waited} ms: {why}");
             // Where the front-end was gone, those below would find no ancestor either.
             return match search.is_root_gone {
                 true => self.end(false, reason),

@@ -148,7 +148,10 @@ fn a_rule_is_asked_again_when_its_time_is_up() {
                 tree.advance(1);
                 let answer = tree.one_answer();
                 assert_eq!(answer.contributors, without(&everyone, late));
-                assert!(says(&answer, late, "when the stream's rule let wave 0 go"), "{answer:?}");
+                assert!(
+                    says(&answer, late, "when the stream's wave rule forwarded wave 0"),
+                    "{answer:?}"
+                );
                 // The next one has all of them again.
                 tree.send(late, stream, 77).expect("the wave is still open to it");
                 assert!(tree.one_answer().is_late);

@@ -292,7 +292,7 @@ impl GroupDriver {
             self.dial_failed(failed);
         }
         for index in self.peers.silent(now) {
-            self.link_ended(index, "the process there says nothing");
+            self.link_ended(index, "the process there sends nothing");
         }
         if self.joining.as_ref().is_some_and(|joining| joining.until <= now) {
             let address = self.joining.as_ref().map(|joining| joining.address.clone());
@@ -383,7 +383,7 @@ impl GroupDriver {
         match self.peers.primary(to) {
             Some(index) => {
                 if !self.peers.send(index, frame, is_urgent) {
-                    self.link_ended(index, "too much waits for the member");
+                    self.link_ended(index, "too many bytes wait to be sent to the member");
                 }
             }
             None => self.waiting.entry(to).or_default().push((frame, is_urgent)),

@@ -143,7 +143,7 @@ impl Known {
         if is_torn && !self.is_tearable(wave, gone) {
             return Err(format!("no back-end that sent in it is gone, and it is torn: '{reason}'"));
         }
-        let was_away = reason.contains("not back within") || reason.contains("was away");
+        let was_away = reason.contains("not back within") || reason.contains("was not connected");
         // Of one that was given up itself, or came too late, what it sends only after that comes
         // too late as well.
         let is_too_late = reason.starts_with("back-end") || was_away || self.is_timed();

@@ -59,7 +59,7 @@ pub(super) struct Arguments {
     /// Only these operations, separated by commas; all unless given.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<Operation>,
-    /// How often each contender has its turn in each case.
+    /// Number of turns of each implementation in each case.
     #[arg(long, value_name = "N", default_value_t = 7,
           value_parser = clap::value_parser!(u16).range(1..=1001))]
     turns: u16,

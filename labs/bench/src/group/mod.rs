@@ -62,11 +62,11 @@ pub(super) struct Arguments {
     /// describes one. All but 'host' need root, and make hosts.
     #[arg(long, value_name = "NAME", default_value = "paper-3")]
     scenario: String,
-    /// How many members.
+    /// Number of members.
     #[arg(long, value_name = "N", default_value_t = 16,
           value_parser = clap::value_parser!(u32).range(4..=200))]
     members: u32,
-    /// In each round all trees run, one after another.
+    /// Number of rounds, in each of which all trees run one after another.
     #[arg(long, value_name = "N", default_value_t = 7,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -86,7 +86,7 @@ pub(super) struct Arguments {
     /// Only these experiments, separated by commas; all unless given.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<Experiment>,
-    /// Writes a picture of the broadcasts of one byte: when each member had the value.
+    /// Write a picture of the broadcasts of one byte to this file: when each member had the value.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// The folder of the test bed in Sapwood's source.

@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 2,
           value_parser = clap::value_parser!(u16).range(1..=100))]
     waves: u16,
-    /// Let the nodes do without what they do about processes that are gone.
+    /// Simulate nodes without recovery.
     #[arg(long)]
     no_recovery: bool,
     /// Print one JSON object instead of a table.

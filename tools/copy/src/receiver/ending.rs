@@ -9,7 +9,7 @@ use crate::store::Trouble;
 const INCOMPLETE: &str = "is incomplete and not renamed into place";
 
 /// What becomes of it, unless nothing is kept.
-const KEPT: &str = "; what came is kept for the next try";
+const KEPT: &str = "; the part that arrived is kept for the next copy";
 
 impl Receiver {
     /// Everything has been said.

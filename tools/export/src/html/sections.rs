@@ -34,7 +34,7 @@ pub(super) fn all(profile: &Profile) -> Markup {
         }
         @if let Some(peers) = &profile.peers { (messages(peers)) }
         @if profile.tallies_dropped > 0 {
-            p.note { (whole(profile.tallies_dropped.into())) " calls are in no line: a table was full." }
+            p.note { (whole(profile.tallies_dropped.into())) " calls are not listed: a table was full." }
         }
     }
 }

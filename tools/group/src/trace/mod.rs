@@ -38,14 +38,14 @@ pub(crate) struct Arguments {
     address: String,
     #[command(flatten)]
     key: KeyArguments,
-    /// How long operations are followed.
+    /// Follow operations for this time.
     #[arg(long = "for", value_name = "TIME", default_value = "3s", value_parser = patience)]
     duration: Duration,
-    /// How many events a member holds until they are read; the oldest are overwritten, and counted.
+    /// Capacity of each member's ring buffer in events; the oldest are overwritten and counted.
     #[arg(long, value_name = "N", default_value_t = 16_384,
           value_parser = clap::value_parser!(u32).range(16..=65_536))]
     room: u32,
-    /// How long a member may take to answer.
+    /// Time limit for a member's answer.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = patience)]
     timeout: Duration,
     /// Print one JSON object.
@@ -146,8 +146,8 @@ impl<'a> Follower<'a> {
         signal
     }
 
-    /// Asks each member to go on noting for this time, and reads what it has noted. One that does not
-    /// answer is not asked again.
+    /// Asks each member to go on noting for this time, and reads what it has noted. One that does
+    /// not answer is not asked again.
     fn read_all(&mut self, lease: Duration) {
         let mut silent = BTreeSet::new();
         for (id, source) in &mut self.sources {

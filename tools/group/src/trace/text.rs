@@ -47,16 +47,19 @@ pub(super) fn table(reading: &Reading, figures: &Figures) -> String {
         labels.len()
     );
     if *lapsed > 0 {
-        let _ = writeln!(text, "{lapsed} times a member stopped noting, since no question came");
+        let _ = writeln!(
+            text,
+            "{lapsed} times a member stopped recording, because no reading arrived in time"
+        );
     }
     for (member, why) in missing {
         let _ = writeln!(text, "member {} did not answer: {why}", reading.label(*member));
     }
     if reductions + transfers == 0 {
-        text += "no operation passed meanwhile\n";
+        text += "no operation took place in that time\n";
         return text;
     }
-    text += "\nlinks, medians in us. last: operations in which this child's part came last at the \
+    text += "\nlinks, medians in us. last: operations in which this child's part arrived last at the \
              parent, and by how much\n";
     text += "parent  child   operations    last  by        up        down      two-way   error\n";
     for (ends, link) in reading.links(figures) {
@@ -79,8 +82,8 @@ pub(super) fn table(reading: &Reading, figures: &Figures) -> String {
              median"
         );
     }
-    text += "\nmembers, medians in us. last: its own application came last, though others are below \
-             it\n";
+    text += "\nmembers, medians in us. last: operations in which its own call came after the parts from \
+             below\n";
     text += "member  calls   time      last    by        left early  taken at the call  late, folded \
              by the progress thread\n";
     for (member, figures) in reading.members(figures) {

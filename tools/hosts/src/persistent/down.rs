@@ -13,7 +13,7 @@ const END_TIME: Duration = Duration::from_secs(30);
 /// What `sapwood down` is asked.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Which tree, if several are up.
+    /// Name of the tree; needed only if several are up.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// End all trees of this user on this machine.

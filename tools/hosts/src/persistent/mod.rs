@@ -81,12 +81,12 @@ pub fn all() -> Result<Vec<Found>, Failure> {
                 Some(tree) => found.push(tree),
                 None => eprintln!(
                     "sapwood: the daemon of the tree at {} does not answer, or is of another \
-                     version; passed over",
+                     version; it is ignored",
                     path.display()
                 ),
             },
             Err(Error::Refused { .. }) => remove_if_left(&folder, &path)?,
-            Err(error) => eprintln!("sapwood: {error}; passed over"),
+            Err(error) => eprintln!("sapwood: {error}; it is ignored"),
         }
     }
     Ok(found)
@@ -169,7 +169,10 @@ impl Description {
         }
         let options: Vec<String> = self.options.iter().map(|word| quoted(word)).collect();
         let again = options.join(" ");
-        let _ = writeln!(text, "hosts that are back are taken in by: sapwood up --replace {again}");
+        let _ = writeln!(
+            text,
+            "to include hosts that are reachable again: sapwood up --replace {again}"
+        );
         Some(text)
     }
 }
@@ -257,7 +260,7 @@ mod tests {
         assert_eq!(
             tree.description.lacking().unwrap(),
             "n1 (1): missing: gone\nn[3-4] (2): missing: gone\n\
-             hosts that are back are taken in by: sapwood up --replace -w 'n[1-4]' --idle 5\n"
+             to include hosts that are reachable again: sapwood up --replace -w 'n[1-4]' --idle 5\n"
         );
     }
 }

@@ -38,16 +38,16 @@ pub struct Arguments {
     selection: Selection,
     #[command(flatten)]
     reach: Reach,
-    /// What the tree is called.
+    /// Name of the tree.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
     name: String,
     /// End the tree after this time without a command; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = time)]
     idle: Duration,
-    /// End a tree of this name that is up, and start this one in its place.
+    /// End the tree of this name that is up, and start this one in its place.
     #[arg(long)]
     replace: bool,
-    /// Keep the tree in this process, for a service manager.
+    /// Keep the tree in this process instead of a daemon, for a service manager.
     #[arg(long)]
     foreground: bool,
 }

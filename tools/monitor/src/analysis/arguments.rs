@@ -17,7 +17,8 @@ pub struct Arguments {
     /// or by depth:N of regions; 'none' for no classes [default: mpi].
     #[arg(long, value_name = "SCHEME", value_parser = classes)]
     classes: Vec<String>,
-    /// How many ranks, and hosts, are named that deviate most in an event; 0 for none.
+    /// Number of ranks and of hosts that are named because they deviate most in an event; 0 for
+    /// none.
     #[arg(long, value_name = "K", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(0..=64))]
     outliers: u32,

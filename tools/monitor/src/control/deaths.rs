@@ -230,7 +230,7 @@ mod tests {
         report.end(2, kind(Cause::Code(1), false), 30_000_000);
         let mut deaths = Deaths::default();
         deaths.take(&report, Duration::from_secs(2));
-        let expected = "rank 0 had ended in order by then, 1.500 s after the start";
+        let expected = "rank 0 had ended normally by then, 1.500 s after the start";
         assert_eq!(deaths.ended_before().map(|end| end.text).as_deref(), Some(expected));
         let mut none = Deaths::default();
         none.take(&RankReport::default(), Duration::from_secs(2));
@@ -246,7 +246,10 @@ mod tests {
         deaths.take(&report, Duration::from_secs(1));
         deaths.launcher_ended(137);
         let causes: Vec<String> = deaths.section().into_iter().map(|death| death.cause).collect();
-        assert_eq!(causes, ["signal 9 (killed), as the launcher says", "ended without a word"]);
+        assert_eq!(
+            causes,
+            ["signal 9 (killed), as the launcher says", "ended for an unknown reason"]
+        );
     }
 
     #[test]

@@ -40,10 +40,10 @@ impl Kind {
     pub(crate) fn nothing(self) -> &'static str {
         match self {
             Self::Events => "no event has been counted yet",
-            Self::Calls => "no rank is inside anything",
+            Self::Calls => "no rank is in an MPI call or a region",
             Self::Ranks => "no rank has died, is missing or deviates from the others",
             Self::Classes => "the ranks are not classified; see --classes",
-            Self::WaitRanks | Self::WaitCalls => "no waits are known yet; --waits records them",
+            Self::WaitRanks | Self::WaitCalls => "no waits were recorded yet; --waits records them",
         }
     }
 

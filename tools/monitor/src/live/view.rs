@@ -19,12 +19,12 @@ const PAGE_LINES: isize = 10;
 const KEYS: [(&str, &str); 10] = [
     ("Tab, 1-6", "events, calls in progress, ranks, classes, waits"),
     ("s", "sort by the next column"),
-    ("r", "sort the other way around"),
-    ("arrows, j, k", "a line down or up"),
-    ("Page up, down", "ten lines"),
-    ("Home, End", "the first lines, the last ones"),
+    ("r", "reverse the order"),
+    ("arrows, j, k", "down or up by a line"),
+    ("up or down by a page", "ten lines"),
+    ("Home, End", "to the first or the last line"),
     ("left, right", "the round before, the next one (of a replay)"),
-    ("space, p", "hold this round; play (a replay)"),
+    ("space, p", "stop at this round; play (a replay)"),
     ("?", "these keys"),
     ("q, Escape", "leave this view; the program runs on"),
 ];

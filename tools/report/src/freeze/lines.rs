@@ -62,7 +62,7 @@ impl Freeze {
         let threads: usize = self.processes.iter().map(|process| process.threads.len()).sum();
         let ranks: RankSet = self.processes.iter().map(|process| process.rank).collect();
         if ranks.is_empty() {
-            return "none of the ranks that are wanted is there".to_owned();
+            return "none of the chosen ranks was read".to_owned();
         }
         let of_all = match ranks.len() < self.ranks.into() {
             true => format!(" of {}, {ranks}, and all figures are of these", self.ranks),
@@ -151,9 +151,9 @@ impl Freeze {
             text.push_str(&format!(" on {on}"));
         }
         let longest = quantity::time((event.end_ns - event.begin_ns) as f64);
-        text.push_str(&format!(", {longest}"));
+        text.push_str(&format!(", for {longest}"));
         if event.kind == "collective" && self.processes.len() < self.ranks as usize {
-            text.push_str(", for whom is not known: not all ranks were looked at");
+            text.push_str("; the ranks for which it waits are unknown, as not all ranks were read");
         }
         text
     }
@@ -167,7 +167,7 @@ impl Freeze {
             let longest = open.map(|event| event.end_ns - event.begin_ns).max().unwrap_or(0);
             let name = self.communicators.get(one.communicator).map_or("", |one| &one.name);
             lines.push(format!(
-                "waiting: {} in {} number {} on {name} for {}, {}",
+                "waiting: {} in {} number {} on {name} for {}, for {}",
                 ranks_text(&ranks.to_string()),
                 one.function,
                 one.sequence,
@@ -209,7 +209,7 @@ mod tests {
                 "rank 1 has not entered MPI_Allreduce number 4",
                 "communicator    function       calls  ranks  spread  longest    lost  waited for",
                 "MPI_COMM_WORLD  MPI_Allreduce     11  0-3    500 ms   500 ms  33.0 s  rank 1 still, rank 1 (2 of 2)",
-                "waiting: ranks 0,2-3 in MPI_Allreduce number 4 on MPI_COMM_WORLD for rank 1, 10.0 s",
+                "waiting: ranks 0,2-3 in MPI_Allreduce number 4 on MPI_COMM_WORLD for rank 1, for 10.0 s",
                 "dropped: no call of the window was overwritten",
             ]
         );

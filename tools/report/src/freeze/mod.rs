@@ -51,8 +51,8 @@ impl FreezeReason {
         match self {
             Self::Asked => "on request",
             Self::Stuck => "when it was stuck",
-            Self::Outlier => "when a rank came late",
-            Self::Signal => "when it was told to end",
+            Self::Outlier => "when a rank was late",
+            Self::Signal => "when it received a signal to end",
             Self::End => "when it had ended",
         }
     }
@@ -283,10 +283,16 @@ impl Freeze {
         let unknown = frozen.rings.values().map(|ring| ring.unknown).fold(0, u64::saturating_add);
         let counts = [
             (self.dropped(), "calls overwritten, of which some may be of the window"),
-            (sum(|thread| thread.left_out), "older calls of the window that found no room"),
+            (
+                sum(|thread| thread.left_out),
+                "older calls of the window that did not fit into an answer",
+            ),
             (total(|rank| rank.without_ring), "calls of threads that have no ring"),
-            (total(|rank| rank.without_space), "calls on communicators that found no room"),
-            (unknown, "events of a kind that is not known"),
+            (
+                total(|rank| rank.without_space),
+                "calls on communicators beyond the capacity of a table",
+            ),
+            (unknown, "events of an unknown kind"),
         ];
         let counts = counts.into_iter().filter(|(count, _)| *count > 0);
         let mut lines: Vec<String> = counts
@@ -304,7 +310,7 @@ impl Freeze {
             (ranks(|rank| !rank.is_recording), NOT_RECORDED),
             (
                 ranks(|rank| rank.is_order_lost),
-                "were not counted for a time: who was late is not known",
+                "were not counted for a time: which rank was late is unknown",
             ),
         ];
         let sets = sets.iter().filter(|(ranks, _)| !ranks.is_empty());
@@ -525,7 +531,7 @@ pub(crate) mod tests {
             freeze.unknown,
             [
                 "3 calls overwritten, of which some may be of the window",
-                "5 older calls of the window that found no room",
+                "5 older calls of the window that did not fit into an answer",
                 "rank 3 did not record their calls at that moment; 'sapwood mpi control --tracing on' \
                  has them do so",
             ]

@@ -270,12 +270,12 @@ impl Settings {
         };
         let (chosen, obeyed) = (named(&self.ranks, "all ranks"), named(&self.obeyed, "no rank"));
         let rounds = match self.interval_s {
-            0.0 => "no round by time".to_owned(),
+            0.0 => "no periodic rounds".to_owned(),
             seconds => format!("a round every {seconds} s"),
         };
         Some(format!(
             "changed {times} while the program ran, so that counts may lack what was left out: \
-             {groups} on {chosen}, {rounds}; obeyed by {obeyed}"
+             {groups} on {chosen}, {rounds}; applied by {obeyed}"
         ))
     }
 }

@@ -183,10 +183,10 @@ impl Waits {
         match (receives, self.incomplete) {
             (0, 0) => String::new(),
             (receives, 0) => {
-                format!("; {} receives are not known", quantity::whole(receives.into()))
+                format!("; {} receives could not be matched", quantity::whole(receives.into()))
             }
             (receives, incomplete) => format!(
-                "; {} receives and {} collectives are not known",
+                "; {} receives and {} collectives could not be matched",
                 quantity::whole(receives.into()),
                 quantity::whole(incomplete.into())
             ),

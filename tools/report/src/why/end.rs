@@ -48,7 +48,7 @@ impl RankEnd {
             elapsed_s,
             is_in_order: true,
             cause: "ended in order".to_owned(),
-            text: format!("{who} had ended in order by then, {elapsed_s:.3} s after the start"),
+            text: format!("{who} had ended normally by then, {elapsed_s:.3} s after the start"),
             ..Self::default()
         }
     }

@@ -29,7 +29,8 @@ impl Stuck {
     /// Lines for people: what holds the ranks, and who waits.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = wrapped(&format!("stuck for {:.1} s: {}", self.for_s, self.statement), "");
+        let mut lines =
+            wrapped(&format!("stuck for {}: {}", seconds(self.for_s), self.statement), "");
         for one in self.waiting.iter().take(WAITING) {
             lines.extend(wrapped(&format!("waiting: {}", one.text), "  "));
         }

@@ -141,15 +141,18 @@ impl Why {
 fn gaps(findings: &Findings) -> Vec<String> {
     let known = [
         (findings.counter(Counter::Dropped), "calls overwritten before they were read"),
-        (findings.undecided, "collectives of which the clocks do not tell who came last"),
+        (
+            findings.undecided,
+            "collectives whose last rank is unknown, as the hosts' clocks are not exact enough",
+        ),
         (findings.mixed, "collectives in which processes called different functions"),
         (findings.counter(Counter::Unordered), "collectives while ranks were not counted"),
-        (findings.counter(Counter::WithoutSpace), "calls on communicators that found no room"),
-        (findings.counter(Counter::WithoutRing), "calls of threads that have no ring"),
         (
-            findings.counter(Counter::Unsure),
-            "receives of which it is not known which message they took",
+            findings.counter(Counter::WithoutSpace),
+            "calls on communicators beyond the capacity of a table",
         ),
+        (findings.counter(Counter::WithoutRing), "calls of threads that have no ring"),
+        (findings.counter(Counter::Unsure), "receives whose message is unknown"),
     ];
     let told = known.into_iter().filter(|(count, _)| *count > 0);
     told.map(|(count, what)| format!("{} {what}", crate::quantity::whole(count.into()))).collect()
@@ -237,7 +240,7 @@ mod tests {
             why.deaths[..2],
             [
                 "ranks 0-1 died first, 2.500 s after the start: exit code 0, inside MPI_Barrier",
-                "rank 20 had ended in order by then, 1.500 s after the start",
+                "rank 20 had ended normally by then, 1.500 s after the start",
             ]
         );
         assert_eq!(why.deaths.last().map(String::as_str), Some("2 more ends of other kinds"));
@@ -274,10 +277,10 @@ mod tests {
             lines,
             [
                 "prog: 4 ranks, 10.0 s, stuck when it ended; 37.5 % of the ranks' time lost in collectives",
-                "stuck for 2.3 s: rank 2 is in MPI_Barrier where most are in MPI_Allreduce (number 41 on",
+                "stuck for 2.30 s: rank 2 is in MPI_Barrier where most are in MPI_Allreduce (number 41 on",
                 "  MPI_COMM_WORLD)",
-                "  waiting: ranks 0-1,3 in MPI_Allreduce number 41 on MPI_COMM_WORLD for rank 2, 2.3 s",
-                "  waiting: rank 2 in MPI_Barrier number 41 on MPI_COMM_WORLD for ranks 0-1,3, 2.3 s",
+                "  waiting: ranks 0-1,3 in MPI_Allreduce number 41 on MPI_COMM_WORLD for rank 2, for 2.30 s",
+                "  waiting: rank 2 in MPI_Barrier number 41 on MPI_COMM_WORLD for ranks 0-1,3, for 2.30 s",
                 "ranks were found waiting once before, and went on (1)",
                 "1. MPI_Allreduce on MPI_COMM_WORLD: 15.0 s lost in 100 calls, 37.5 % of the ranks' time",
                 "   rank 1 came last 100 times of 100, by 50.0 ms in 100: ranks 0,2-3 waited 15.0 s together",

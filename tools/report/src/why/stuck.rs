@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::is_whole_program;
 use crate::communicator::communicator_name;
 use crate::mpi_call::function_name;
+use crate::quantity;
 use crate::text::ranks_text;
 
 /// Why ranks wait.
@@ -98,7 +99,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 fn time(ns: u64) -> String {
-    format!("{:.1} s", seconds(ns))
+    quantity::time(ns as f64)
 }
 
 impl Stuck {
@@ -138,7 +139,7 @@ fn statement(verdict: &Verdict, standing: &Standing, odd: &[StuckOdd]) -> String
         Finding::NoneMissing => {
             "no rank is missing: all have entered the call in which they wait".to_owned()
         }
-        Finding::Unknown => "it is not known for whom these calls wait".to_owned(),
+        Finding::Unknown => "the ranks for which these calls wait are unknown".to_owned(),
     }
 }
 
@@ -257,7 +258,7 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
         Difference::Missed(made) if made + 1 == one.place.number && started.is_some() => {
             format!("{has} not started {}", started.unwrap_or_default())
         }
-        Difference::Missed(_) if one.place.space == ENDING => format!("{has} not come to {place}"),
+        Difference::Missed(_) if one.place.space == ENDING => format!("{has} not reached {place}"),
         Difference::Missed(made) if made + 1 == one.place.number => {
             format!("{has} not entered {place}")
         }
@@ -303,7 +304,7 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
             let waits = if one.ranks.len() == 1 { "waits" } else { "wait" };
             format!("{waits} for a lock outside {outside} for {for_so_long}")
         }
-        Doing::Running => format!("{is} not there yet, and makes other calls"),
+        Doing::Running => format!("{is} making other calls"),
         Doing::Unseen if outside == MPI => format!("{has} never called MPI_Init"),
         Doing::Unseen => format!("{has} never called init_process_group"),
         Doing::Waiting => return format!("{ranks} {missed}{}", instead(one, standing, verdict)),
@@ -385,15 +386,15 @@ fn waiting_text(one: &Waiting, standing: &Standing) -> String {
         let any = if one.is_any { "any of " } else { "" };
         text.push_str(&format!(" for {any}{}", ranks_text(&one.targets.to_string())));
     } else if one.is_known {
-        text.push_str(", none missing");
+        text.push_str(", and no rank is missing");
     } else {
-        text.push_str(", for whom is not known");
+        text.push_str(" for unknown ranks");
     }
     let (least, most) = (time(one.shortest_ns), time(one.longest_ns));
     text.push_str(&if least == most {
-        format!(", {most}")
+        format!(", for {most}")
     } else {
-        format!(", {least} to {most}")
+        format!(", for {least} to {most}")
     });
     text
 }

@@ -108,7 +108,7 @@ pub(crate) fn follow(network: &VisibleNetwork, wishes: &Wishes) -> Result<Follow
     let told = status.hops();
     if !told.is_empty() && told.iter().all(|hops| hops.is_refused) {
         return Err(Failure::own(&format!(
-            "the processes of {} are followed by eight others already; try again when one has ended",
+            "eight commands follow the waves of {} already; try again when one has ended",
             network.name
         )));
     }

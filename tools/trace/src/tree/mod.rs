@@ -27,32 +27,33 @@ use crate::files::{check, write};
 /// The shortest time between two readings.
 const EVERY_MIN: Duration = Duration::from_millis(10);
 
-/// Follow the waves of a running network, and say which processes and links its answers wait for.
+/// Follow the waves of a running network, and print for which processes and links its answers
+/// wait.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Processes note events of waves only while this command runs. docs/trace.md \
-    says what each figure is."
+    after_help = "Processes record events of waves only while this command runs. docs/trace.md \
+    explains each figure."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
     whom: Whom,
-    /// For how long.
+    /// Follow the waves for this time.
     #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = time)]
     time: Duration,
-    /// How often events are read, at least 10ms.
+    /// Time between two readings of events, at least 10ms.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = time)]
     every: Duration,
-    /// Only this stream, by the number that the output gives it.
+    /// Show this stream only, by its number in the output.
     #[arg(long, value_name = "NUMBER", value_parser = stream)]
     stream: Option<StreamId>,
-    /// Have each process sum up its own events, and read only the sums: whose parts come last.
+    /// Read only sums that each process keeps itself: which children's parts arrive last.
     #[arg(long)]
     sums: bool,
-    /// Write a picture of the stream that was waited for longest: the tree, with links in the
-    /// colour of who came last.
+    /// Write a picture of the stream with the longest waits to this file: the tree, each link
+    /// redder the more often its child's part arrived last.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Events for which each process makes room, at most 1048576.
+    /// Capacity of each process's ring buffer in events, at most 1048576.
     #[arg(long, value_name = "EVENTS", default_value = "32768", value_parser = room)]
     room: NonZeroU32,
 }
@@ -102,7 +103,7 @@ fn draw(file: &Path, followed: &Followed) -> Result<(), Failure> {
     let by_time = followed.by_time();
     let Some((stream, figures)) = by_time.first() else {
         return Err(Failure::own(&format!(
-            "'{}' stays empty: no wave passed in that time",
+            "no picture was written to '{}': no wave passed in that time",
             file.display()
         )));
     };

@@ -41,7 +41,7 @@ pub(crate) fn encode(stream: StreamId, figures: &StreamFigures, followed: &Follo
     let height = bottom + 2.0 * MARGIN;
     let sums = followed.sums_of_children(figures);
     let most = sums.values().map(|sums| sums.caused).max().unwrap_or(0).max(1);
-    let title = format!("{}: stream {stream}, who came last", followed.network);
+    let title = format!("{}: stream {stream}, parts that arrived last", followed.network);
     let nodes = &followed.status.nodes;
     let picture = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {width:.0} {height:.0}"))
@@ -52,7 +52,7 @@ pub(crate) fn encode(stream: StreamId, figures: &StreamFigures, followed: &Follo
             rect.ground width=(format!("{width:.0}")) height=(format!("{height:.0}")) {}
             text x=(MARGIN) y="24" { (title) }
             text.faint x=(MARGIN) y="44" {
-                "redder: its part came last more often; thicker: the others waited longer for it"
+                "redder: the child's part arrived last more often; thicker: the others waited longer for it"
             }
             @for node in nodes { (link(node, &places, sums.get(&node.rank), most)) }
             @for node in nodes { (process(node, &places, figures)) }
@@ -139,9 +139,9 @@ fn process(node: &NodeStatus, places: &BTreeMap<Rank, Place>, figures: &StreamFi
         process.own.recent_median().or_else(|| process.passing.recent_median())
     });
     let two_way = figures.edges.get(&node.rank).and_then(|edge| edge.two_way.recent_median());
-    let word = |ns: Option<u64>| ns.map_or_else(|| "not known".to_owned(), time);
+    let word = |ns: Option<u64>| ns.map_or_else(|| "unknown".to_owned(), time);
     let told = format!(
-        "{} {}: inside {}, its link both ways {}",
+        "{} {}: inside {}, round trip of its link {}",
         node.role,
         node.rank,
         word(inside),

@@ -49,7 +49,7 @@ pub(crate) fn draw(followed: &Followed) -> String {
     if losses.lapsed > 0 {
         let _ = writeln!(
             text,
-            "{} sessions lapsed, since no reading came in time: some events are not in the figures",
+            "{} recording sessions ended early, because no reading arrived in time: the figures lack some events",
             losses.lapsed
         );
     }
@@ -57,14 +57,14 @@ pub(crate) fn draw(followed: &Followed) -> String {
     if losses.unfinished > followed.trace.streams().len() as u64 {
         let _ = writeln!(
             text,
-            "{} waves are in no figure of answers: the front-end's events of them are not there",
+            "{} waves are left out of the times of answers: the front-end's events of them were not read",
             losses.unfinished
         );
     }
     if losses.refused > 0 {
         let _ = writeln!(
             text,
-            "{} processes note nothing for this session: eight others are noted for already",
+            "{} processes record no events for this command: they do so for eight others already",
             losses.refused
         );
     }
@@ -87,7 +87,7 @@ pub(crate) fn draw(followed: &Followed) -> String {
     if !rest.is_empty() {
         let _ = writeln!(
             text,
-            "\nless was waited for on streams {}; --stream shows one, --json all",
+            "\nstreams {} had shorter waits; --stream shows one, --json all",
             rest.join(", ")
         );
     }
@@ -205,13 +205,17 @@ impl<'a> Drawing<'a> {
             node.role,
             node.rank,
             node.record.as_ref().map_or_else(
-                || ": has not answered".to_string(),
+                || ": did not answer".to_string(),
                 |record| format!("  {}", record.host),
             ),
         );
         if let Some(late) = sums.map(|sums| sums.late).filter(|&late| late > 0) {
             let parts = if late == 1 { "part" } else { "parts" };
-            let _ = writeln!(text, "{:>72}{late} {parts} came after the wave had gone on", "");
+            let _ = writeln!(
+                text,
+                "{:>72}{late} {parts} arrived after the wave had been forwarded",
+                ""
+            );
         }
     }
 }
@@ -256,7 +260,7 @@ fn draw_rest(all: &[BlameShare], total: u64, text: &mut String) {
         let rest: u64 = all.iter().skip(BLAMES_MAX).map(|one| one.ns).sum();
         let _ = writeln!(
             text,
-            "{:>5.1} % links and processes that are not shown",
+            "{:>5.1} % other links and processes",
             100.0 * rest as f64 / total as f64
         );
     }
@@ -266,7 +270,8 @@ fn draw_path_ends(figures: &StreamFigures, text: &mut String) {
     let total: u64 = figures.path_ends.values().sum();
     let mut ends: Vec<(&Rank, &u64)> = figures.path_ends.iter().collect();
     ends.sort_by_key(|&(rank, count)| (Reverse(*count), *rank));
-    let _ = writeln!(text, "where the path of the parts that came last began, of {total} waves:");
+    let _ =
+        writeln!(text, "back-ends at which the path of the last parts began, of {total} waves:");
     for (rank, &count) in ends.into_iter().take(BLAMES_MAX) {
         let _ = writeln!(text, "{:>5.1} % back-end {rank}", 100.0 * count as f64 / total as f64);
     }

@@ -1,12 +1,8 @@
-//! Times as people read them.
+//! Times for the table and the picture, in the form of all reports.
 
-/// A time in nanoseconds.
+use sapwood_report::quantity;
+
+/// A time in nanoseconds, as `1.50 ms`.
 pub(crate) fn time(ns: u64) -> String {
-    let micros = ns as f64 / 1e3;
-    match micros {
-        ..10.0 => format!("{micros:.1} us"),
-        ..1000.0 => format!("{micros:.0} us"),
-        ..1e6 => format!("{:.1} ms", micros / 1e3),
-        _ => format!("{:.1} s", micros / 1e6),
-    }
+    quantity::time(ns as f64)
 }

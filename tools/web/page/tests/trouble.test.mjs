@@ -118,7 +118,7 @@ test("orders reach the program, and a refused one is told", async () => {
   assert.deepEqual(order, { ranks: "0-3,7", interval_s: 0.25, groups: ["mpi", "bytes", "memory"] });
   await page.click("text=A round at once");
   await served.says(/order \{"flush":true\}/);
-  await page.waitForFunction(() => document.querySelector("#view-control [role=status]").textContent.includes("on its way"));
+  await page.waitForFunction(() => document.querySelector("#view-control [role=status]").textContent.includes("accepted"));
   const refused = await page.evaluate(async () => {
     const answer = await fetch("api/control", { method: "POST", headers: { "Content-Type": "application/json" }, body: '{"refuse":1}' });
     return [answer.status, await answer.text()];

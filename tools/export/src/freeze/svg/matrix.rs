@@ -56,7 +56,7 @@ pub(super) fn part(freeze: &Freeze) -> Part {
         }
         text.faint x=(MARGIN) y="30" {
             "1 came first; the darker, the later after the first (darkest: " (time(longest as f64))
-            "); framed: others waited for it; -: has not come while others wait"
+            "); framed: others waited for it; -: has not arrived while others wait"
         }
         text.faint.small x=(MARGIN) y=(TOP - 8.0) { "number" }
         text.faint.small x=(number(beside)) y=(TOP - 8.0) { "waited for; late on the mean" }
@@ -130,7 +130,7 @@ fn cell(column: &Column<'_>, rank: u32, x: f64, y: f64, longest: u64) -> Markup 
             rect class=(class) x=(number(x)) y=(number(y)) width=(WIDTH - 1.0) height=(HEIGHT - 1.0)
                 fill-opacity=(opacity) {
                 title { "number " (column.one.sequence) ", rank " (rank) ": "
-                    @if is_absent { "has not come" } @else { "not in the window" } }
+                    @if is_absent { "has not arrived" } @else { "not in the window" } }
             }
             @if is_absent { text x=(middle) y=(number(y + 13.0)) text-anchor="middle" { "-" } }
         };
@@ -183,7 +183,7 @@ mod tests {
         }];
         let picture = part(&freeze).markup.into_string();
         assert!(picture.contains("number 7, rank 1: 800 ns after the first"), "{picture}");
-        assert!(picture.contains("number 8, rank 1: has not come"), "{picture}");
+        assert!(picture.contains("number 8, rank 1: has not arrived"), "{picture}");
         assert!(picture.contains("1 times of 1; 800 ns"), "{picture}");
         freeze.places[0].instances = 0;
         assert!(part(&freeze).height == 0.0);

@@ -111,7 +111,7 @@ fn name((rank, thread): Track) -> String {
 fn legend() -> Markup {
     let entries = [
         ("wait", "waits for another rank"),
-        ("work", "collective, all there or not known"),
+        ("work", "collective, all ranks arrived or unknown"),
         ("message", "message"),
         ("other", "other call"),
         ("outside", "outside of recorded calls"),
