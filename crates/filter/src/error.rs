@@ -17,6 +17,11 @@ pub enum FilterError {
         /// The names that are known, separated by spaces.
         known: String,
     },
+    /// Two filters were added by this name. Cure: give one of them another name.
+    Twice {
+        /// The name.
+        name: String,
+    },
     /// The filter was given parameters that it does not take.
     Parameters {
         /// The filter.
@@ -105,6 +110,10 @@ impl fmt::Display for FilterError {
             Self::Unknown { name, known } => {
                 write!(f, "filter '{name}' is not known; use one of: {known}")
             }
+            Self::Twice { name } => write!(
+                f,
+                "this process has two filters named '{name}'; give one of them another name"
+            ),
             Self::Parameters { name, takes } => write!(f, "filter '{name}' takes {takes}"),
             Self::Mixed { name, first, other } => write!(
                 f,

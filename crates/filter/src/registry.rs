@@ -1,7 +1,7 @@
 //! Filters by name: what a stream asks for, and what a process can make.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -105,6 +105,9 @@ pub type Maker = fn(ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError>;
 #[derive(Clone)]
 pub struct Registry {
     makers: BTreeMap<&'static str, Maker>,
+    /// Names that more than one filter was added by. Processes of one tree that took different ones
+    /// would give wrong answers, so that none is taken.
+    twice: BTreeSet<&'static str>,
     /// By prefix, without the colon.
     sources: BTreeMap<&'static str, Arc<dyn FilterSource>>,
 }
@@ -113,7 +116,7 @@ impl Registry {
     /// A registry without filters.
     #[must_use]
     pub fn empty() -> Self {
-        Self { makers: BTreeMap::new(), sources: BTreeMap::new() }
+        Self { makers: BTreeMap::new(), twice: BTreeSet::new(), sources: BTreeMap::new() }
     }
 
     /// A registry of all filters of this crate; `null` is also known as `pass`.
@@ -145,10 +148,22 @@ impl Registry {
             .with("union", crate::sketch::union::make)
     }
 
-    /// Adds a filter; an earlier one of that name is replaced.
+    /// Adds a filter. Where there is one of that name already, neither can be made
+    /// ([`FilterError::Twice`]); see [`Registry::without`].
     #[must_use]
     pub fn with(mut self, name: &'static str, maker: Maker) -> Self {
-        self.makers.insert(name, maker);
+        if self.makers.insert(name, maker).is_some() {
+            self.twice.insert(name);
+        }
+        self
+    }
+
+    /// Takes the filters of a name away, so that another one may have it: in all processes of a
+    /// tree.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.makers.remove(name);
+        self.twice.remove(name);
         self
     }
 
@@ -164,8 +179,8 @@ impl Registry {
     /// that was added by name.
     ///
     /// # Errors
-    /// [`FilterError::Unknown`] for a name that is not there, [`FilterError::Parameters`] when the
-    /// filter does not take these parameters.
+    /// [`FilterError::Unknown`] for a name that is not there, [`FilterError::Twice`] for one that
+    /// was added twice, [`FilterError::Parameters`] when the filter does not take these parameters.
     pub fn make(
         &self,
         name: &str,
@@ -175,6 +190,9 @@ impl Registry {
             return source.make(rest, parameters);
         }
         match self.makers.get(name) {
+            Some(_) if self.twice.contains(name) => {
+                Err(FilterError::Twice { name: name.to_string() })
+            }
             Some(maker) => maker(parameters),
             None => Err(FilterError::Unknown { name: name.to_string(), known: self.known() }),
         }
@@ -263,6 +281,17 @@ mod tests {
              classes concatenate count distinct equivalence heavy-hitters histogram kll max min null pass \
              prefix-tree quantiles statistics sum top union"
         );
+    }
+
+    #[test]
+    fn two_filters_of_one_name_are_refused_until_one_is_taken_away() {
+        let made = |registry: &Registry| registry.make("sum", ValuesRef::default()).map(|_| ());
+        let registry = Registry::built_in().with("sum", crate::max::make);
+        assert_eq!(made(&registry), Err(FilterError::Twice { name: "sum".to_string() }));
+        assert!(registry.make("max", ValuesRef::default()).is_ok());
+        let registry = registry.without("sum");
+        assert!(matches!(made(&registry), Err(FilterError::Unknown { .. })));
+        assert_eq!(made(&registry.with("sum", crate::max::make)), Ok(()));
     }
 
     #[test]

@@ -42,6 +42,8 @@ impl Filter for Foreign {
 /// The built-in filters, of which `sum` and `accumulate` are offloaded.
 pub fn foreign_filters() -> Registry {
     Registry::built_in()
+        .without("sum")
+        .without("accumulate")
         .with("sum", |parameters| made_foreign("sum", parameters))
         .with("accumulate", |parameters| made_foreign("accumulate", parameters))
 }
