@@ -83,6 +83,7 @@ fn engine_steps() -> Vec<Step> {
         Step::program("short storm", storm(), 5).after(&[BUILD]),
         Step::program("short soak", soak(), 5).after(&[BUILD]),
         Step::program("guide", "make guide-test", 5),
+        Step::program("commands in pages", commands_in_pages(), 2).after(&[BUILD]),
         Step::program("library as released", "env SAPWOOD_TESTS_BUILT=1 make library-test", 5)
             .after(&[BUILD, RELEASE]),
         Step::program("instructions per message", instructions(), 5).after(&[RELEASE]),
@@ -154,6 +155,11 @@ fn instructions() -> String {
 /// The released communication process reads its clock without entering the kernel.
 fn clock_calls() -> String {
     format!("labs/bench/clock_calls.py {}-bench {}-node", test_program(), release_program())
+}
+
+/// Every command that a page shows, with its options.
+fn commands_in_pages() -> String {
+    format!("python3 conformance/pages.py {}", test_program())
 }
 
 /// Sets of names as ClusterShell's `nodeset` expands and folds them.

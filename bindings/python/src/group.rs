@@ -66,7 +66,7 @@ pub(crate) struct GroupValue {
 impl GroupMember {
     /// Creates a group, or joins that of the member at an address.
     #[new]
-    #[pyo3(signature = (key, address, names, space, listen, site, tree, timeout, encryption))]
+    #[pyo3(signature = (key, address, names, space, listen, site, tree, timeout, encryption, shared_memory))]
     #[allow(clippy::too_many_arguments, reason = "the package gives all of them")]
     fn new(
         py: Python<'_>,
@@ -79,6 +79,7 @@ impl GroupMember {
         tree: &str,
         timeout: f64,
         encryption: Option<bool>,
+        shared_memory: bool,
     ) -> PyResult<Self> {
         let key = match key {
             Some(path) => Key::from_file(&path).map_err(|error| refused(&error))?,
@@ -91,7 +92,7 @@ impl GroupMember {
         let tree = tree.parse().map_err(|error: sapwood::UnknownTree| refused(&error))?;
         let deadline = settings::seconds("timeout", timeout)?;
         let mut builder = sapwood::Group::builder(key).space(space).site(site).listen(listen);
-        builder = builder.tree(tree).deadline(deadline);
+        builder = builder.tree(tree).deadline(deadline).shared_memory(shared_memory);
         if let Some(names) = names {
             builder = builder.names(ranks::extract(names)?);
         }

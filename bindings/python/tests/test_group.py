@@ -56,6 +56,24 @@ def members(key: Path) -> Iterator[Members]:
             member.leave()
 
 
+def shared_ends() -> int:
+    """How many ends of links in shared memory this process has."""
+    with open("/proc/self/maps") as maps:
+        return sum("sapwood-link" in line for line in maps)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_members_of_one_host_share_memory_unless_they_are_told_not_to(key: Path, shared: bool) -> None:
+    with sapwood.Group.create(key, names=0, shared_memory=shared) as first:
+        before = shared_ends()
+        with sapwood.Group.join(first.address, key, names=1, shared_memory=True) as second:
+            first.wait_for(2, HANG)
+            second.wait_for(2, HANG)
+            second.send("a value", 0)
+            assert first.recv() == "a value"
+            assert (shared_ends() > before) == shared
+
+
 def all_of(members: Members, call: Callable[[sapwood.Group], Any]) -> list[Any]:
     """What each member's call gives, all at the same time."""
     with ThreadPoolExecutor(len(members)) as pool:

@@ -98,6 +98,7 @@ class GroupMember:
         tree: str,
         timeout: float,
         encryption: bool | None,
+        shared_memory: bool,
     ) -> Self: ...
     @property
     def address(self) -> str: ...

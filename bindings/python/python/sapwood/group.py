@@ -128,11 +128,14 @@ class Group:
         tree: str = "adaptive",
         timeout: float = 30.0,
         encryption: bool | None = None,
+        shared_memory: bool = True,
     ) -> Group:
         path = None if key is None else fspath(key)
         if isinstance(names, int):
             names = [names]
-        return cls(GroupMember(path, address, names, space, listen, site, tree, timeout, encryption))
+        return cls(
+            GroupMember(path, address, names, space, listen, site, tree, timeout, encryption, shared_memory)
+        )
 
     @property
     def address(self) -> str:

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Checks that the commands that pages show exist, with all options that they have there.
+
+    pages.py PROGRAM
+
+PROGRAM is the command `sapwood`, with the programs of its further commands (sapwood-bench, sapwood-sim) beside it. A
+command of a page is a line of code that begins with `sapwood`, or a piece of code within a sentence that does. What
+its words mean is read from the help of that command: its sub-commands, its options, and which of them take a value.
+Options behind the first word of a program that the command starts are that program's.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ["README.md", "docs/*.md", "docs/guide/*.md", "testbed/*.md", "bindings/*/README.md"]
+# A line of code: indented, and neither a list nor the output of the line before.
+LINE = re.compile(r"^ {4,}(?:\$ )?((?:[A-Z_]+=\S+ )*sapwood .*)$")
+INLINE = re.compile(r"`(sapwood [^`]+)`")
+OPTION = re.compile(r"^ {2,}(?:(-\w)(?:, )?)?(--[\w-]+)?(?:[ =]?(<[^>]+>|\[[^\]]+\]))?")
+ALIASES = re.compile(r"\[(?:short )?alias(?:es)?: ([^\]]+)\]")
+LIMIT = 60
+
+
+class Help:
+    """What a command's help says."""
+
+    def __init__(self, text):
+        self.commands = set()
+        # Each option with whether the next word is its value.
+        self.options = {"--help": False, "-h": False, "--version": False, "-V": False}
+        part, last = "", []
+        for line in text.splitlines():
+            if line and not line.startswith(" "):
+                part = line.rstrip(":")
+                continue
+            # `sapwood mpi` names two of its commands behind its options.
+            further = re.match(r"^  sapwood mpi ([a-z]+)  ", line)
+            if part == "Commands" and (found := re.match(r"^  ([a-z][\w-]*)", line)):
+                self.commands.add(found[1])
+            elif further:
+                self.commands.add(further[1])
+            elif part != "Commands" and line.lstrip().startswith("-") and (found := OPTION.match(line)):
+                last = [name for name in found.groups()[:2] if name]
+                takes_value = found[3] is not None and found[3].startswith("<")
+                self.options.update(dict.fromkeys(last, takes_value))
+            if last and (found := ALIASES.search(line)):
+                value = self.options[last[0]]
+                self.options.update({name.strip(): value for name in found[1].split(",")})
+        usage = re.search(r"^Usage: (.*(?:\n {4,}.*)*)$", text, re.M)
+        self.is_open = usage is not None and "..." in usage[1]
+        self.needs_command = usage is not None and usage[1].endswith("<COMMAND>") and "\n" not in usage[1]
+
+
+@cache
+def help_of(program, *words):
+    """The help of a command, or none where there is no such command."""
+    asked = subprocess.run([program, *words, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                           timeout=LIMIT)
+    return Help(asked.stdout) if asked.returncode == 0 else None
+
+
+def commands_of(text):
+    """The commands of a page, each with the number of its line."""
+    lines = text.splitlines()
+    at = 0
+    while at < len(lines):
+        number = at + 1
+        line = lines[at]
+        while line.endswith("\\") and at + 1 < len(lines):
+            at += 1
+            line = line[:-1] + " " + lines[at].strip()
+        at += 1
+        if found := LINE.match(line):
+            yield number, found[1]
+        elif not line.startswith("    "):
+            for found in INLINE.finditer(line):
+                yield number, found[1]
+
+
+def words_of(command):
+    """The words of a command up to a comment or a pipe; none where it is no command of a shell."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars="|&;<>()")
+    lexer.whitespace_split = True
+    try:
+        words = list(lexer)
+    except ValueError:
+        return None
+    end = next((at for at, word in enumerate(words) if set(word) <= set("|&;<>()")), len(words))
+    return [word for word in words[:end] if not re.match(r"^[A-Z_]+=", word)]
+
+
+def split(word):
+    """An option with its value apart, as names: a word of several short options is all of them."""
+    if word.startswith("--"):
+        name, has_value, _ = word.partition("=")
+        return [name], bool(has_value)
+    return [f"-{letter}" for letter in word[1:]], False
+
+
+def fault_of(program, words):
+    """What is wrong with a command, if anything."""
+    path, rest = [], words[1:]
+    known = help_of(program)
+    while rest and not rest[0].startswith("-"):
+        deeper = rest[0] in known.commands or (not path and re.match(r"^[a-z][a-z-]*$", rest[0]))
+        if not deeper:
+            break
+        path.append(rest.pop(0))
+        known = help_of(program, *path)
+        if known is None:
+            return f"there is no 'sapwood {' '.join(path)}'"
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            return None
+        if not word.startswith("-") or word == "-" or re.match(r"^-\d", word):
+            if known.commands and known.needs_command:
+                return f"there is no 'sapwood {' '.join([*path, word])}'"
+            if known.is_open:
+                return None
+            continue
+        names, has_value = split(word)
+        for at, name in enumerate(names):
+            if name not in known.options:
+                return f"'sapwood {' '.join(path)}' has no option {name}"
+            if known.options[name]:
+                # The rest of a word of short options is the value of the first that takes one.
+                if at + 1 == len(names) and not has_value and rest:
+                    rest.pop(0)
+                break
+    return None
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__.split("\n\n")[1].strip())
+    program = str(Path(sys.argv[1]).resolve())
+    count, faults = 0, []
+    for page in sorted(path for pattern in PAGES for path in ROOT.glob(pattern)):
+        for number, command in commands_of(page.read_text("utf-8")):
+            words = words_of(command)
+            # Such as `sapwood ...`, or `sapwood NAME`.
+            if not words or len(words) < 2 or not re.match(r"^[a-z-]", words[1]):
+                continue
+            count += 1
+            if fault := fault_of(program, words):
+                faults.append(f"{page.relative_to(ROOT)}:{number}: {fault}: {command}")
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    print(f"{count} commands in pages, {len(faults)} with a fault")
+    sys.exit(1 if faults or not count else 0)
+
+
+if __name__ == "__main__":
+    main()
