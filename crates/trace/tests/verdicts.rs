@@ -214,14 +214,16 @@ fn a_stopped_a_dead_and_a_computing_rank_are_told_as_such() {
 }
 
 #[test]
-fn a_rank_that_is_stopped_inside_of_a_collective_is_named_too() {
-    let mut job = job(&[40; 4]);
-    enter(&mut job, &[0, 1, 2, 3], collective(ALLREDUCE, WORLD));
-    assert_eq!(verdict(&job).finding, Finding::NoneMissing);
-    set_presence(&mut job, 3, Presence::Stopped);
-    assert_eq!(named(&job), (Finding::Absent, "3".into()));
-    let odd = &verdict(&job).odd[0];
-    assert_eq!((odd.doing, odd.difference), (Doing::Stopped, Difference::Unknown));
+fn a_rank_that_is_stopped_or_has_died_inside_of_a_collective_is_named_too() {
+    for (presence, doing) in [(Presence::Stopped, Doing::Stopped), (Presence::Lost, Doing::Lost)] {
+        let mut job = job(&[40; 4]);
+        enter(&mut job, &[0, 1, 2, 3], collective(ALLREDUCE, WORLD));
+        assert_eq!(verdict(&job).finding, Finding::NoneMissing);
+        set_presence(&mut job, 3, presence);
+        assert_eq!(named(&job), (Finding::Absent, "3".into()));
+        let odd = &verdict(&job).odd[0];
+        assert_eq!((odd.doing, odd.difference), (doing, Difference::Unknown));
+    }
 }
 
 #[test]
