@@ -14,7 +14,7 @@ use serde_json::Value;
 const LINKS: usize = 2;
 /// Fewer collectives or messages show no habit.
 const TIMES_MIN: u64 = 10;
-/// Others have waited for a rank for this part of the run at least.
+/// Others have waited for a rank for this part of the run, or of all ranks' time, at least.
 const RUN_SHARE_MIN: f64 = 0.01;
 
 /// Ranks, and what they are accused of.
@@ -113,8 +113,8 @@ fn messages(why: &Value) -> Option<BTreeSet<u32>> {
     Some(BTreeSet::from([u32::try_from(count(one, "rank")).ok()?]))
 }
 
-/// Of the place with the most lost time, the group for which most of it was lost. Ranks that wait
-/// for each other by turns are none.
+/// Of the place with the most lost time, the group for which most of it was lost, however seldom
+/// it came last. Ranks that wait for each other by turns are none.
 fn collectives(why: &Value) -> Option<BTreeSet<u32>> {
     let mut places = list(why, "slow").iter();
     let place = places.find(|place| count(place, "collectives") >= TIMES_MIN)?;
@@ -122,8 +122,8 @@ fn collectives(why: &Value) -> Option<BTreeSet<u32>> {
     let least = least_share(why);
     let stands_out = group["ranks"] != group["waiting"]
         && real(group, "lost_share") >= least
-        && real(group, "times_last") >= least * real(place, "collectives")
-        && real(group, "lost_s") >= RUN_SHARE_MIN * real(why, "elapsed_s");
+        && count(group, "times_last") >= TIMES_MIN
+        && real(group, "lost_s") >= RUN_SHARE_MIN * real(why, "elapsed_s") * real(why, "ranks");
     stands_out.then(|| ranks(&group["ranks"]))
 }
 
@@ -170,7 +170,8 @@ mod tests {
 
     #[test]
     fn a_rank_that_is_only_the_first_of_many_is_not_accused() {
-        assert_eq!(of(&place(&[group("1", 20, 9.0)])), (vec![], ""), "seldom last");
+        assert_eq!(of(&place(&[group("1", 10, 19.0)])), (vec![1], "collectives"), "one in ten");
+        assert_eq!(of(&place(&[group("1", 9, 19.0)])), (vec![], ""), "hardly ever last");
         assert_eq!(of(&place(&[group("1", 90, 8.0)])), (vec![], ""), "less than 41.7 % of it");
         assert_eq!(of(&place(&[group("0,2-7", 90, 20.0)])), (vec![], ""), "by turns");
         assert_eq!(

@@ -98,8 +98,6 @@ fn standstill(kind: Option<FaultKind>, odd: u32, random: &mut Random) -> Result<
     }
     let (barrier, probe) = (function("MPI_Barrier")?, function("MPI_Iprobe")?);
     let Some(one) = job.postures.get_mut(&odd) else { return Ok(job) };
-    // A signal comes at any time: before a call, and in it.
-    let outside = |call: Option<Standpoint>| call.filter(|_| kind == Some(FaultKind::Stopped));
     match kind {
         Some(FaultKind::OtherOperation) => {
             one.call = one.call.map(|call| Standpoint { function: barrier, ..call });
@@ -107,9 +105,8 @@ fn standstill(kind: Option<FaultKind>, odd: u32, random: &mut Random) -> Result<
         Some(FaultKind::Stopped | FaultKind::Killed) => {
             let is_stopped = kind == Some(FaultKind::Stopped);
             one.presence = if is_stopped { Presence::Stopped } else { Presence::Lost };
-            if random.one_in(2) {
-                one.call = outside(None);
-            }
+            // A signal comes at any time: in a call, and between two.
+            one.call = one.call.filter(|_| random.one_in(2));
         }
         Some(FaultKind::PollingLoop) => {
             (one.call, one.presence) = (None, Presence::Computing);

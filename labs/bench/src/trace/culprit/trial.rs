@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::cases::{Case, Due, FaultKind, Targets};
 use super::judgement::{Accused, accused};
-use super::watch::{WatchedRun, nanoseconds, now_ns};
+use super::watch::{Ends, WatchedRun, nanoseconds, now_ns};
 
 /// Calls that last this long are such in which ranks wait: the default of `sapwood trace why`.
 pub(super) const DEADLINE: Duration = Duration::from_secs(2);
@@ -75,7 +75,7 @@ struct Moments {
     told_ns: u64,
     /// Of the last verdict before that.
     verdict_ns: Option<u64>,
-    ended_ns: u64,
+    ends: Ends,
 }
 
 impl CulpritBench<'_> {
@@ -128,8 +128,8 @@ fn moments(watch: &mut WatchedRun, case: &Case) -> Result<Moments, Failure> {
     if due != Due::Death {
         watch.stop()?;
     }
-    let ended_ns = watch.wait_for_end()?;
-    Ok(Moments { fault_ns, told_ns, verdict_ns, ended_ns })
+    let ends = watch.wait_for_end()?;
+    Ok(Moments { fault_ns, told_ns, verdict_ns, ends })
 }
 
 /// Waits for the fault, or brings it about; when it was.
@@ -153,8 +153,7 @@ impl Moments {
     fn late_s(&self, case: &Case) -> Option<f64> {
         let (due_ns, answer_ns) = match case.kind?.due() {
             Due::Verdict => (self.fault_ns + nanoseconds(DEADLINE), self.verdict_ns?),
-            Due::Death => (self.fault_ns, self.ended_ns),
-            Due::End => (self.told_ns, self.ended_ns),
+            Due::Death | Due::End => (self.ends.program_ns, self.ends.run_ns),
         };
         Some(Duration::from_nanos(answer_ns.saturating_sub(due_ns)).as_secs_f64())
     }
@@ -194,12 +193,12 @@ pub(super) mod tests {
             fault_ns: second,
             told_ns: 6 * second,
             verdict_ns: Some(4 * second),
-            ended_ns: 8 * second,
+            ends: Ends { program_ns: 7 * second, run_ns: 8 * second },
         };
         let late = |kind| moments.late_s(&outcome(Some(kind), &[3]).case);
         assert_eq!(late(FaultKind::Stopped), Some(1.0), "two seconds of deadline");
-        assert_eq!(late(FaultKind::Killed), Some(7.0));
-        assert_eq!(late(FaultKind::SlowLink), Some(2.0));
+        assert_eq!(late(FaultKind::Killed), Some(1.0), "the program ended before");
+        assert_eq!(late(FaultKind::SlowLink), Some(1.0));
         let moments = Moments { verdict_ns: None, ..moments };
         assert_eq!(moments.late_s(&outcome(Some(FaultKind::Stopped), &[3]).case), None);
     }

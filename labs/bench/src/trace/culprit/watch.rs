@@ -41,11 +41,19 @@ struct Line {
     text: String,
 }
 
+/// When a program had ended, and the command that has watched it.
+pub(super) struct Ends {
+    pub(super) program_ns: u64,
+    pub(super) run_ns: u64,
+}
+
 /// A run that was started.
 pub(super) struct WatchedRun {
     child: Child,
     incoming: Receiver<Line>,
     lines: Vec<Line>,
+    /// The process whose children the ranks are, once they have been seen.
+    launcher: Option<u32>,
     /// Where the files of the run are.
     folder: PathBuf,
 }
@@ -73,7 +81,13 @@ impl WatchedRun {
         if let Some(errors) = child.stderr.take() {
             std::thread::spawn(move || pass_lines(errors, |line| sender.send(line).is_ok()));
         }
-        Ok(Self { child, incoming, lines: Vec::new(), folder: folder.to_path_buf() })
+        Ok(Self {
+            child,
+            incoming,
+            lines: Vec::new(),
+            launcher: None,
+            folder: folder.to_path_buf(),
+        })
     }
 
     /// Waits until the program has begun a step, by the file in which it counts them.
@@ -150,7 +164,7 @@ impl WatchedRun {
     }
 
     /// Sends a signal to a rank; when.
-    pub(super) fn signal_rank(&self, rank: u32, signal: Signal) -> Result<u64, Failure> {
+    pub(super) fn signal_rank(&mut self, rank: u32, signal: Signal) -> Result<u64, Failure> {
         let pids = self.ranks()?;
         let found = pids.iter().find(|(_, number)| *number == rank);
         let pid = found.and_then(|(pid, _)| Pid::from_raw(pid.cast_signed()));
@@ -161,12 +175,17 @@ impl WatchedRun {
     }
 
     /// The processes of the ranks, with their numbers.
-    fn ranks(&self) -> Result<Vec<(u32, u32)>, Failure> {
+    pub(super) fn ranks(&mut self) -> Result<Vec<(u32, u32)>, Failure> {
         let (mut found, mut open) = (Vec::new(), vec![self.child.id()]);
         while let Some(pid) = open.pop() {
-            match rank_of(pid) {
-                Some(rank) => found.push((pid, rank)),
-                None => open.extend(children(pid)?),
+            for child in children(pid)? {
+                match rank_of(child) {
+                    Some(rank) => {
+                        found.push((child, rank));
+                        self.launcher = Some(pid);
+                    }
+                    None => open.push(child),
+                }
             }
         }
         Ok(found)
@@ -182,14 +201,18 @@ impl WatchedRun {
         Ok(())
     }
 
-    /// Waits for the end of the run; when it was.
-    pub(super) fn wait_for_end(&mut self) -> Result<u64, Failure> {
+    /// Waits for the end of the program, and of the run after it; when they were.
+    pub(super) fn wait_for_end(&mut self) -> Result<Ends, Failure> {
         let ranks = self.ranks()?;
+        let launcher = self.launcher;
+        let has_ended = |_: &mut Self| launcher.is_none_or(|launcher| !is_alive(launcher));
+        self.watch_until(now_ns() + nanoseconds(END_TIME), has_ended)?;
+        let program_ns = now_ns();
         let has_ended = self.ends_within(END_TIME)?;
-        let ended_ns = now_ns();
+        let run_ns = now_ns();
         kill(&ranks);
         if has_ended {
-            return Ok(ended_ns);
+            return Ok(Ends { program_ns, run_ns });
         }
         Err(Failure::own(&format!("'sapwood trace why' did not end in {} s", END_TIME.as_secs())))
     }
