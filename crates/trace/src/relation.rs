@@ -247,7 +247,9 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
             one.targets = absent(standing, rank, &place, call.pattern);
             one.is_known = is_whole(standing, &place);
         }
-        CallKind::Receive | CallKind::Send => message(standing, rank, &place, &mut one),
+        CallKind::Receive | CallKind::Send | CallKind::Exchange => {
+            message(standing, rank, &place, &mut one);
+        }
         CallKind::Lock => {
             one.targets = holders(standing, rank, &place);
             one.is_known = !one.targets.is_empty();
