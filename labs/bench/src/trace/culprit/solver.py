@@ -1,4 +1,4 @@
-"""A Jacobi solver over mpi4py: rows of a plate in a ring of ranks, halos, a residual and a relaxation factor.
+"""A Jacobi solver over mpi4py: rows of a plate in a ring of ranks, with sources that rank 0 gives, halos, a residual.
 
     solver.py FOLDER [KIND RANK STEP]
 
@@ -77,7 +77,7 @@ def fault(root, step):
 
 def main():
     plate = numpy.full((ROWS + 2, COLUMNS), float(rank))
-    factor, residual = numpy.full(1, 0.9), numpy.zeros(1)
+    sources, residual = numpy.zeros(COLUMNS), numpy.zeros(1)
     above, below = (rank - 1) % size, (rank + 1) % size
     steps = open(os.path.join(folder, "steps"), "w", encoding="utf-8") if rank == 0 else None
     for step in range(1, STEPS_MAX):
@@ -88,11 +88,11 @@ def main():
             root = fault(root, step)
         if is_mine and kind == "slow_compute" and step >= at_step:
             compute_for(SLOW_S)
-        world.Bcast(factor, root)
+        world.Bcast(sources, root)
         world.Sendrecv(plate[1], above, 1, plate[-1], below, 1)
         world.Sendrecv(plate[-2], below, 2, plate[0], above, 2)
         inner = plate[1:-1]
-        change = factor[0] * ((plate[:-2] + plate[2:]) / 2 - inner)
+        change = 0.9 * ((plate[:-2] + plate[2:]) / 2 - inner) + sources
         inner += change
         world.Allreduce(numpy.abs(change).sum(keepdims=True).reshape(1), residual)
 
