@@ -23,6 +23,7 @@ use super::super::progress::Progress;
 use super::super::tree::own_program;
 use cases::{Case, Draw, FaultKind, Target, Targets};
 use rows::{CleanRow, FaultRow, Found, LeftOut, SimulatedRow};
+use simulated::SimulatedTrial;
 use trial::{CulpritBench, TrialOutcome};
 
 /// Ranks unless the command line says more, and how few and how many there may be.
@@ -102,15 +103,8 @@ pub(super) fn measure(
 
 /// Trials of a kind in simulated ranks.
 fn simulated_row(kind: FaultKind, own: &Arguments) -> Result<SimulatedRow, Failure> {
-    let mut row = SimulatedRow { kind, trials: own.trials, right: 0, wrong: Vec::new() };
-    for number in 0..own.trials {
-        let (rank, accused) = simulated::trial(Some(kind), own.seed, number)?;
-        match accused.is_only(rank) {
-            true => row.right += 1,
-            false => row.wrong.push((number, rank, accused.text())),
-        }
-    }
-    Ok(row)
+    let make = |number| SimulatedTrial::make(Some(kind), own.seed, number);
+    Ok(SimulatedRow { kind, trials: (0..own.trials).map(make).collect::<Result<_, _>>()? })
 }
 
 fn of_program(
@@ -138,7 +132,7 @@ fn of_program(
             progress.say(&what, trial as usize, own.trials as usize);
             let draw = Draw { seed: own.seed, ranks: bench.programs.ranks, trial };
             let outcome = bench.run(Case::faulty(program, kind, &draw))?;
-            keep(own, &outcome, outcome.is_right(), &format!("{what} {trial}"))?;
+            keep(own, &outcome, &format!("{what} {trial}"))?;
             outcomes.push(outcome);
         }
         found.rows.push(FaultRow { program, kind, outcomes });
@@ -148,7 +142,7 @@ fn of_program(
     for run in 0..own.clean {
         progress.say(&what, run as usize, own.clean as usize);
         let outcome = bench.run(Case::clean(program, run))?;
-        keep(own, &outcome, !outcome.is_false_accusation(), &format!("{what} {run}"))?;
+        keep(own, &outcome, &format!("{what} {run}"))?;
         outcomes.push(outcome);
     }
     if own.clean > 0 {
@@ -158,12 +152,8 @@ fn of_program(
 }
 
 /// Keeps what is not as it should be.
-fn keep(
-    own: &Arguments,
-    outcome: &TrialOutcome,
-    is_right: bool,
-    name: &str,
-) -> Result<(), Failure> {
+fn keep(own: &Arguments, outcome: &TrialOutcome, name: &str) -> Result<(), Failure> {
+    let is_right = outcome.is_right() || outcome.is_quiet();
     match &own.keep {
         Some(folder) if !is_right => outcome.keep(folder, &name.replace(' ', "-")),
         _ => Ok(()),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::super::facts::{Bar, Facts, look, named};
 use super::cases::{FaultKind, Target};
-use super::simulated::RANKS;
+use super::simulated::{RANKS, SimulatedTrial};
 use super::trial::TrialOutcome;
 
 /// What part of the trials is to name the right rank.
@@ -101,32 +101,33 @@ impl CleanRow {
 /// The trials of one kind in simulated ranks.
 pub(super) struct SimulatedRow {
     pub(super) kind: FaultKind,
-    pub(super) trials: u32,
-    pub(super) right: u32,
-    /// Of the other trials the number, the rank with the fault, and the accused.
-    pub(super) wrong: Vec<(u32, u32, String)>,
+    pub(super) trials: Vec<SimulatedTrial>,
 }
 
 impl SimulatedRow {
+    fn wrong(&self) -> impl Iterator<Item = &SimulatedTrial> {
+        self.trials.iter().filter(|trial| !trial.is_right())
+    }
+
     fn json(&self) -> Value {
         let wrong: Vec<Value> = self
-            .wrong
-            .iter()
-            .map(|(trial, rank, named)| json!({"trial": trial, "rank": rank, "named": named}))
+            .wrong()
+            .map(|one| json!({"trial": one.number, "rank": one.rank, "named": one.accused.text()}))
             .collect();
-        json!({"kind": named(self.kind), "ranks": RANKS, "trials": self.trials,
-               "right": self.right, "named_wrongly": wrong})
+        json!({"kind": named(self.kind), "ranks": RANKS, "trials": self.trials.len(),
+               "right": self.trials.len() - wrong.len(), "named_wrongly": wrong})
     }
 
     fn line(&self) -> String {
-        let wrong = self.wrong.iter().map(|(_, rank, named)| format!("of {rank}: {named}"));
+        let wrong: Vec<String> =
+            self.wrong().map(|one| format!("of {}: {}", one.rank, one.accused.text())).collect();
         let line = format!(
             "  {:<10} {:<16} {:>3} of {:>3}            {}",
             "simulated",
             named(self.kind),
-            self.right,
-            self.trials,
-            wrong.collect::<Vec<_>>().join("; ")
+            self.trials.len() - wrong.len(),
+            self.trials.len(),
+            wrong.join("; ")
         );
         line.trim_end().to_owned()
     }
@@ -215,7 +216,7 @@ pub(super) mod tests {
     pub(in super::super) fn found() -> Found {
         let (program, kind) = (Target::Solver, FaultKind::Stopped);
         let of = |ranks: &[u32]| outcome(Some(kind), ranks);
-        let wrong = (1, 500, "none".to_owned());
+        let simulated = |rank| SimulatedTrial { number: 1, rank, accused: of(&[3]).accused };
         Found {
             seed: 1,
             ranks: 8,
@@ -231,7 +232,7 @@ pub(super) mod tests {
                 LeftOut { program: Target::Training, kind: None, why: "no module".into() },
                 LeftOut { program, kind: Some(FaultKind::OtherRoot), why: "no root".into() },
             ],
-            simulated: vec![SimulatedRow { kind, trials: 2, right: 1, wrong: vec![wrong] }],
+            simulated: vec![SimulatedRow { kind, trials: vec![simulated(3), simulated(4)] }],
         }
     }
 

@@ -40,11 +40,7 @@ const SLOW_TRANSFER_NS: u64 = 30 * MS;
 const SIZE_CLASS: u32 = 18;
 
 /// Whom the analysis accuses where one rank has a fault; none has without a kind.
-pub(super) fn simulate(
-    kind: Option<FaultKind>,
-    rank: u32,
-    random: &mut Random,
-) -> Result<Accused, Failure> {
+fn simulate(kind: Option<FaultKind>, rank: u32, random: &mut Random) -> Result<Accused, Failure> {
     let is_slow = matches!(kind, None | Some(FaultKind::SlowCompute | FaultKind::SlowLink));
     let standing = if is_slow { together()? } else { standstill(kind, rank, random)? };
     let findings = if is_slow { slowness(kind, rank, random)? } else { Findings::default() };
@@ -227,16 +223,28 @@ fn collect(observers: &mut [Observer], ledger: &mut Ledger, clock: &HostClock) {
     }
 }
 
-/// The trial of this number of a kind: the rank, and whom the analysis accuses.
-pub(super) fn trial(
-    kind: Option<FaultKind>,
-    seed: u64,
-    number: u32,
-) -> Result<(u32, Accused), Failure> {
-    let place = kind.map_or(0, |kind| kind as u64 + 1) << 32;
-    let mut random = Random::new(mix(seed) ^ mix(place | u64::from(number)));
-    let rank = u32::try_from(random.below(u64::from(RANKS))).unwrap_or(0);
-    Ok((rank, simulate(kind, rank, &mut random)?))
+/// One trial.
+pub(super) struct SimulatedTrial {
+    pub(super) number: u32,
+    /// The rank with the fault.
+    pub(super) rank: u32,
+    pub(super) accused: Accused,
+}
+
+impl SimulatedTrial {
+    /// The trial of this number of a kind; the rank is drawn from the seed.
+    pub(super) fn make(kind: Option<FaultKind>, seed: u64, number: u32) -> Result<Self, Failure> {
+        let place = kind.map_or(0, |kind| kind as u64 + 1) << 32;
+        let mut random = Random::new(mix(seed) ^ mix(place | u64::from(number)));
+        let rank = u32::try_from(random.below(u64::from(RANKS))).unwrap_or(0);
+        let accused = simulate(kind, rank, &mut random)?;
+        Ok(Self { number, rank, accused })
+    }
+
+    /// Whether exactly the rank with the fault is accused.
+    pub(super) fn is_right(&self) -> bool {
+        self.accused.is_only(self.rank)
+    }
 }
 
 #[cfg(test)]
@@ -248,18 +256,19 @@ mod tests {
     #[test]
     fn of_a_thousand_ranks_the_one_with_a_fault_is_named() {
         for &kind in FaultKind::value_variants() {
-            for number in 0..4 {
-                let (rank, accused) = trial(Some(kind), 7, number).expect("an answer");
-                assert!(accused.is_only(rank), "{kind:?} in {rank}: {}", accused.text());
+            for number in 0..2 {
+                let trial = SimulatedTrial::make(Some(kind), 7, number).expect("an answer");
+                let named = trial.accused.text();
+                assert!(trial.is_right(), "{kind:?} in {}: {named}", trial.rank);
             }
         }
     }
 
     #[test]
     fn a_thousand_ranks_without_a_fault_are_not_accused() {
-        for number in 0..4 {
-            let (_, accused) = trial(None, 7, number).expect("an answer");
-            assert_eq!(accused, Accused::default());
+        for number in 0..2 {
+            let trial = SimulatedTrial::make(None, 7, number).expect("an answer");
+            assert_eq!(trial.accused, Accused::default());
         }
     }
 }

@@ -48,6 +48,11 @@ impl TrialOutcome {
         self.case.kind.is_none() && (!self.accused.by.is_empty() || self.verdicts > 0)
     }
 
+    /// Whether a run without a fault accuses no rank.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.case.kind.is_none() && !self.is_false_accusation()
+    }
+
     /// Writes the answer to a folder.
     pub(super) fn keep(&self, folder: &Path, name: &str) -> Result<(), Failure> {
         let folder = folder.join(name);

@@ -47,6 +47,13 @@ pub(super) struct Ends {
     pub(super) run_ns: u64,
 }
 
+/// The process of a rank.
+#[derive(Clone, Copy, Debug)]
+struct RankProcess {
+    pid: u32,
+    rank: u32,
+}
+
 /// A run that was started.
 pub(super) struct WatchedRun {
     child: Child,
@@ -166,8 +173,8 @@ impl WatchedRun {
     /// Sends a signal to a rank; when.
     pub(super) fn signal_rank(&mut self, rank: u32, signal: Signal) -> Result<u64, Failure> {
         let pids = self.ranks()?;
-        let found = pids.iter().find(|(_, number)| *number == rank);
-        let pid = found.and_then(|(pid, _)| Pid::from_raw(pid.cast_signed()));
+        let found = pids.iter().find(|one| one.rank == rank);
+        let pid = found.and_then(|one| Pid::from_raw(one.pid.cast_signed()));
         let pid = pid.ok_or_else(|| Failure::own(&format!("rank {rank} has no process")))?;
         let at_ns = now_ns();
         kill_process(pid, signal).map_err(|error| Failure::own(&error))?;
@@ -175,13 +182,13 @@ impl WatchedRun {
     }
 
     /// The processes of the ranks, with their numbers.
-    pub(super) fn ranks(&mut self) -> Result<Vec<(u32, u32)>, Failure> {
+    fn ranks(&mut self) -> Result<Vec<RankProcess>, Failure> {
         let (mut found, mut open) = (Vec::new(), vec![self.child.id()]);
         while let Some(pid) = open.pop() {
             for child in children(pid)? {
                 match rank_of(child) {
                     Some(rank) => {
-                        found.push((child, rank));
+                        found.push(RankProcess { pid: child, rank });
                         self.launcher = Some(pid);
                     }
                     None => open.push(child),
@@ -195,7 +202,7 @@ impl WatchedRun {
     pub(super) fn stop(&mut self) -> Result<(), Failure> {
         let ranks = self.ranks()?;
         self.signal(Signal::TERM);
-        if !self.ends_within(HEED_TIME)? {
+        if !self.program_ends_within(HEED_TIME)? {
             kill(&ranks);
         }
         Ok(())
@@ -204,9 +211,7 @@ impl WatchedRun {
     /// Waits for the end of the program, and of the run after it; when they were.
     pub(super) fn wait_for_end(&mut self) -> Result<Ends, Failure> {
         let ranks = self.ranks()?;
-        let launcher = self.launcher;
-        let has_ended = |_: &mut Self| launcher.is_none_or(|launcher| !is_alive(launcher));
-        self.watch_until(now_ns() + nanoseconds(END_TIME), has_ended)?;
+        self.program_ends_within(END_TIME)?;
         let program_ns = now_ns();
         let has_ended = self.ends_within(END_TIME)?;
         let run_ns = now_ns();
@@ -215,6 +220,13 @@ impl WatchedRun {
             return Ok(Ends { program_ns, run_ns });
         }
         Err(Failure::own(&format!("'sapwood trace why' did not end in {} s", END_TIME.as_secs())))
+    }
+
+    fn program_ends_within(&mut self, limit: Duration) -> Result<bool, Failure> {
+        let launcher = self.launcher;
+        let has_ended = move || launcher.is_none_or(|launcher| !is_alive(launcher));
+        self.watch_until(now_ns() + nanoseconds(limit), |_| has_ended())?;
+        Ok(has_ended())
     }
 
     fn ends_within(&mut self, limit: Duration) -> Result<bool, Failure> {
@@ -258,8 +270,8 @@ fn pass_lines(errors: ChildStderr, mut pass: impl FnMut(Line) -> bool) {
 }
 
 /// Kills those of these ranks that are still there.
-fn kill(ranks: &[(u32, u32)]) {
-    for &(pid, rank) in ranks {
+fn kill(ranks: &[RankProcess]) {
+    for &RankProcess { pid, rank } in ranks {
         // A number that is of another process by now has not this rank.
         if is_alive(pid)
             && rank_of(pid) == Some(rank)
