@@ -119,7 +119,9 @@ fn moments(watch: &mut WatchedRun, case: &Case) -> Result<Moments, Failure> {
     let due = case.kind.map_or(Due::End, FaultKind::due);
     match due {
         Due::Verdict => {
-            let has_verdict = |watch: &mut WatchedRun| !watch.verdicts().is_empty();
+            // One that was told before is of the start, in which ranks wait for slow ones.
+            let has_verdict =
+                |watch: &mut WatchedRun| watch.verdicts().last().is_some_and(|&at| at > fault_ns);
             watch.watch_until(fault_ns + nanoseconds(VERDICT_TIME), has_verdict)?;
             if has_verdict(watch) {
                 watch.watch_until(now_ns() + nanoseconds(SETTLE_TIME), |_| false)?;
@@ -128,7 +130,7 @@ fn moments(watch: &mut WatchedRun, case: &Case) -> Result<Moments, Failure> {
         Due::Death => {}
         Due::End => watch.watch_until(fault_ns + nanoseconds(SLOW_TIME), |_| false)?,
     }
-    let verdict_ns = watch.verdicts().last().copied();
+    let verdict_ns = watch.verdicts().last().copied().filter(|&at| at > fault_ns);
     let told_ns = now_ns();
     if due != Due::Death {
         watch.stop()?;
