@@ -117,7 +117,7 @@ library-test: build ## only loops in WebAssembly, in the C library and the progr
 culprit-test: torch-test ## only `sapwood trace why`, asked of programs that hang or lag, PyTorch's too; seven minutes
 	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) \
 	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
-	    $(MAKE) -C bindings/mpi tests/why.py.run OUT=$(SHIMS)
+	    $(MAKE) -C bindings/mpi tests/why.py.run tests/culprit_trials.py.run OUT=$(SHIMS)
 
 .PHONY: compat-test
 compat-test: build ## only MRNet's interface: its programs over all topologies

@@ -8,7 +8,7 @@ use core::cmp::Reverse;
 use sapwood_packet::{Rank, RankSet};
 
 use crate::relation::{Operation, Place, Progress, Waiting, members};
-use crate::standing::Standing;
+use crate::standing::{CallKind, Standing};
 
 /// One way in which ranks do not fit together.
 #[derive(Clone, Debug)]
@@ -49,7 +49,9 @@ pub(crate) fn deviations(
 ) -> Vec<Deviation> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
-    for group in inside {
+    // An exchange may be held by the rank that it sends to, which is not known.
+    let known = inside.iter().filter(|group| group.place.kind != CallKind::Exchange);
+    for group in known {
         let Place { space, number, .. } = group.place;
         if number > 0 && !seen.insert((space, number)) {
             continue;

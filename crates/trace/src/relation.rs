@@ -247,7 +247,9 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
             one.targets = absent(standing, rank, &place, call.pattern);
             one.is_known = is_whole(standing, &place);
         }
-        CallKind::Receive | CallKind::Send => message(standing, rank, &place, &mut one),
+        CallKind::Receive | CallKind::Send | CallKind::Exchange => {
+            message(standing, rank, &place, &mut one);
+        }
         CallKind::Lock => {
             one.targets = holders(standing, rank, &place);
             one.is_known = !one.targets.is_empty();
@@ -337,13 +339,13 @@ fn absent(standing: &Standing, rank: Rank, place: &Place, pattern: Pattern) -> R
     let mut absent = RankSet::new();
     for member in members(standing, place.space).into_iter().filter(|&member| member != rank) {
         let part = Progress::of(standing, place.space, member).part(place.number, operation);
-        // One that is stopped inside does not go on there.
-        let is_stopped = || {
+        // One that was stopped or has died inside does not go on there.
+        let is_halted = || {
             let posture = standing.postures.get(&member);
-            posture.is_some_and(|posture| posture.presence == Presence::Stopped)
+            posture.is_some_and(|one| matches!(one.presence, Presence::Stopped | Presence::Lost))
         };
         if matches!(part, Turnout::Absent | Turnout::Differs(_))
-            || part == Turnout::Inside && is_stopped()
+            || part == Turnout::Inside && is_halted()
         {
             absent.insert(member);
         }

@@ -73,6 +73,9 @@ pub enum CallKind {
     Poll = 8,
     /// It waits for a lock on a process's part of a window.
     Lock = 9,
+    /// It waits for a message, and until one that it sends is taken: which of the two is late, and
+    /// the destination, are not known.
+    Exchange = 10,
 }
 
 /// The other side of a call, in the numbering of its communicator.

@@ -62,7 +62,7 @@ pub(crate) const PRESENCES: [Presence; 7] = [
     Presence::Ended,
 ];
 /// By their codes.
-const KINDS: [CallKind; 10] = [
+const KINDS: [CallKind; 11] = [
     CallKind::Other,
     CallKind::Collective,
     CallKind::Creation,
@@ -73,6 +73,7 @@ const KINDS: [CallKind; 10] = [
     CallKind::Wait,
     CallKind::Poll,
     CallKind::Lock,
+    CallKind::Exchange,
 ];
 
 const fn side_code(side: Side) -> u32 {

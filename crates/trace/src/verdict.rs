@@ -179,6 +179,9 @@ struct Graph<'a> {
     ends: Vec<RankSet>,
     /// All groups that each one waits for, also through others.
     reach: Vec<BTreeSet<usize>>,
+    /// The same where a rank that exchanges messages may wait for any other one: the destination
+    /// of its own message is not known.
+    may_reach: Vec<BTreeSet<usize>>,
 }
 
 impl<'a> Graph<'a> {
@@ -206,7 +209,13 @@ impl<'a> Graph<'a> {
             }
         }
         let reach = (0..groups.len()).map(|from| reached(&next, from)).collect();
-        Self { groups, ends, reach }
+        for (number, group) in groups.iter().enumerate() {
+            if group.place.kind == CallKind::Exchange {
+                next[number].extend((0..groups.len()).filter(|&other| other != number));
+            }
+        }
+        let may_reach = (0..groups.len()).map(|from| reached(&next, from)).collect();
+        Self { groups, ends, reach, may_reach }
     }
 
     /// Ranks that do not wait and that others wait for, by what they do.
@@ -256,8 +265,8 @@ impl<'a> Graph<'a> {
     /// Sets of groups that wait for one another and for no other.
     fn circles(&self) -> Vec<BTreeSet<usize>> {
         let mut circles = BTreeSet::new();
-        for (number, reach) in self.reach.iter().enumerate() {
-            let leads_back = |&other: &usize| self.reach[other].contains(&number);
+        for (number, reach) in self.may_reach.iter().enumerate() {
+            let leads_back = |&other: &usize| self.may_reach[other].contains(&number);
             let has_end = reach.iter().any(|&other| !self.ends[other].is_empty());
             if reach.contains(&number) && reach.iter().all(leads_back) && !has_end {
                 circles.insert(reach.clone());

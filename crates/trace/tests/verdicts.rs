@@ -21,6 +21,7 @@ const CLOSE: u32 = 10;
 const WRITE: u32 = 11;
 const TEST: u32 = 12;
 const LOCK: u32 = 13;
+const SENDRECV: u32 = 14;
 
 /// A job whose ranks have made as many collectives on the communicator of all.
 fn job(made: &[u32]) -> Standing {
@@ -156,6 +157,47 @@ fn three_that_wait_around_a_ring_are_told_as_one() {
     assert_eq!(verdict(&job).ring, [0, 1, 2]);
 }
 
+/// Ranks in a ring of exchanges of large messages, first with the next rank and then with the one
+/// before; rank 4 stays away, and those that are done are in a reduction.
+fn exchange_job() -> Standing {
+    let mut job = job(&[111; 8]);
+    for rank in 0..8 {
+        let seat = job.seats.get_mut(&(WORLD, rank)).expect("a member");
+        (seat.last_function, seat.last_root) = (BCAST, Some(0));
+    }
+    enter(&mut job, &[0, 1, 7], collective(ALLREDUCE, WORLD));
+    for (rank, source) in [(2, 1), (3, 4), (5, 6), (6, 5)] {
+        enter(&mut job, &[rank], message(SENDRECV, CallKind::Exchange, source));
+    }
+    job
+}
+
+#[test]
+fn ranks_that_exchange_messages_are_no_ring_where_one_that_is_stopped_may_hold_them() {
+    let mut job = exchange_job();
+    set_presence(&mut job, 4, Presence::Stopped);
+    // Rank 5 has received from rank 6, and rank 4 does not take what it sends.
+    assert_eq!(named(&job), (Finding::Absent, "4".into()));
+}
+
+#[test]
+fn ranks_that_exchange_messages_are_no_ring_where_one_has_called_another_collective() {
+    let mut job = exchange_job();
+    enter(&mut job, &[4], collective(BARRIER, WORLD));
+    let seat = job.seats.get_mut(&(WORLD, 4)).expect("a member");
+    (seat.made, seat.last_function, seat.last_root) = (110, ALLREDUCE, None);
+    assert_eq!(named(&job), (Finding::Deviation, "4".into()));
+}
+
+#[test]
+fn exchanges_that_wait_only_for_one_another_are_a_ring() {
+    let mut job = job(&[0; 4]);
+    for rank in 0..4 {
+        enter(&mut job, &[rank], message(SENDRECV, CallKind::Exchange, (rank + 1) % 4));
+    }
+    assert_eq!(named(&job), (Finding::Ring, "0-3".into()));
+}
+
 #[test]
 fn sends_around_a_ring_are_a_ring() {
     let mut job = job(&[0; 4]);
@@ -214,14 +256,16 @@ fn a_stopped_a_dead_and_a_computing_rank_are_told_as_such() {
 }
 
 #[test]
-fn a_rank_that_is_stopped_inside_of_a_collective_is_named_too() {
-    let mut job = job(&[40; 4]);
-    enter(&mut job, &[0, 1, 2, 3], collective(ALLREDUCE, WORLD));
-    assert_eq!(verdict(&job).finding, Finding::NoneMissing);
-    set_presence(&mut job, 3, Presence::Stopped);
-    assert_eq!(named(&job), (Finding::Absent, "3".into()));
-    let odd = &verdict(&job).odd[0];
-    assert_eq!((odd.doing, odd.difference), (Doing::Stopped, Difference::Unknown));
+fn a_rank_that_is_stopped_or_has_died_inside_of_a_collective_is_named_too() {
+    for (presence, doing) in [(Presence::Stopped, Doing::Stopped), (Presence::Lost, Doing::Lost)] {
+        let mut job = job(&[40; 4]);
+        enter(&mut job, &[0, 1, 2, 3], collective(ALLREDUCE, WORLD));
+        assert_eq!(verdict(&job).finding, Finding::NoneMissing);
+        set_presence(&mut job, 3, presence);
+        assert_eq!(named(&job), (Finding::Absent, "3".into()));
+        let odd = &verdict(&job).odd[0];
+        assert_eq!((odd.doing, odd.difference), (doing, Difference::Unknown));
+    }
 }
 
 #[test]

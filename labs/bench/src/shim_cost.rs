@@ -93,9 +93,21 @@ pub(super) fn compile(
     name: &str,
     text: &str,
 ) -> Result<PathBuf, Failure> {
+    compile_with(compiler, &[], folder, name, text)
+}
+
+/// The same with more options of the compiler.
+pub(super) fn compile_with(
+    compiler: &Path,
+    options: &[&str],
+    folder: &Path,
+    name: &str,
+    text: &str,
+) -> Result<PathBuf, Failure> {
     let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
     std::fs::write(&source, text).map_err(|error| Failure::own(&error))?;
-    let done = Command::new(compiler).arg("-O2").arg(&source).arg("-o").arg(&program).output();
+    let mut command = Command::new(compiler);
+    let done = command.arg("-O2").args(options).arg(&source).arg("-o").arg(&program).output();
     let done = done.map_err(|error| {
         Failure::own(&format!("cannot run the compiler {}: {error}", compiler.display()))
     })?;

@@ -4,8 +4,10 @@
 //! (`event_cost`), and the programs gsum and compute-gsum of "Collective communication performance
 //! analysis within the communication system" (Bongo, Anshus, Bjorndalen, 2004) with the collectors
 //! alone and with the tree that analyses all events: between MPI ranks (`gsum`), and over streams
-//! of a tree (`streams`), whose monitors are those of `sapwood trace tree`.
+//! of a tree (`streams`), whose monitors are those of `sapwood trace tree`. Beside the costs stands
+//! what the analysis is good for: how often it names the rank that has a fault (`culprit`).
 
+mod culprit;
 mod event_cost;
 mod gsum;
 mod rows;
@@ -29,6 +31,8 @@ enum Experiment {
     Gsum,
     /// The same over two streams of a tree.
     Streams,
+    /// How often 'sapwood trace why' names the rank that has a fault.
+    Culprit,
 }
 
 /// The command line.
@@ -45,10 +49,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 20_000,
           value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     iterations: u32,
-    /// Ranks of gsum.
-    #[arg(long, value_name = "N", default_value_t = 2,
-          value_parser = clap::value_parser!(u16).range(1..=256))]
-    ranks: u16,
+    /// Ranks: 2 of gsum and 8 of the programs with faults unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    ranks: Option<u16>,
     /// The compiler of the MPI that is measured.
     #[arg(long, value_name = "PROGRAM", default_value = "mpicc")]
     mpicc: PathBuf,
@@ -61,6 +64,8 @@ pub(super) struct Arguments {
     /// The tree of the streams.
     #[arg(long, value_name = "SHAPE", default_value = "2x2")]
     topology: sapwood::Shape,
+    #[command(flatten)]
+    culprit: culprit::Arguments,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub(super) json: bool,
@@ -84,6 +89,9 @@ pub(super) fn measure(arguments: &Arguments) -> Result<Facts, Failure> {
     if wants(Experiment::Streams) {
         streams::measure(arguments, &mut facts, &mut progress)?;
     }
+    if wants(Experiment::Culprit) {
+        culprit::measure(arguments, &mut facts, &mut progress)?;
+    }
     Ok(facts)
 }
 
@@ -104,6 +112,7 @@ mod tests {
             facts.setting(&format!("streams.{program}"), of_streams);
         }
         facts.setting("streams.topology", "2x2");
+        culprit::tests::tell(&mut facts);
         let found = serde_json::from_str(&facts.to_json()).expect("it is JSON");
         sapwood_schema::assert_fits("bench-trace-1", &found);
     }

@@ -18,6 +18,8 @@ use super::rows::{Program, Run};
 
 const SOURCE: &str = include_str!("gsum.c");
 
+/// Ranks unless the command line says otherwise.
+const RANKS: u16 = 2;
 /// In the place of how many numbers are sorted.
 const AS_LONG_AS_A_SUM: i64 = -1;
 
@@ -69,7 +71,7 @@ pub(super) fn measure(
     let bench = Bench { arguments, program, sapwood, shim, folder: folder.path.clone() };
     facts.heading("with over without, seconds of the iterations themselves");
     let sorted = bench.run(Watched::Not, AS_LONG_AS_A_SUM)?.sorted;
-    let (ranks, iterations) = (arguments.ranks.into(), arguments.iterations);
+    let (ranks, iterations) = (bench.ranks().into(), arguments.iterations);
     for (name, sorted) in [("gsum", 0), ("compute_gsum", sorted)] {
         let program = Program { name, place: "one host", ranks, iterations, sorted };
         let rows = bench.compare(&program, facts, progress)?;
@@ -79,6 +81,10 @@ pub(super) fn measure(
 }
 
 impl Bench<'_> {
+    fn ranks(&self) -> u16 {
+        self.arguments.ranks.unwrap_or(RANKS)
+    }
+
     fn compare(
         &self,
         program: &Program<'_>,
@@ -122,7 +128,7 @@ impl Bench<'_> {
         for variable in ["LD_PRELOAD", "SAPWOOD_MPI_WAITS", "SAPWOOD_MPI_DUMP_DIR"] {
             command.env_remove(variable);
         }
-        command.args(["-np", &self.arguments.ranks.to_string()]);
+        command.args(["-np", &self.ranks().to_string()]);
         if matches!(watched, Watched::Collectors) {
             command.arg("env").arg(format!("LD_PRELOAD={}", self.shim.display()));
             command.arg(format!("SAPWOOD_MPI_DUMP_DIR={}", self.folder.display()));

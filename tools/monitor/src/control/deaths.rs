@@ -11,6 +11,10 @@ use sapwood_report::why::RankEnd;
 /// A launcher ends the other ranks within this time of the first death, and may be seen to before.
 const FOLLOWS_WITHIN: Duration = Duration::from_millis(50);
 
+/// A process with much memory is seen to be killed only after others, whose connections to it were
+/// closed before, have ended because of that.
+const KILLED_WITHIN: Duration = Duration::from_millis(500);
+
 /// Of ends that near each other it is not known which came first: leaves look one after another.
 const TOGETHER: Duration = Duration::from_millis(10);
 
@@ -63,7 +67,7 @@ impl Deaths {
     pub(crate) fn section(&self) -> Vec<Death> {
         let mut ends: Vec<&End> = self.ends.iter().filter(|end| !end.kind.is_in_order()).collect();
         ends.sort_by_key(|end| (end.elapsed, end.first_rank));
-        let Some(first) = first_of(&ends) else { return Vec::new() };
+        let Some(first) = first_of(&ends, self.launcher) else { return Vec::new() };
         let alone = RankSet::range(first.first_rank, first.first_rank);
         let mut deaths = vec![self.death(first, &alone, true)];
         for end in ends {
@@ -79,7 +83,7 @@ impl Deaths {
     /// have died of that.
     pub(crate) fn ended_before(&self) -> Option<RankEnd> {
         let deaths: Vec<&End> = self.ends.iter().filter(|end| !end.kind.is_in_order()).collect();
-        let first = first_of(&deaths)?;
+        let first = first_of(&deaths, self.launcher)?;
         let earlier = self.ends.iter().filter(|end| end.kind.is_in_order());
         let earlier: Vec<&End> = earlier.filter(|end| end.elapsed < first.elapsed).collect();
         let mut ranks = RankSet::new();
@@ -116,7 +120,10 @@ impl Deaths {
 /// The death that others followed: the first one, but for the signal by which a launcher ends the
 /// others when one has died of itself. Of several that were ended at once it is the one outside of
 /// MPI, where the others wait for it.
-fn first_of<'a>(ends: &[&'a End]) -> Option<&'a End> {
+fn first_of<'a>(ends: &[&'a End], launcher: Option<i32>) -> Option<&'a End> {
+    if let Some(killed) = killed_from_outside(ends, launcher) {
+        return Some(killed);
+    }
     let earliest = ends.iter().min_by_key(|end| (end.elapsed, end.first_rank))?;
     let is_by_itself = |end: &&&End| match end.kind.cause {
         Cause::Signal(number) => number != Signal::KILL.as_raw() && number != Signal::TERM.as_raw(),
@@ -134,6 +141,23 @@ fn first_of<'a>(ends: &[&'a End]) -> Option<&'a End> {
         together.filter(|end| !waits(end)).min_by_key(|end| (end.elapsed, end.first_rank));
     let outside = outside.filter(|_| waits(earliest));
     Some(own.or(outside).unwrap_or(earliest))
+}
+
+/// The rank that was killed, and not by its launcher: the launcher has ended with that signal, or
+/// has ended all others afterwards by a milder one. Exits of others may be seen shortly before.
+fn killed_from_outside<'a>(ends: &[&'a End], launcher: Option<i32>) -> Option<&'a End> {
+    let by = |signal: Signal| {
+        let is_by = move |end: &&&End| end.kind.cause == Cause::Signal(signal.as_raw());
+        ends.iter().filter(is_by).min_by_key(|end| (end.elapsed, end.first_rank))
+    };
+    let killed = by(Signal::KILL)?;
+    let is_told = launcher == Some(128 + Signal::KILL.as_raw());
+    let is_before = by(Signal::TERM).is_some_and(|ended| killed.elapsed < ended.elapsed);
+    let earliest = ends.iter().map(|end| end.elapsed).min()?;
+    let exits = ends.iter().filter(|end| end.elapsed < killed.elapsed);
+    let are_exits = exits.clone().all(|end| matches!(end.kind.cause, Cause::Code(1..)));
+    let is_near = killed.elapsed <= earliest + KILLED_WITHIN;
+    ((is_told || is_before) && are_exits && is_near).then_some(killed)
 }
 
 fn signal_text(number: i32) -> String {
@@ -204,6 +228,26 @@ mod tests {
         let mut deaths = Deaths::default();
         deaths.take(&report, Duration::from_secs(2));
         assert_eq!(deaths.section()[0].ranks, "0");
+    }
+
+    #[test]
+    fn a_kill_that_is_seen_after_exits_that_came_of_it_is_the_first_death() {
+        let first = |killed_ns, ended: Cause, launcher| {
+            let mut report = RankReport::default();
+            report.end(5, kind(Cause::Code(1), false), 900_000_000);
+            report.end(6, kind(Cause::Signal(9), false), killed_ns);
+            report.end(0, kind(ended, false), 500_000_000);
+            let mut deaths = Deaths::default();
+            deaths.take(&report, Duration::from_secs(2));
+            deaths.launcher_ended(launcher);
+            deaths.section()[0].ranks.clone()
+        };
+        let (exit, ended) = (Cause::Code(1), Cause::Signal(15));
+        assert_eq!(first(854_000_000, ended, 1), "6", "the launcher ended others afterwards");
+        assert_eq!(first(854_000_000, exit, 137), "6", "the launcher says so");
+        assert_eq!(first(854_000_000, exit, 1), "5", "there is no sign of it");
+        assert_eq!(first(400_000_000, ended, 1), "5", "the launcher may have killed it");
+        assert_eq!(first(300_000_000, exit, 137), "5", "long after the exit");
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl Sheet {
             CallKind::Wait if call.request > 0 => {
                 (Some(EventKind::CollectiveCompleted), call.request)
             }
-            CallKind::Receive => (Some(EventKind::Receive), 0),
+            CallKind::Receive | CallKind::Exchange => (Some(EventKind::Receive), 0),
             CallKind::Send => (Some(EventKind::Send), 0),
             _ => (None, 0),
         };

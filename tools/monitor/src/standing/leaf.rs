@@ -17,8 +17,9 @@ use crate::tables::Tables;
 use crate::waits::facts;
 
 /// Calls that wait for a message, without what stands before and behind.
-const RECEIVES: [&str; 7] =
-    ["Recv", "Probe", "Mprobe", "Mrecv", "Sendrecv", "Sendrecv_replace", "recv"];
+const RECEIVES: [&str; 5] = ["Recv", "Probe", "Mprobe", "Mrecv", "recv"];
+/// Calls that wait for both: for a message, and until one is taken.
+const EXCHANGES: [&str; 2] = ["Sendrecv", "Sendrecv_replace"];
 /// Calls that wait until a message is taken.
 const SENDS: [&str; 4] = ["Send", "Ssend", "Rsend", "send"];
 /// Calls on a file that all its processes make, beside those with `_all` or `_ordered`.
@@ -162,6 +163,7 @@ fn kind_of(function: &Function, has_communicator: bool) -> CallKind {
         Class::Collective => CallKind::Collective,
         Class::PointToPoint if matches!(word, "Iprobe" | "Improbe") => CallKind::Poll,
         Class::PointToPoint if RECEIVES.contains(&word) => CallKind::Receive,
+        Class::PointToPoint if EXCHANGES.contains(&word) => CallKind::Exchange,
         Class::PointToPoint if SENDS.contains(&word) => CallKind::Send,
         Class::Wait if word.starts_with("Wait") || word == "Work.wait" => CallKind::Wait,
         Class::Wait if word.starts_with("Test") => CallKind::Poll,
@@ -256,7 +258,8 @@ mod tests {
         assert_eq!(kind("MPI_Allreduce", true), CallKind::Collective);
         assert_eq!(kind("MPI_Iallreduce", true), CallKind::Other);
         assert_eq!(kind("MPI_Recv", true), CallKind::Receive);
-        assert_eq!(kind("MPI_Sendrecv", true), CallKind::Receive);
+        assert_eq!(kind("MPI_Sendrecv", true), CallKind::Exchange);
+        assert_eq!(kind("MPI_Sendrecv_replace", true), CallKind::Exchange);
         assert_eq!(kind("MPI_Ssend", true), CallKind::Send);
         assert_eq!(kind("MPI_Waitall", false), CallKind::Wait);
         assert_eq!(kind("MPI_Testsome", false), CallKind::Poll);

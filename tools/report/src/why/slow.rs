@@ -46,9 +46,10 @@ pub struct SlowPlace {
 /// Ranks for which the same others have waited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlowGroup {
-    /// These ranks.
+    /// These ranks, without those that came with them because they had waited for one of them
+    /// elsewhere.
     pub ranks: String,
-    /// How often one of them came last.
+    /// How often one of all these came last.
     pub times_last: u64,
     /// How often they were late by about as much as is told in `late_s`.
     pub times_late: u64,
@@ -97,6 +98,7 @@ pub(super) fn places(
     elapsed: Duration,
 ) -> Vec<SlowPlace> {
     let whole_ns = elapsed.as_nanos() as f64 * f64::from(standing.world_size.max(1));
+    let all = Pairs::of(findings.places.values());
     let told = |place: LostPlace<'_>| {
         let one = place.figures;
         SlowPlace {
@@ -106,15 +108,52 @@ pub(super) fn places(
             collectives: one.collectives,
             lost_s: seconds(one.lost_ns()),
             lost_share: one.lost_ns() as f64 / whole_ns.max(1.0),
-            groups: groups(one),
+            groups: groups(one, &all),
         }
     };
     lost_places(findings, standing, PLACES_MAX).into_iter().map(told).collect()
 }
 
-/// Ranks of a place for which the same others have waited.
+/// How long, in nanoseconds, one rank has waited for another: by this one and that one.
+#[derive(Default)]
+struct Pairs(BTreeMap<(Rank, Rank), u64>);
+
+impl Pairs {
+    fn of<'a>(places: impl Iterator<Item = &'a PlaceFigures>) -> Self {
+        let mut all = Self::default();
+        for (pair, one) in places.flat_map(|place| &place.waits) {
+            let sum = all.0.entry(*pair).or_default();
+            *sum = sum.saturating_add(one.wait_ns);
+        }
+        all
+    }
+
+    /// Whether a rank is late to a place because it waits for another elsewhere: for more than
+    /// half of the longest time that one rank waits for the other here.
+    fn is_held(&self, place: &PlaceFigures, rank: Rank, by: Rank) -> bool {
+        let ns = |place: Option<u64>| place.unwrap_or(0);
+        let here = ns(place.waits.get(&(by, rank)).map(|one| one.wait_ns));
+        let elsewhere = ns(self.0.get(&(by, rank)).copied()).saturating_sub(here);
+        let waits = place.waits.range((by, 0)..(by, OTHERS));
+        let longest = ns(waits.map(|(_, one)| one.wait_ns).max());
+        longest > 0 && elsewhere.saturating_mul(2) > longest
+    }
+
+    /// Ranks that come together without those that one of them holds up before.
+    fn without_held(&self, place: &PlaceFigures, ranks: &RankSet) -> RankSet {
+        let is_held = |rank: &Rank| {
+            ranks.iter().any(|by| {
+                by != *rank && self.is_held(place, *rank, by) && !self.is_held(place, by, *rank)
+            })
+        };
+        let free: RankSet = ranks.iter().filter(|rank| !is_held(rank)).collect();
+        if free.is_empty() { ranks.clone() } else { free }
+    }
+}
+
+/// Ranks of a place for which the same others have waited; `all` has the waits of all places.
 #[allow(clippy::cast_precision_loss, reason = "shares are shown with two figures")]
-fn groups(place: &PlaceFigures) -> Vec<SlowGroup> {
+fn groups(place: &PlaceFigures, all: &Pairs) -> Vec<SlowGroup> {
     let lost_ns = place.lost_ns();
     let matters = |rank: Rank| {
         let mine = u128::from(place.lost_for(rank));
@@ -147,8 +186,9 @@ fn groups(place: &PlaceFigures) -> Vec<SlowGroup> {
                 false => as_waited(mean_ns, waited_ns / waiters.len().max(1), late.total_ns()),
             };
             let group_ns = ranks.iter().map(|rank| place.lost_for(rank)).sum::<u64>();
+            let named = if ranks == waiters { ranks } else { all.without_held(place, &ranks) };
             SlowGroup {
-                ranks: ranks.to_string(),
+                ranks: named.to_string(),
                 times_last: late.last,
                 times_late,
                 late_s: seconds(late_ns),
@@ -288,7 +328,7 @@ mod tests {
     }
 
     fn told(late: &[(Rank, &[Rank])]) -> Vec<(String, String, u64)> {
-        let groups = groups(&place(late));
+        let groups = groups(&place(late), &Pairs::default());
         groups.into_iter().map(|one| (one.ranks, one.waiting, one.times_late)).collect()
     }
 
@@ -306,10 +346,29 @@ mod tests {
         let mut place = place(&[(1, &[2, 3])]);
         let one = PlaceWaits { calls: 48, wait_ns: 20_000_000 };
         place.waits.insert((1, 0), one);
-        let ranks = |place| groups(&place).into_iter().map(|one| one.ranks).collect::<Vec<_>>();
+        let ranks = |place| {
+            groups(&place, &Pairs::default()).into_iter().map(|one| one.ranks).collect::<Vec<_>>()
+        };
         assert_eq!(ranks(place.clone()), ["0-1"]);
         place.waits.insert((1, 0), PlaceWaits { calls: 3, ..one });
         assert_eq!(ranks(place), ["1"], "it was seldom there");
+    }
+
+    #[test]
+    fn a_rank_that_the_last_one_held_up_elsewhere_is_not_named_with_it() {
+        // Rank 0 gives its part of a broadcast to rank 1, which is slow, and comes late with it.
+        let of = |wait_ns: u64, by: Rank, held: Rank| {
+            let here = place(&[(0, &[2, 3]), (1, &[2, 3])]);
+            let mut elsewhere = PlaceFigures::default();
+            elsewhere.waits.insert((by, held), PlaceWaits { calls: 50, wait_ns });
+            let all = Pairs::of([&here, &elsewhere].into_iter());
+            let groups = groups(&here, &all);
+            groups.into_iter().map(|one| (one.ranks, one.times_last)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(2_900_000_000, 1, 0), [("1".into(), 100)]);
+        assert_eq!(of(2_900_000_000, 0, 1), [("0".into(), 100)]);
+        assert_eq!(of(1_000_000_000, 1, 0), [("0-1".into(), 100)], "a third of its lateness");
+        assert_eq!(of(2_900_000_000, 2, 0), [("0-1".into(), 100)], "another one held it up");
     }
 
     #[test]

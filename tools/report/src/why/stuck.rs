@@ -371,8 +371,9 @@ fn waiting(one: &Waiting, standing: &Standing) -> StuckWaiting {
 fn waiting_text(one: &Waiting, standing: &Standing) -> String {
     let mut text =
         format!("{} in {}", ranks_text(&one.ranks.to_string()), place_name(&one.place, standing));
-    let is_message = matches!(one.place.kind, CallKind::Receive | CallKind::Send)
-        || one.place.number == 0 && one.place.kind != CallKind::Lock;
+    let is_message =
+        matches!(one.place.kind, CallKind::Receive | CallKind::Send | CallKind::Exchange)
+            || one.place.number == 0 && one.place.kind != CallKind::Lock;
     if let (true, Some(tag)) = (is_message && one.place.side != Side::None, one.place.tag) {
         text.push_str(&format!(" tag {tag}"));
     }
