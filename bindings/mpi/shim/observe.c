@@ -124,12 +124,14 @@ static bool select_parts(uint32_t function, uint64_t *calls, uint64_t *ns, struc
     return true;
 }
 
-/* Where nothing is counted, or settings leave something out, or calls are marks. */
-static __attribute__((noinline)) void count_selected(int phase, uint32_t function, unsigned class, uint64_t ns,
-                                                     struct transfer moved)
+/* Where nothing is counted, or settings leave something out, or calls are marks. The parts of a transfer
+ * go apart and in registers, so that calls that do not come here make no room for them. */
+static __attribute__((noinline)) void count_selected(uint32_t function, unsigned class, uint64_t ns, uint64_t sent,
+                                                     uint64_t received, unsigned how)
 {
-    if (phase < SAPWOOD_COUNTING)
+    if (atomic_load_explicit(&sapwood_phase, memory_order_relaxed) < SAPWOOD_COUNTING)
         return;
+    struct transfer moved = {.sent = sent, .received = received, .kind = how >> 1, .is_left_out = how & 1};
     uint64_t calls = 1;
     if (select_parts(function, &calls, &ns, &moved))
         add_call(function, class, calls, ns, moved, true);
@@ -142,7 +144,7 @@ static SAPWOOD_HOT void count(uint32_t function, unsigned class, uint64_t ns, st
     sapwood_inside = false;
     /* One comparison, for those below and for the one above. */
     if (__builtin_expect((unsigned)(phase - SAPWOOD_COUNTING) > SAPWOOD_CONTENDED - SAPWOOD_COUNTING, 0))
-        count_selected(phase, function, class, ns, moved);
+        count_selected(function, class, ns, moved.sent, moved.received, (unsigned)moved.kind << 1 | moved.is_left_out);
     else
         add_call(function, class, 1, ns, moved, phase == SAPWOOD_CONTENDED);
 }

@@ -218,6 +218,10 @@ def threads(rank, n):
     c = Counts(n, start="MPI_Init_thread")
     c.add("MPI_Comm_dup", 0, count=4)
     c.add("MPI_Allreduce", 0, count=4000, moved=32000)
+    moved = 4 * sum(1 + i % 8 for i in range(500))
+    c.add("MPI_Irecv", 0, count=2000, moved=moved)
+    c.add("MPI_Send", 0, count=2000, moved=moved)
+    c.add("MPI_Wait", NONE, count=2000)
     c.add("MPI_Comm_free", NONE, count=4)
     return c.calls
 

@@ -245,6 +245,9 @@ class EachAbi:
         for profile in run.seen.values():
             [reductions] = [counts for (name, _), counts in profile.calls.items() if name == "MPI_Allreduce"]
             self.assertEqual(reductions, (15, 15 * 8))
+            world = (RANKS[self.abi] - 1).bit_length()
+            self.assertEqual((profile.calls["MPI_Irecv", world], profile.calls["MPI_Send", world]), ((2, 9), (1, 9)))
+            self.assertEqual((sum(profile.received.values()), profile.untracked), (9, 0))
 
     def fortran(self, kind):
         self.check(f"solver_{kind}", expected.fortran, regions={"solve": 1})
