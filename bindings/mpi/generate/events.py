@@ -5,6 +5,7 @@ that is in none of them is no event.
 """
 
 import rules
+import transfers
 
 # By what `rules.stem` gives. A neighbourhood collective has no last one for all.
 NEIGHBOURS = "Neighbor_"
@@ -25,6 +26,7 @@ COMPLETIONS = {
 WINDOW_LOCKS = ("MPI_Win_lock", "MPI_Win_lock_all")
 WINDOW_UNLOCKS = ("MPI_Win_unlock", "MPI_Win_unlock_all")
 ON = "if (sapwood_is_recording())"
+FOLLOWED = "if (sapwood_requests_are_followed())"
 NOTHING = ([], [], [])
 
 
@@ -46,59 +48,44 @@ def collective(function, row, a, starts):
                 f"    {ON} sapwood_collective_followed({a.comm(comm)}, sequence, {root}, {a.request(request)});"], []
 
 
-def sent(function, row, a, moved, waits):
+def sent(function, row, a, waits):
     dest, tag, comm = (place_of(function, *names) for names in (("dest",), ("tag", "sendtag"), ("comm",)))
     kind = "SAPWOOD_EVENT_SEND" if waits else "SAPWOOD_EVENT_SEND_STARTED"
     return [f"    {ON} sapwood_message_sent({row.id}, {kind}, {a.comm(comm)}, (int){a.root(dest)}, (int){a.root(tag)}, "
-            f"{moved}, begin, ticks);"]
+            f"{transfers.sent_bytes(row, a)}, begin, ticks);"]
 
 
 def received(function, row, a):
-    """Of a blocking receive; the status is read where it is needed and can be."""
+    """Of a blocking receive or a probe, whose status can be read."""
     source, tag, comm, status = (place_of(function, *names)
                                  for names in (("source",), ("recvtag", "tag"), ("comm",), ("status",)))
-    readable = a.is_fortran == "false"
-    message = f"(int){a.root(source)}, (int){a.root(tag)}"
-    before = [f"    {ON} {a.names[status]} = sapwood_readable({message}, {a.names[status]});"] if readable else []
-    given = a.names[status] if readable else "NULL"
     flag = place_of(function, "flag")
-    when = ON if flag is None else f"if (sapwood_is_recording() && {a.root(flag)})"
-    return before, [f"    {when} sapwood_message_received({row.id}, {a.comm(comm)}, {message}, {given}, begin, ticks);"]
-
-
-def posted(function, a):
-    source, tag, comm, request = (place_of(function, *names)
-                                  for names in (("source",), ("recvtag", "tag"), ("comm",), ("request",)))
-    return [f"    {ON} sapwood_message_posted({a.comm(comm)}, (int){a.root(source)}, (int){a.root(tag)}, "
-            f"{a.request(request)});"]
-
-
-def persistent(function, a, is_send):
-    peer, tag, comm, request = (place_of(function, *names)
-                                for names in (("dest", "source"), ("tag",), ("comm",), ("request",)))
-    return [], [f"    {ON} sapwood_persistent_made({a.comm(comm)}, {is_send}, (int){a.root(peer)}, (int){a.root(tag)}, "
-                f"{a.request(request)});"], []
+    when = ON if flag is None else f"if (sapwood_is_recording() && {a.value(flag)})"
+    return [f"    {when} sapwood_message_received({row.id}, {a.comm(comm)}, (int){a.root(source)}, (int){a.root(tag)}, "
+            f"{a.names[status]}, begin, ticks);"]
 
 
 def completion(function, row, a):
     count, order = COMPLETIONS[function.name]
     requests = place_of(function, "request", "array_of_requests")
-    status = place_of(function, "status", "array_of_statuses")
+    statuses = a.names[place_of(function, "status", "array_of_statuses")]
     number = "1" if count == "1" else f"(int){a.root(0)}"
     is_one = "true" if order == "one" else "false"
-    statuses = a.names[status] if a.is_fortran == "false" else "NULL"
-    noted = f"sapwood_completes(&waited, {a.names[requests]}, {number}, {statuses}, {is_one}, {a.is_fortran})"
     before = ["    struct sapwood_completion waited = SAPWOOD_NO_COMPLETION;",
-              f"    {ON} {f'{statuses} = ' if a.is_fortran == 'false' else ''}{noted};"]
-    indices, listed = "NULL", "0"
-    if order == "some":
-        indices = a.names[place_of(function, "array_of_indices")]
-        listed = a.root(place_of(function, "outcount"))
-        if a.is_fortran == "false":
-            listed = "*" + listed.removeprefix("(int)")
-    recorded = [f"    if (__builtin_expect(waited.first != 0, 0)) "
-                f"sapwood_completed(&waited, {row.id}, {indices}, {listed}, begin, ticks);"]
-    return before, recorded, ["    sapwood_completion_failed(&waited);"]
+              f"    {FOLLOWED} {statuses} = sapwood_completes(&waited, {a.names[requests]}, {number}, {statuses}, "
+              f"{is_one}, {a.is_fortran});"]
+    # MPICH calls an index so that it is no function of strings.h.
+    flag, index, listed = (place_of(function, *names) for names in (("flag",), ("index", "indx"), ("outcount",)))
+    if ("any" in function.name) != (index is not None) or ("some" in function.name) != (listed is not None):
+        raise SystemExit(f"mpi.h names the parameters of {function.name} in an unknown way")
+    done = "1" if flag is None else f"{a.value(flag)} ? 1 : 0"
+    done = done if listed is None else f"(int){a.value(listed)}"
+    indices = place_of(function, "array_of_indices") if listed is not None else index
+    indices = "NULL" if indices is None else a.names[indices]
+    completed = f"(struct sapwood_completed){{{indices}, {done}}}"
+    any_waited = "if (__builtin_expect(waited.first != 0, 0))"
+    recorded = [f"    {any_waited} sapwood_completed(&waited, {row.id}, {completed}, begin, ticks);"]
+    return before, recorded, [f"    {any_waited} sapwood_completion_failed(&waited, {completed}, {a.error});"]
 
 
 def window(function, a):
@@ -122,11 +109,8 @@ def window(function, a):
     return NOTHING
 
 
-def statements(function, row, a, moved):
-    """Statements before the call, after one that has succeeded, and after one that has failed.
-
-    `moved` is the expression for its bytes.
-    """
+def statements(function, row, a):
+    """Statements before the call, after one that has succeeded, and after one that has failed."""
     word, is_persistent = rules.stem(function.name)
     starts = any(p.base == "MPI_Request" for p in function.parameters)
     made = next((i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and p.is_pointer), None)
@@ -137,30 +121,24 @@ def statements(function, row, a, moved):
         return window(function, a)
     if row.group == "collective" and not is_persistent and not word.startswith(NEIGHBOURS):
         return collective(function, row, a, starts)
-    if is_persistent and word in (*SENDS, "Recv"):
-        return persistent(function, a, "false" if word == "Recv" else "true")
     if is_persistent:
         return NOTHING
     if word in SENDS:
-        return [], sent(function, row, a, moved, word in WAITING_SENDS and not starts), []
-    if word in EXCHANGES and starts:
-        return [], sent(function, row, a, moved, False) + posted(function, a), []
+        return [], sent(function, row, a, word in WAITING_SENDS and not starts), []
     if word in EXCHANGES:
-        before, after = received(function, row, a)
-        return before, sent(function, row, a, moved, False) + after, []
-    if word in ("Recv", "Mprobe") and not (word == "Recv" and starts):
-        before, after = received(function, row, a)
-        return before, after, []
-    if word == "Recv":
-        return [], posted(function, a), []
+        return [], sent(function, row, a, False) + ([] if starts else received(function, row, a)), []
+    if word == "Recv" and not starts:
+        return [], received(function, row, a), []
+    if word == "Mprobe":
+        return transfers.readable(a, place_of(function, "status"), "sapwood_is_recording() && "), received(function, row, a), []
     if function.name in COMPLETIONS:
         return completion(function, row, a)
     if word in ("Start", "Startall"):
         count = f"(int){a.root(0)}" if word == "Startall" else "1"
         requests = a.names[place_of(function, "request", "array_of_requests")]
-        return [], [f"    {ON} sapwood_persistent_started({row.id}, {requests}, {count}, {a.is_fortran}, begin);"], []
+        return [], [f"    {FOLLOWED} sapwood_persistent_started({row.id}, {requests}, {count}, {a.is_fortran}, begin);"], []
     if function.name == "MPI_Request_free":
-        return [f"    {ON} sapwood_request_freed({a.request(0)});"], [], []
+        return [f"    {FOLLOWED} sapwood_request_freed({a.request(0)});"], [], []
     if function.name == "MPI_Cancel":
         return [f"    {ON} sapwood_events_lose_messages();"], [], []
     return NOTHING

@@ -10,9 +10,12 @@ import re
 # Byte rules by the name of the blocking, small-count function. The non-blocking
 # and large-count relatives put their arguments in the same places.
 BYTES = {
-    # point-to-point: (buffer, count, type, ...)
-    **{name: "count(1,2)" for name in (
-        "Send Bsend Ssend Rsend Recv Mrecv Sendrecv Sendrecv_replace".split())},
+    # point-to-point: (buffer, count, type, dest or source or message, ...)
+    **{name: "sent(1,2,3)" for name in "Send Bsend Ssend Rsend".split()},
+    "Recv": "received(6)",
+    "Mrecv": "received(4)",
+    "Sendrecv": "exchanged(1,2,3,11)",
+    "Sendrecv_replace": "exchanged(1,2,3,8)",
     # collectives
     "Bcast": "bcast(1,2,3)",
     "Reduce": "rooted(2,3,5)",
@@ -41,6 +44,16 @@ BYTES = {
     "Rget_accumulate": "count(4,5)",
     "Fetch_and_op": "one(2)",
     "Compare_and_swap": "one(3)",
+}
+
+# Those that make a request which has the bytes, by name and by the name of the blocking function.
+LATER = {
+    "Irecv": "posted(3)",
+    "Imrecv": "posted(3)",
+    "Isendrecv": "exchanged_later(1,2,3,8)",
+    "Isendrecv_replace": "exchanged_later(1,2,3,5)",
+    "Recv_init": "posted(3)",
+    **{f"{name}_init": "started(1,2,3)" for name in "Send Bsend Ssend Rsend".split()},
 }
 
 COLLECTIVES = (
@@ -85,8 +98,9 @@ def functional_class(name):
 
 def byte_rule(name):
     word, persistent = stem(name)
-    if persistent:
-        return "none"
+    later = LATER.get(re.sub(r"^MPI_|_c$", "", name))
+    if later is not None or persistent:
+        return later or "none"
     transfer = re.fullmatch(r"File_(i?)(read|write)(_at|_all|_at_all|_shared|_ordered)?(_all|_begin)?(_begin)?", word)
     if transfer:
         return "count(3,4)" if "_at" in word else "count(2,3)"

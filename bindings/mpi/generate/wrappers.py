@@ -13,6 +13,7 @@ import sys
 import events
 import header
 import table
+import transfers
 
 # Calls that need something done besides counting.
 INITIALISES = {"MPI_Init", "MPI_Init_thread"}
@@ -23,8 +24,6 @@ WAIT_FOR_LOCKS = ("MPI_Win_lock", "MPI_Win_lock_all", "MPI_Win_unlock", "MPI_Win
                   "MPI_Win_flush_all")
 # Parameters that name the other side of a call and its message, the one that is waited for first.
 PEERS = ("source", "root", "dest", "target_rank")
-# Parameters that name the other side of the transfer whose bytes are counted.
-TRANSFER_PEERS = ("dest", "source", "target_rank")
 TAGS = ("recvtag", "tag", "sendtag")
 FORGETS = {"MPI_Comm_free": "comm", "MPI_Comm_disconnect": "comm", "MPI_Type_free": "type"}
 
@@ -60,7 +59,12 @@ class CArguments:
     def request(self, i):
         return f"*{self.names[i]}"
 
+    def value(self, i):
+        """What the call has stored there."""
+        return f"*{self.names[i]}"
+
     is_fortran = "false"
+    error = "outcome"
 
     def text(self, i):
         return f"{self.names[i]}, strlen({self.names[i]})"
@@ -99,7 +103,11 @@ class FortranArguments:
     def request(self, i):
         return f"sapwood_request_f2c(a{i})"
 
+    def value(self, i):
+        return self.root(i)
+
     is_fortran = "true"
+    error = "(error == NULL ? MPI_SUCCESS : *error)"
 
     def text(self, i):
         return f"a{i}, l{i}"
@@ -175,23 +183,25 @@ def enter(function, row, a):
 
 def ended(function, row, a, succeeded):
     """The statements that count a call that has returned."""
-    size_class, moved = class_expression(function, a), bytes_expression(row.bytes, a)
-    plain = {p.name: i for i, p in enumerate(function.parameters) if p.base == "int" and not p.is_pointer}
-    other = next((plain[name] for name in TRANSFER_PEERS if name in plain), None)
-    if other is not None and moved != "0":
-        moved = f"{a.root(other)} == MPI_PROC_NULL ? 0 : {moved}"
+    size_class = class_expression(function, a)
+    comm = next((i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer), None)
+    on = "" if comm is None else f", .comm = {a.comm(comm)}, .has_comm = true"
     alone = [f"SAPWOOD_EXTRA(.function = {row.id}, .class = SAPWOOD_CLASS_NONE, .ticks = ticks);",
              f"sapwood_end({row.id}, SAPWOOD_CLASS_NONE, ticks, 0);"]
-    if size_class == "SAPWOOD_CLASS_NONE" and moved == "0":
-        return ["    " + line for line in alone]
-    comm = next((i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer), None)
-    dest = next((i for i, p in enumerate(function.parameters) if p.name == "dest" and not p.is_pointer), None)
-    on = "" if comm is None else f", .comm = {a.comm(comm)}, .has_comm = true"
-    to = "-1" if dest is None or moved == "0" else f"(int){a.root(dest)}"
-    sized = "" if moved == "0" else "_sized"
-    good = [f"unsigned class = {size_class};", f"uint64_t bytes = {moved};",
-            f"SAPWOOD_EXTRA(.function = {row.id}, .class = class, .ticks = ticks, .bytes = bytes, .dest = {to}{on});",
-            f"sapwood_end{sized}({row.id}, class, ticks, bytes);"]
+    extra = lambda what: f"SAPWOOD_EXTRA(.function = {row.id}, .class = class, .ticks = ticks, {what}{on});"
+    if transfers.rule_of(row) is not None:
+        counted = transfers.ended(function, row, a, extra)
+    else:
+        moved = bytes_expression(row.bytes, a)
+        if size_class == "SAPWOOD_CLASS_NONE" and moved == "0":
+            return ["    " + line for line in alone]
+        target = next((i for i, p in enumerate(function.parameters) if p.name == "target_rank"), None)
+        if target is not None and moved != "0":
+            moved = f"{a.root(target)} == MPI_PROC_NULL ? 0 : {moved}"
+        sized = "" if moved == "0" else "_sized"
+        counted = [f"uint64_t bytes = {moved};", extra(".bytes = bytes, .dest = -1"),
+                   f"sapwood_end{sized}({row.id}, class, ticks, bytes);"]
+    good = [f"unsigned class = {size_class};", *counted]
     indented = lambda lines: ["        " + line for line in lines]
     return [f"    if (LIKELY({succeeded})) {{", *indented(good), "    } else {", *indented(alone), "    }"]
 
@@ -221,7 +231,8 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
                   f"    {returns}{call};",
                   f"    sapwood_init_ends({row.id}, begin, {succeeded});"]
     else:
-        before, recorded, failed = events.statements(function, row, a, bytes_expression(row.bytes, a))
+        before, recorded, failed = events.statements(function, row, a)
+        before = transfers.before(function, row, a) + before
         lines += [f"    if (!sapwood_begin(&begin)) {forward}",
                   enter(function, row, a), *before,
                   f"    {returns}{call};",
@@ -297,11 +308,13 @@ PROLOGUE = """/* Generated from mpi.h and functions.table. Do not edit. */
 #include <string.h>
 
 #include "chain.h"
+#include "completions.h"
 #include "extras.h"
 #include "library.h"
 #include "messages.h"
 #include "observe.h"
 #include "sizes.h"
+#include "status.h"
 
 #define LIKELY(condition) __builtin_expect((condition), 1)
 #define WAS_STARTED (atomic_load_explicit(&sapwood_phase, memory_order_relaxed) >= SAPWOOD_PAUSED)

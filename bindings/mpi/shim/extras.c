@@ -149,9 +149,20 @@ void sapwood_extra(const struct sapwood_call *call)
         sapwood_tally(SAPWOOD_TALLY_COMMUNICATOR, function, SAPWOOD_HANDLE(call->comm), call, ns, NULL);
     if (sapwood_extras & SAPWOOD_EXTRA_PEERS && call->dest >= 0) {
         int peer = world_rank_of(call->comm, call->dest);
+        struct sapwood_call sent = *call;
+        sent.bytes -= call->received;
         if (peer >= 0)
-            sapwood_tally(SAPWOOD_TALLY_PEER, 0, (uint64_t)peer, call, ns, NULL);
+            sapwood_tally(SAPWOOD_TALLY_PEER, 0, (uint64_t)peer, &sent, ns, NULL);
     }
+}
+
+void sapwood_extra_later(uint32_t function, unsigned class, const void *site, uint64_t comm, uint64_t bytes)
+{
+    uint64_t key = (uint64_t)function << 8 | class;
+    if (sapwood_extras & SAPWOOD_EXTRA_CALL_SITES)
+        sapwood_tally_later(SAPWOOD_TALLY_CALL_SITE, key, (uint64_t)(uintptr_t)site, bytes);
+    if (sapwood_extras & SAPWOOD_EXTRA_COMMUNICATORS && comm != 0)
+        sapwood_tally_later(SAPWOOD_TALLY_COMMUNICATOR, key, comm, bytes);
 }
 
 uint32_t sapwood_tally_subject_name(unsigned kind, const struct sapwood_call *call)

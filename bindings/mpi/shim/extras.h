@@ -19,6 +19,7 @@ struct sapwood_call {
     unsigned class;
     uint64_t ticks;
     uint64_t bytes;
+    uint64_t received;      /* those of the bytes that did not go to `dest` */
     const void *site;       /* where it was called, as the address after the call */
     MPI_Comm comm;          /* the one that it is on, if `has_comm` */
     bool has_comm;
@@ -31,6 +32,16 @@ SAPWOOD_HIDDEN void sapwood_extra(const struct sapwood_call *call);
     do { \
         if (__builtin_expect(sapwood_extras != 0, 0)) \
             sapwood_extra(&(struct sapwood_call){.site = __builtin_return_address(0), __VA_ARGS__}); \
+    } while (0)
+
+/* Bytes of a request become known after its call was tallied. */
+SAPWOOD_HIDDEN void sapwood_extra_later(uint32_t function, unsigned class, const void *site, uint64_t comm,
+                                        uint64_t bytes);
+
+#define SAPWOOD_EXTRA_LATER(...) \
+    do { \
+        if (__builtin_expect(sapwood_extras != 0, 0)) \
+            sapwood_extra_later(__VA_ARGS__); \
     } while (0)
 
 /* The bits that the environment asks for. */

@@ -136,19 +136,28 @@ void sapwood_library_open(void)
     FIND(comm_get_parent, "PMPI_Comm_get_parent");
     FIND(group_translate_ranks, "PMPI_Group_translate_ranks");
     FIND(group_free, "PMPI_Group_free");
+    FIND(error_class, "PMPI_Error_class");
 #if defined(SAPWOOD_FOR_OPENMPI)
     FIND(comm_f2c, "PMPI_Comm_f2c");
     FIND(type_f2c, "PMPI_Type_f2c");
     FIND(request_f2c, "PMPI_Request_f2c");
+    FIND(message_f2c, "PMPI_Message_f2c");
     sapwood_library.comm_world = sapwood_symbol("ompi_mpi_comm_world");
     sapwood_library.comm_null = sapwood_symbol("ompi_mpi_comm_null");
     sapwood_library.type_null = sapwood_symbol("ompi_mpi_datatype_null");
     sapwood_library.request_null = sapwood_symbol("ompi_request_null");
+    sapwood_library.message_no_proc = sapwood_symbol("ompi_message_no_proc");
     sapwood_library.fortran_in_place = sapwood_symbol("mpi_fortran_in_place_");
+    sapwood_library.fortran_status_ignore = sapwood_symbol("mpi_fortran_status_ignore_");
+    sapwood_library.fortran_statuses_ignore = sapwood_symbol("mpi_fortran_statuses_ignore_");
 #else
     sapwood_library.comm_world = MPI_COMM_WORLD;
     sapwood_library.comm_null = MPI_COMM_NULL;
     sapwood_library.type_null = MPI_DATATYPE_NULL;
     sapwood_library.request_null = MPI_REQUEST_NULL;
+    sapwood_library.message_no_proc = MPI_MESSAGE_NO_PROC;
+    /* Those of mpi_f08; the functions of mpif.h call C's with C's. */
+    sapwood_library.fortran_status_ignore = sapwood_symbol("MPIR_F08_MPI_STATUS_IGNORE_OBJ");
+    sapwood_library.fortran_statuses_ignore = sapwood_symbol("MPIR_F08_MPI_STATUSES_IGNORE_OBJ");
 #endif
 }

@@ -43,17 +43,23 @@ struct sapwood_library {
     __typeof__(PMPI_Comm_get_parent) *comm_get_parent;
     __typeof__(PMPI_Group_translate_ranks) *group_translate_ranks;
     __typeof__(PMPI_Group_free) *group_free;
+    __typeof__(PMPI_Error_class) *error_class;
     MPI_Comm comm_world;
     MPI_Comm comm_null;
     MPI_Datatype type_null;
     MPI_Request request_null;
+    MPI_Message message_no_proc;
 #if defined(SAPWOOD_FOR_OPENMPI)
     __typeof__(PMPI_Comm_f2c) *comm_f2c;
     __typeof__(PMPI_Type_f2c) *type_f2c;
     __typeof__(PMPI_Request_f2c) *request_f2c;
+    __typeof__(PMPI_Message_f2c) *message_f2c;
 #endif
     /* Fortran's MPI_IN_PLACE: the address of a variable, NULL if Fortran is absent. */
     const void *fortran_in_place;
+    /* The same of MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE, where its wrappers see them. */
+    const void *fortran_status_ignore;
+    const void *fortran_statuses_ignore;
 };
 extern SAPWOOD_HIDDEN struct sapwood_library sapwood_library;
 
@@ -98,6 +104,15 @@ static inline MPI_Request sapwood_request_f2c(const void *request)
     return sapwood_library.request_f2c(*(const MPI_Fint *)request);
 #else
     return PMPI_Request_f2c(*(const MPI_Fint *)request);
+#endif
+}
+
+static inline MPI_Message sapwood_message_f2c(const void *message)
+{
+#if defined(SAPWOOD_FOR_OPENMPI)
+    return sapwood_library.message_f2c(*(const MPI_Fint *)message);
+#else
+    return PMPI_Message_f2c(*(const MPI_Fint *)message);
 #endif
 }
 

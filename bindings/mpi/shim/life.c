@@ -19,6 +19,7 @@
 #include "handover.h"
 #include "library.h"
 #include "observe.h"
+#include "requests.h"
 #include "say.h"
 #include "sizes.h"
 #include "transport.h"
@@ -223,8 +224,11 @@ static void start(void)
 void sapwood_phase_change(int phase)
 {
     pthread_mutex_lock(&phase_lock);
-    if (phase_now() >= SAPWOOD_PAUSED)
+    if (phase_now() >= SAPWOOD_PAUSED) {
+        if (phase == SAPWOOD_PAUSED)
+            sapwood_requests_forget();
         enter_phase(phase);
+    }
     pthread_mutex_unlock(&phase_lock);
 }
 

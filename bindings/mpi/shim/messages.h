@@ -1,5 +1,5 @@
-/* Point-to-point calls and requests as events: which message of its channel each call takes, and
- * which collective it completes.
+/* Point-to-point calls and requests: which request has which bytes, and as events which message of
+ * its channel each call takes.
  *
  * Messages are told only where waits were asked for at the start, and under MPI_THREAD_MULTIPLE those
  * of channels that one thread of the rank uses. A receive of which it is not sure which message it took is counted (events.h, `unsure`)
@@ -10,46 +10,46 @@
  *   - persistent receives, and all on intercommunicators;
  *   - one in a channel in which a second thread has received;
  *   - all of a rank once a call could not be followed: MPI_Cancel, more channels or requests than
- *     fit, a receive from any source in Fortran.
+ *     fit.
  */
 #ifndef SAPWOOD_MESSAGES_H
 #define SAPWOOD_MESSAGES_H
 
 #include "events.h"
+#include "extras.h"
+#include "requests.h"
 
-/* The followed requests of one call that may complete them. */
-struct sapwood_completion {
-    uint32_t first; /* number of a request plus 1; 0 none */
-    const void *requests;
-    MPI_Status *statuses; /* NULL where they cannot be read */
-    bool is_fortran;
-    bool is_one; /* one status, of the one that completes */
+/* A call that has made a request whose bytes are counted later. */
+struct sapwood_posting {
+    uint32_t function;
+    unsigned class;
+    const void *site;
+    MPI_Comm comm; /* if `has_comm` */
+    bool has_comm;
+    int peer;
+    int tag;
+    uint64_t bytes; /* of a persistent send */
+    MPI_Request request;
 };
-
-#define SAPWOOD_NO_COMPLETION {.first = 0}
-
-/* A status that can be read, where one is needed to know the message of a receive. */
-SAPWOOD_HIDDEN MPI_Status *sapwood_readable(int source, int tag, MPI_Status *status);
 
 SAPWOOD_HIDDEN void sapwood_message_sent(uint32_t function, uint32_t kind, MPI_Comm comm, int dest, int tag,
                                          uint64_t bytes, uint64_t begin, uint64_t ticks);
-SAPWOOD_HIDDEN void sapwood_message_received(uint32_t function, MPI_Comm comm, int source, int tag,
-                                             const MPI_Status *status, uint64_t begin, uint64_t ticks);
-SAPWOOD_HIDDEN void sapwood_message_posted(MPI_Comm comm, int source, int tag, MPI_Request request);
+SAPWOOD_HIDDEN void sapwood_message_received(uint32_t function, MPI_Comm comm, int source, int tag, const void *status,
+                                             uint64_t begin, uint64_t ticks);
+SAPWOOD_HIDDEN void sapwood_receive_posted(const struct sapwood_posting *posting);
 SAPWOOD_HIDDEN void sapwood_collective_followed(MPI_Comm comm, uint32_t sequence, int root, MPI_Request request);
-SAPWOOD_HIDDEN void sapwood_persistent_made(MPI_Comm comm, bool is_send, int peer, int tag, MPI_Request request);
+SAPWOOD_HIDDEN void sapwood_persistent_made(const struct sapwood_posting *made, bool is_send);
 SAPWOOD_HIDDEN void sapwood_persistent_started(uint32_t function, const void *requests, int count, bool is_fortran,
                                                uint64_t begin);
 SAPWOOD_HIDDEN void sapwood_request_freed(MPI_Request request);
 
-/* Before a call that may complete requests: notes those that are followed. The statuses that the
- * call is to write. */
-SAPWOOD_HIDDEN MPI_Status *sapwood_completes(struct sapwood_completion *completion, const void *requests, int count,
-                                             MPI_Status *statuses, bool is_one, bool is_fortran);
-/* After it. `indices` are those of the statuses, NULL for all in order. */
-SAPWOOD_HIDDEN void sapwood_completed(const struct sapwood_completion *completion, uint32_t function,
-                                      const int *indices, int count, uint64_t begin, uint64_t ticks);
-/* After it has failed. */
-SAPWOOD_HIDDEN void sapwood_completion_failed(const struct sapwood_completion *completion);
+/* The handle at this place of the array that the program has given. */
+SAPWOOD_HIDDEN uint64_t sapwood_request_handle(const void *requests, int index, bool is_fortran);
+/* A receive from any source or tag has completed: now its message is known; not without a status.
+ * Callers of this and of the next hold the lock. */
+SAPWOOD_HIDDEN void sapwood_message_resolved(struct sapwood_request *request, const void *status);
+/* Tells the events of a list of completed requests, the first of which has this number, and removes
+ * them. */
+SAPWOOD_HIDDEN void sapwood_messages_completed(uint32_t first, uint32_t function, uint64_t begin, uint64_t ticks);
 
 #endif

@@ -60,6 +60,16 @@ SAPWOOD_HIDDEN void sapwood_end(uint32_t function, unsigned class, uint64_t tick
 /* The same for a call that moves bytes, which also counts by their number. */
 SAPWOOD_HIDDEN void sapwood_end_sized(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes);
 
+/* The same for a call that has received a message, and for one that has sent one and received one. */
+SAPWOOD_HIDDEN void sapwood_end_received(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes);
+SAPWOOD_HIDDEN void sapwood_end_exchanged(uint32_t function, unsigned class, uint64_t ticks, uint64_t sent,
+                                          uint64_t received);
+
+/* The same for a call that makes a request whose bytes are counted later, by the two below. */
+SAPWOOD_HIDDEN void sapwood_end_posted(uint32_t function, unsigned class, uint64_t ticks);
+SAPWOOD_HIDDEN void sapwood_add_sent(uint32_t function, unsigned class, uint64_t bytes);
+SAPWOOD_HIDDEN void sapwood_add_received(uint32_t function, unsigned class, uint64_t bytes);
+
 /* The same for a span that was measured in nanoseconds. */
 void sapwood_end_ns(uint32_t function, unsigned class, uint64_t ns, uint64_t bytes);
 

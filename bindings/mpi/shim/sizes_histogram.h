@@ -1,4 +1,4 @@
-/* How many calls of an event moved how many bytes: a row of the table for each slot
+/* How many transfers of an event had how many bytes: a row of the table for each slot
  * of a function that moves any, in size classes of powers of two.
  */
 #ifndef SAPWOOD_SIZES_HISTOGRAM_H
@@ -31,7 +31,7 @@ static SAPWOOD_HOT void sapwood_histogram_add(struct sapwood_slot *slot, uint64_
     uint32_t row = atomic_load_explicit(&slot->histogram, memory_order_relaxed);
     if (__builtin_expect(row == 0, 0))
         return;
-    sapwood_add(&sapwood_table->histograms[row - 1].calls[sapwood_histogram_class(bytes)], 1, contended);
+    sapwood_add(&sapwood_table->histograms[row - 1].transfers[sapwood_histogram_class(bytes)], 1, contended);
 }
 
 #endif

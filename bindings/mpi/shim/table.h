@@ -11,7 +11,7 @@
  *
  *   header, 512 bytes
  *     0  magic            8 bytes  "SWPROFIL"
- *     8  version          u32      3
+ *     8  version          u32      4
  *    12  header_bytes     u32      512: where the first slot lies
  *    16  world_rank       u32      rank in MPI_COMM_WORLD
  *    20  world_size       u32
@@ -50,7 +50,8 @@
  *   296  started_cpu_ns   u64      processor time of the process when counting began
  *   304  usage            64 bytes what the process has used when counting ended, below;
  *                                  0 before
- *   368  reserved         16 bytes 0
+ *   368  untracked        u64      requests whose bytes are not known, and so not counted
+ *   376  reserved         8 bytes 0
  *   384  snapshots_offset u32      from the start of the table; they come last
  *   388  snapshots_capacity u32
  *   392  marks            u64      iteration marks that the rank has reached; release store
@@ -64,7 +65,10 @@
  *    16  time_ns          u64      inclusive time of these
  *    24  bytes            u64      by the rules in functions.table; 0 for regions
  *    32  histogram        u32      row of its sizes plus 1; 0 none
- *    36  reserved         28 bytes 0
+ *    36  reserved         4 bytes 0
+ *    40  received         u64      of these bytes, those that came in point-to-point messages; the
+ *                                  others of a point-to-point function were sent
+ *    48  reserved         16 bytes 0
  *
  *   key of a function:  0 | function id << 8 | communicator size class
  *   key of a region:    bit 63 set | offset of its name in the name area
@@ -73,8 +77,8 @@
  *   1 is 2, 2 is 3..4, 3 is 5..8; 255 for functions without a communicator and
  *   for calls that returned an error.
  *
- *   histogram, 256 bytes: calls by the bytes that each moved
- *     0  calls            32 u64   of size class 0..31: 0 bytes, 1, 2, 3..4, 5..8, and so on by
+ *   histogram, 256 bytes: transfers by their bytes: calls, and of point-to-point functions messages
+ *     0  transfers        32 u64   of size class 0..31: 0 bytes, 1, 2, 3..4, 5..8, and so on by
  *                                  powers of two; the last one has all from 2^29 + 1 bytes on
  *
  *   tally, 64 bytes: calls of one function with one subject; a free one has key 0
@@ -137,7 +141,7 @@
 #include <stdint.h>
 
 #define SAPWOOD_TABLE_MAGIC "SWPROFIL"
-#define SAPWOOD_TABLE_VERSION 3u
+#define SAPWOOD_TABLE_VERSION 4u
 
 enum {
     SAPWOOD_ABI_OPENMPI = 1,
@@ -224,7 +228,8 @@ struct sapwood_header {
     uint32_t is_spawned;
     uint64_t started_cpu_ns;
     struct sapwood_usage usage;
-    uint64_t reserved[2];
+    _Atomic uint64_t untracked;
+    uint64_t reserved;
     uint32_t snapshots_offset;
     uint32_t snapshots_capacity;
     _Atomic uint64_t marks;
@@ -238,11 +243,13 @@ struct sapwood_slot {
     _Atomic uint64_t time_ns;
     _Atomic uint64_t bytes;
     _Atomic uint32_t histogram;
-    uint32_t reserved[7];
+    uint32_t reserved;
+    _Atomic uint64_t received;
+    uint64_t reserved_too[2];
 };
 
 struct sapwood_histogram {
-    _Atomic uint64_t calls[SAPWOOD_HISTOGRAM_CLASSES];
+    _Atomic uint64_t transfers[SAPWOOD_HISTOGRAM_CLASSES];
 };
 
 struct sapwood_tally {
@@ -312,7 +319,7 @@ static inline struct sapwood_snapshot *sapwood_snapshot_in(struct sapwood_table 
 static_assert(sizeof(struct sapwood_header) == 512, "header bytes");
 static_assert(offsetof(struct sapwood_header, histograms_offset) == 256, "histograms");
 static_assert(offsetof(struct sapwood_header, usage) == 304, "usage");
-static_assert(offsetof(struct sapwood_header, reserved) == 368, "reserved");
+static_assert(offsetof(struct sapwood_header, untracked) == 368, "untracked");
 static_assert(offsetof(struct sapwood_header, snapshots_offset) == 384, "snapshots offset");
 static_assert(offsetof(struct sapwood_header, marks) == 392, "marks");
 static_assert(sizeof(struct sapwood_snapshot) == 64 + 24 * SAPWOOD_SLOTS, "snapshot bytes");
@@ -323,6 +330,7 @@ static_assert(offsetof(struct sapwood_header, dropped) == 200, "dropped");
 static_assert(offsetof(struct sapwood_header, table_bytes) == 208, "table bytes");
 static_assert(offsetof(struct sapwood_header, clock_ticks) == 224, "clock ticks");
 static_assert(sizeof(struct sapwood_slot) == 64, "slot bytes");
+static_assert(offsetof(struct sapwood_slot, received) == 40, "received");
 static_assert(sizeof(struct sapwood_activity) == 64, "activity bytes");
 static_assert(sizeof(struct sapwood_communicator) == 32, "communicator bytes");
 static_assert(sizeof(struct sapwood_histogram) == 256, "histogram bytes");

@@ -14,6 +14,9 @@ typedef void sapwood_tally_fill(struct sapwood_tally *tally, const struct sapwoo
 void sapwood_tally(unsigned kind, uint64_t function, uint64_t handle, const struct sapwood_call *call, uint64_t ns,
                    sapwood_tally_fill *fill);
 
+/* Adds bytes to a tally that its call has made. */
+void sapwood_tally_later(unsigned kind, uint64_t function, uint64_t handle, uint64_t bytes);
+
 /* A subject's text in the name area: its offset plus 1, 0 where it does not fit. The same text
  * twice is stored once. Callers hold the table's lock. */
 uint32_t sapwood_tally_name(const char *text, size_t length);

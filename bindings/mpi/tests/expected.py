@@ -30,9 +30,10 @@ def solver(rank, n):
     c = Counts(n)
     c.rank_and_size()
     c.add("MPI_Bcast", moved=20)
-    # Transfers with the neighbours that the first and the last rank lack move nothing.
+    # Transfers with the neighbours that the first and the last rank lack move nothing. With each of
+    # the others both halves of an exchange have 8 bytes.
     neighbours = (rank > 0) + (rank < n - 1)
-    c.add("MPI_Sendrecv", count=100, moved=50 * 8 * neighbours)
+    c.add("MPI_Sendrecv", count=100, moved=50 * 2 * 8 * neighbours)
     c.add("MPI_Allreduce", count=70, moved=50 * 8 + 20 * 16)
     c.add("MPI_Irecv", count=40, moved=20 * 80 * neighbours)
     c.add("MPI_Isend", count=40, moved=20 * 80 * neighbours)
@@ -84,10 +85,10 @@ def bytes_(rank, n):
     c.add("MPI_Wait", NONE)
     for name in ("MPI_Type_contiguous", "MPI_Type_commit", "MPI_Type_free"):
         c.add(name, NONE, count=3)
-    c.add("MPI_Sendrecv", count=3, moved=8 + 16 + 24)
-    c.add("MPI_Sendrecv_replace", moved=7)
-    c.add("MPI_Recv_init")
-    c.add("MPI_Send_init")
+    c.add("MPI_Sendrecv", count=3, moved=2 * (8 + 16 + 24))
+    c.add("MPI_Sendrecv_replace", moved=2 * 7)
+    c.add("MPI_Recv_init", moved=2 * 12)
+    c.add("MPI_Send_init", moved=2 * 12)
     c.add("MPI_Startall", NONE, count=2)
     c.add("MPI_Waitall", NONE, count=2)
     c.add("MPI_Request_free", NONE, count=2)
@@ -110,6 +111,84 @@ def bytes_(rank, n):
     return c.calls
 
 
+# Calls that complete requests, of which a program may need more or fewer.
+COMPLETIONS = tuple("MPI_" + name for name in ("Wait", "Waitany", "Waitsome", "Waitall", "Test", "Testany", "Testsome",
+                                               "Testall"))
+# Of transfers.c: the requests that find no room, and the receive that is freed before its message comes.
+TRANSFERS_UNTRACKED = 16 + 1
+REQUESTS = 16384
+
+
+def ramp(count):
+    """Bytes of messages of 1, 2 .. 7, 1, 2 .. bytes."""
+    return sum(1 + i % 7 for i in range(count))
+
+
+def transfers(rank, n, truncated=0):
+    """Without the calls that complete requests; what each function has received of its bytes.
+
+    `truncated` bytes come in a receive whose message is longer: none where MPI says that it failed.
+    """
+    c = Counts(n)
+    c.rank_and_size()
+    c.add("MPI_Barrier")
+    received = {}
+
+    def receive(name, moved, group=None):
+        key = (name, c.world if group is None else group)
+        received[key] = received.get(key, 0) + moved
+        return moved
+
+    eight_ways = sum(8 + way for way in range(8)) + sum(100 + way for way in range(8))
+    c.add("MPI_Irecv", count=16, moved=receive("MPI_Irecv", eight_ways))
+    c.add("MPI_Send", count=16, moved=eight_ways)
+    c.add("MPI_Isend", count=3, moved=5 + 9 + 11)
+    c.add("MPI_Recv", moved=receive("MPI_Recv", 5))
+    c.add("MPI_Mprobe", count=2)
+    c.add("MPI_Mrecv", NONE, moved=receive("MPI_Mrecv", 9, NONE))
+    c.add("MPI_Imrecv", NONE, moved=receive("MPI_Imrecv", 11, NONE))
+    # The left neighbour sends as its rank says. Of two other exchanges one half is with MPI_PROC_NULL.
+    sent, came = 10 * (rank + 1) + 6, 10 * ((rank - 1) % n + 1) + 7
+    c.add("MPI_Sendrecv", count=3, moved=sent + receive("MPI_Sendrecv", came))
+    c.add("MPI_Sendrecv_replace", moved=10 * n + receive("MPI_Sendrecv_replace", 10 * n))
+    c.add("MPI_Irecv", moved=receive("MPI_Irecv", 6))
+    c.add("MPI_Isend", moved=7)
+    # All with MPI_PROC_NULL.
+    for name in ("Send", "Recv", "Irecv", "Isend", "Send_init", "Recv_init"):
+        c.add("MPI_" + name)
+    c.add("MPI_Mprobe", count=2)
+    c.add("MPI_Mrecv", NONE)
+    c.add("MPI_Imrecv", NONE)
+    c.add("MPI_Startall", NONE)
+    c.add("MPI_Request_free", NONE, count=2)
+    # Three starts of seven integers.
+    c.add("MPI_Send_init", moved=3 * 28)
+    c.add("MPI_Recv_init", moved=receive("MPI_Recv_init", 3 * 28))
+    c.add("MPI_Startall", NONE, count=2)
+    c.add("MPI_Start", NONE, count=2)
+    c.add("MPI_Request_free", NONE, count=2)
+    # Two vectors of three times two integers.
+    for name in ("Type_vector", "Type_commit", "Type_free"):
+        c.add("MPI_" + name, NONE)
+    c.add("MPI_Irecv", moved=receive("MPI_Irecv", 2 * 24))
+    c.add("MPI_Send", moved=2 * 24)
+    # One that is cancelled, and twice one that is too small beside one of 13 bytes; then one that is freed.
+    c.add("MPI_Irecv")
+    c.add("MPI_Cancel", NONE)
+    c.add("MPI_Comm_set_errhandler", count=2)
+    c.add("MPI_Irecv", count=4, moved=receive("MPI_Irecv", 2 * (13 + truncated)))
+    c.add("MPI_Send", count=4, moved=2 * (8 + 13))
+    c.add("MPI_Error_class", NONE, count=3)
+    c.add("MPI_Irecv")
+    c.add("MPI_Request_free", NONE)
+    c.add("MPI_Send", moved=50)
+    for count in (300, REQUESTS + 16):
+        c.add("MPI_Irecv", count=count, moved=receive("MPI_Irecv", ramp(min(count, REQUESTS))))
+        c.add("MPI_Send", count=count, moved=ramp(count))
+    c.add("MPI_Get_count", NONE, count=10)
+    return c.calls, received
+
+
 def fortran(rank, n):
     c = Counts(n)
     c.rank_and_size()
@@ -118,7 +197,11 @@ def fortran(rank, n):
     c.add("MPI_Irecv", moved=40)
     c.add("MPI_Isend", moved=40)
     c.add("MPI_Waitall", NONE)
-    c.add("MPI_Sendrecv", moved=32)
+    c.add("MPI_Sendrecv", moved=2 * 32)
+    c.add("MPI_Irecv", count=2, moved=48 + 56)
+    c.add("MPI_Send", count=3, moved=48 + 56)
+    c.add("MPI_Waitany", NONE)
+    c.add("MPI_Waitsome", NONE)
     c.add("MPI_Bcast", count=2, moved=48 + 48)
     c.add("MPI_Barrier")
     c.add("MPI_Alltoallv", moved=16 * n)
@@ -135,6 +218,10 @@ def threads(rank, n):
     c = Counts(n, start="MPI_Init_thread")
     c.add("MPI_Comm_dup", 0, count=4)
     c.add("MPI_Allreduce", 0, count=4000, moved=32000)
+    moved = 4 * sum(1 + i % 8 for i in range(500))
+    c.add("MPI_Irecv", 0, count=2000, moved=moved)
+    c.add("MPI_Send", 0, count=2000, moved=moved)
+    c.add("MPI_Wait", NONE, count=2000)
     c.add("MPI_Comm_free", NONE, count=4)
     return c.calls
 
@@ -145,7 +232,7 @@ def large(rank, n):
     c.add("MPI_Allreduce_c", count=10, moved=120)
     c.add("MPI_Alltoallv_c", moved=8 * n)
     c.add("MPI_Allgatherv_c", moved=8)
-    c.add("MPI_Sendrecv_c", moved=16)
+    c.add("MPI_Sendrecv_c", moved=2 * 16)
     return c.calls
 
 

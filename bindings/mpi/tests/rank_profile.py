@@ -4,8 +4,9 @@ import os
 import struct
 
 HEADER = struct.Struct("<8sIIIIIIIIQ64s64sIIIIIIQQIIQQQQIIIIIIQIIQ7Q")
+UNTRACKED = struct.Struct("<Q")
 SNAPSHOTS = struct.Struct("<IIQQ")
-SLOT = struct.Struct("<QQQQI28x")
+SLOT = struct.Struct("<QQQQI4xQ16x")
 TALLY = struct.Struct("<QQQQQI20x")
 HISTOGRAM = struct.Struct("<32Q")
 SITE, PEER, COMMUNICATOR = 1, 2, 3
@@ -14,20 +15,28 @@ USAGE = ("cpu_user_ns", "cpu_system_ns", "resident_bytes_max", "minor_faults", "
          "voluntary_switches", "involuntary_switches")
 
 
-def function_names():
-    """Names by id, from the one table."""
+def table_rows():
     path = os.path.join(os.path.dirname(__file__), "..", "functions.table")
     with open(path, encoding="utf-8") as table:
-        rows = [line.split() for line in table if line.strip() and not line.startswith("#")]
-    return {int(row[0]): row[1] for row in rows}
+        return [line.split() for line in table if line.strip() and not line.startswith("#")]
+
+
+def function_names():
+    """Names by id, from the one table."""
+    return {int(row[0]): row[1] for row in table_rows()}
+
+
+def function_groups():
+    """Functional classes by name, from the one table."""
+    return {row[1]: row[2] for row in table_rows()}
 
 
 class Profile:
     """One rank's table: its header's fields, `calls` and `regions`.
 
     `calls` maps (function, size class) to (count, bytes), `regions` a name to its
-    count; `times` has the nanoseconds of both. `sizes` maps the events that move bytes to
-    their calls by size class, `usage` names to what getrusage said at the end, `tallies`
+    count; `times` has the nanoseconds of both. `received` maps the events that have received
+    messages to their bytes, `sizes` those that move bytes to their transfers by size class, `usage` names to what getrusage said at the end, `tallies`
     (kind, function or None, size class, subject, name) to (count, nanoseconds, bytes).
     """
 
@@ -38,10 +47,11 @@ class Profile:
          self.dropped, table_bytes, activities, communicators, clock_ticks, clock_ns, clock_scale,
          _, histograms_at, histograms, histograms_used, tallies_at, tallies, self.extras, self.tallies_dropped,
          self.taken_functions, self.is_spawned, self.started_cpu_ns, *usage) = HEADER.unpack_from(data)
-        assert (magic, version, header_bytes) == (b"SWPROFIL", 3, 512)
+        assert (magic, version, header_bytes) == (b"SWPROFIL", 4, 512)
         assert activities_at == names_at + names_capacity == header_bytes + 64 * capacity + names_capacity
         assert histograms_at == activities_at + 64 * activities + 32 * communicators
         assert tallies_at == histograms_at + 256 * histograms and histograms_used <= histograms
+        self.untracked, = UNTRACKED.unpack_from(data, 368)
         snapshots_at, snapshots, self.marks, self.marks_left_out = SNAPSHOTS.unpack_from(data, 384)
         assert snapshots_at == tallies_at + 64 * tallies
         assert table_bytes == len(data) == snapshots_at + snapshots * (64 + 24 * capacity)
@@ -51,10 +61,10 @@ class Profile:
         # When it entered or left its last call.
         self.ended_ns = max(clock_ns + (max(0, ticks - clock_ticks) * clock_scale >> 32) for ticks in since)
         self.host, self.program = (text.rstrip(b"\0").decode() for text in (host, program))
-        self.calls, self.regions, self.times, self.sizes = {}, {}, {}, {}
+        self.calls, self.regions, self.times, self.sizes, self.received = {}, {}, {}, {}, {}
         names = function_names()
         for slot in range(used):
-            key, count, time_ns, moved, row = SLOT.unpack_from(data, header_bytes + 64 * slot)
+            key, count, time_ns, moved, row, received = SLOT.unpack_from(data, header_bytes + 64 * slot)
             if key >> 63:
                 start = names_at + (key & ~(1 << 63))
                 name = data[start : data.index(0, start)].decode()
@@ -62,6 +72,8 @@ class Profile:
             else:
                 name = (names[key >> 8], key & 0xFF)
                 self.calls[name] = (count, moved)
+                if received:
+                    self.received[name] = received
                 if row:
                     self.sizes[name] = HISTOGRAM.unpack_from(data, histograms_at + 256 * (row - 1))
             self.times[name] = time_ns

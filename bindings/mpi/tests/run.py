@@ -194,6 +194,42 @@ class EachAbi:
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-file-") as folder:
             self.check("bytes", expected.bytes_, [os.path.join(folder, "file")])
 
+    def check_transfers(self, run):
+        # Open MPI 4.1 gives a truncated message of the own process to MPI_Waitall as a success.
+        truncated = 0 if "in status" in run.output else 4
+        for rank, profile in run.seen.items():
+            calls, received = expected.transfers(rank, len(run.seen), truncated)
+            waits = {key: value for key, value in profile.calls.items() if key[0] in expected.COMPLETIONS}
+            self.assertEqual({name for name, _ in waits}, set(expected.COMPLETIONS))
+            self.assertEqual({moved for _, moved in waits.values()}, {0})
+            self.assertEqual({key: value for key, value in profile.calls.items() if key not in waits}, calls)
+            self.assertEqual(profile.received, received)
+            self.assertEqual((profile.untracked, profile.dropped), (expected.TRANSFERS_UNTRACKED, 0))
+
+    def test_receives_count_what_has_come(self):
+        run = self.observed([program(self.abi, "transfers")])
+        self.check_transfers(run)
+        irecv = ("MPI_Irecv", (RANKS[self.abi] - 1).bit_length())
+        for profile in run.seen.values():
+            # Of each receive that has completed without an error.
+            failed = run.output.count("in status") // len(run.seen)
+            completed = profile.calls[irecv][0] - expected.TRANSFERS_UNTRACKED - failed
+            self.assertEqual(sum(profile.sizes[irecv]), completed)
+        # The program sees the same errors.
+        ranks = RANKS[self.abi]
+        code, output, _ = execute([*LAUNCHERS[self.abi], str(ranks), program(self.abi, "transfers")], {})
+        self.assertEqual((code, sorted(output.splitlines())), (0, sorted(run.output.splitlines())))
+        self.assertEqual(len(output.splitlines()), 2 * ranks)
+
+    def test_receives_count_what_has_come_where_messages_are_told_too(self):
+        self.check_transfers(self.observed([program(self.abi, "transfers")], environment={"SAPWOOD_MPI_WAITS": "1"}))
+
+    def test_call_sites_have_the_bytes_of_receives_that_complete_later(self):
+        run = self.observed([program(self.abi, "transfers")], environment={"SAPWOOD_MPI_EXTRAS": "call-sites"})
+        self.check_transfers(run)
+        for profile in run.seen.values():
+            self.check_sites(profile)
+
     def test_threads_lose_nothing(self):
         run = self.check("threads", expected.threads, regions={"call": 4000})
         self.assertTrue(all(profile.flags & 2 for profile in run.seen.values()))
@@ -209,6 +245,9 @@ class EachAbi:
         for profile in run.seen.values():
             [reductions] = [counts for (name, _), counts in profile.calls.items() if name == "MPI_Allreduce"]
             self.assertEqual(reductions, (15, 15 * 8))
+            world = (RANKS[self.abi] - 1).bit_length()
+            self.assertEqual((profile.calls["MPI_Irecv", world], profile.calls["MPI_Send", world]), ((2, 9), (1, 9)))
+            self.assertEqual((sum(profile.received.values()), profile.untracked), (9, 0))
 
     def fortran(self, kind):
         self.check(f"solver_{kind}", expected.fortran, regions={"solve": 1})
@@ -261,11 +300,12 @@ class EachAbi:
             self.assertEqual(sizes["MPI_Bcast"], {6: 1})
             # Half of the transfers of the first and the last rank are with MPI_PROC_NULL.
             whole = 0 < profile.rank < RANKS[self.abi] - 1
-            self.assertEqual(sizes["MPI_Sendrecv"], {4: 100} if whole else {0: 50, 4: 50})
+            self.assertEqual(sizes["MPI_Sendrecv"], {4: 200} if whole else {0: 100, 4: 100})
             self.assertEqual(sizes["MPI_Allreduce"], {4: 50, 5: 20})
             self.assertEqual(sizes["MPI_Irecv"], {8: 40} if whole else {0: 20, 8: 20})
             for key, row in profile.sizes.items():
-                self.assertEqual(sum(row), profile.calls[key][0], key)
+                # An exchange has two messages.
+                self.assertEqual(sum(row), profile.calls[key][0] * (2 if key[0] == "MPI_Sendrecv" else 1), key)
                 low = sum(calls * (at if at < 2 else 2 ** (at - 2) + 1) for at, calls in enumerate(row))
                 high = sum(calls * (at if at < 2 else 2 ** (at - 1)) for at, calls in enumerate(row))
                 self.assertTrue(low <= profile.calls[key][1] <= high, key)
@@ -306,6 +346,18 @@ class EachAbi:
         self.assertEqual(code, 0, errors)
         self.assertRegex(errors, r"\Asapwood: no MPI call was seen: \S*pmpi_all.so takes 4 MPI functions before the shim.*\n\Z")
 
+    def check_sites(self, profile):
+        """Call sites together have the calls, time and bytes of all functions."""
+        counted = {}
+        for (kind, name, size, _, _), (count, time_ns, moved) in profile.tallies.items():
+            before = counted.get((name, size), (0, 0, 0))
+            if kind == SITE:
+                counted[(name, size)] = (before[0] + count, before[1] + time_ns, before[2] + moved)
+        calls = {key: (value[0], profile.times[key], value[1]) for key, value in profile.calls.items()
+                 if key[0] not in ("MPI_Init", "MPI_Finalize")}
+        self.assertEqual(counted, calls)
+        self.assertEqual(profile.tallies_dropped, 0)
+
     def test_peers_sites_and_communicators_are_tallied_on_demand(self):
         ranks = RANKS[self.abi]
         extras = {"SAPWOOD_MPI_EXTRAS": "call-sites,peers,communicators"}
@@ -315,14 +367,7 @@ class EachAbi:
             self.assertEqual(peers, expected.peers(rank, ranks))
             sites = [(key, value) for key, value in profile.tallies.items() if key[0] == SITE]
             self.assertTrue(all(key[4].endswith("/peers") for key, _ in sites), sites)
-            counted = {}
-            for (_, name, size, _, _), (count, time_ns, moved) in sites:
-                before = counted.get((name, size), (0, 0, 0))
-                counted[(name, size)] = (before[0] + count, before[1] + time_ns, before[2] + moved)
-            calls = {key: (value[0], profile.times[key], value[1]) for key, value in profile.calls.items()
-                     if key[0] not in ("MPI_Init", "MPI_Finalize")}
-            self.assertEqual(counted, calls)
-            self.assertEqual(profile.tallies_dropped, 0)
+            self.check_sites(profile)
 
     def test_nothing_is_tallied_that_was_not_asked_for(self):
         for profile in self.observed([program(self.abi, "peers")]).seen.values():

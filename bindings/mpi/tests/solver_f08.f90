@@ -10,6 +10,8 @@ program solver_f08
   type(MPI_Datatype) :: doubles
   type(MPI_Info) :: info
   integer :: counts(64), places(64)
+  integer :: indices(2)
+  type(MPI_Status) :: statuses(2)
   double precision :: field(200), other(200)
   character(len=MPI_MAX_PROCESSOR_NAME) :: name
   character(len=16) :: value
@@ -30,11 +32,19 @@ program solver_f08
   call sapwood_region_end("solve")
 
   neighbour = mod(rank + 1, ranks)
-  call MPI_Irecv(other, 5, MPI_DOUBLE_PRECISION, mod(rank + ranks - 1, ranks), 0, MPI_COMM_WORLD, requests(1))
+  call MPI_Irecv(other, 150, MPI_DOUBLE_PRECISION, mod(rank + ranks - 1, ranks), 0, MPI_COMM_WORLD, requests(1))
   call MPI_Isend(field, 5, MPI_DOUBLE_PRECISION, neighbour, 0, MPI_COMM_WORLD, requests(2))
   call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE)
-  call MPI_Sendrecv(field, 4, MPI_DOUBLE_PRECISION, rank, 1, other, 4, MPI_DOUBLE_PRECISION, rank, 1, &
+  call MPI_Sendrecv(field, 4, MPI_DOUBLE_PRECISION, rank, 1, other, 90, MPI_DOUBLE_PRECISION, rank, 1, &
                     MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+  ! The second request completes first; the statuses of the other are the program's.
+  call MPI_Irecv(other, 60, MPI_DOUBLE_PRECISION, rank, 2, MPI_COMM_WORLD, requests(1))
+  call MPI_Irecv(other(101), 60, MPI_DOUBLE_PRECISION, rank, 3, MPI_COMM_WORLD, requests(2))
+  call MPI_Send(field, 6, MPI_DOUBLE_PRECISION, rank, 3, MPI_COMM_WORLD)
+  call MPI_Waitany(2, requests, found, MPI_STATUS_IGNORE)
+  call MPI_Send(field, 7, MPI_DOUBLE_PRECISION, MPI_PROC_NULL, 2, MPI_COMM_WORLD)
+  call MPI_Send(field, 7, MPI_DOUBLE_PRECISION, rank, 2, MPI_COMM_WORLD)
+  call MPI_Waitsome(2, requests, found, indices, statuses)
   call MPI_Bcast(field, 6, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
   call MPI_Barrier(MPI_COMM_WORLD)
 

@@ -17,6 +17,6 @@ comm.Bcast([field, 7, MPI.DOUBLE], 0)
 counts = [2] * size
 places = [2 * i for i in range(size)]
 comm.Alltoallv([field, counts, places, MPI.DOUBLE], [total, counts, places, MPI.DOUBLE])
-requests = [comm.Irecv([total, 3, MPI.DOUBLE], comm.Get_rank(), 5), comm.Isend([field, 3, MPI.DOUBLE], comm.Get_rank(), 5)]
+requests = [comm.Irecv([total, 50, MPI.DOUBLE], comm.Get_rank(), 5), comm.Isend([field, 3, MPI.DOUBLE], comm.Get_rank(), 5)]
 MPI.Request.Waitall(requests)
 comm.Barrier()

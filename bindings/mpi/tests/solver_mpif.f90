@@ -7,6 +7,8 @@ program solver_mpif
   integer :: rank, ranks, i, neighbour, length, found
   integer :: requests(2), part, doubles, info, ierror
   integer :: counts(64), places(64)
+  integer :: indices(2)
+  integer :: statuses(MPI_STATUS_SIZE, 2)
   double precision :: field(200), other(200)
   character(len=MPI_MAX_PROCESSOR_NAME) :: name
   character(len=16) :: value
@@ -28,11 +30,19 @@ program solver_mpif
   call sapwood_round()
 
   neighbour = mod(rank + 1, ranks)
-  call MPI_Irecv(other, 5, MPI_DOUBLE_PRECISION, mod(rank + ranks - 1, ranks), 0, MPI_COMM_WORLD, requests(1), ierror)
+  call MPI_Irecv(other, 150, MPI_DOUBLE_PRECISION, mod(rank + ranks - 1, ranks), 0, MPI_COMM_WORLD, requests(1), ierror)
   call MPI_Isend(field, 5, MPI_DOUBLE_PRECISION, neighbour, 0, MPI_COMM_WORLD, requests(2), ierror)
   call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, ierror)
-  call MPI_Sendrecv(field, 4, MPI_DOUBLE_PRECISION, rank, 1, other, 4, MPI_DOUBLE_PRECISION, rank, 1, &
+  call MPI_Sendrecv(field, 4, MPI_DOUBLE_PRECISION, rank, 1, other, 90, MPI_DOUBLE_PRECISION, rank, 1, &
                     MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierror)
+  ! The second request completes first; the statuses of the other are the program's.
+  call MPI_Irecv(other, 60, MPI_DOUBLE_PRECISION, rank, 2, MPI_COMM_WORLD, requests(1), ierror)
+  call MPI_Irecv(other(101), 60, MPI_DOUBLE_PRECISION, rank, 3, MPI_COMM_WORLD, requests(2), ierror)
+  call MPI_Send(field, 6, MPI_DOUBLE_PRECISION, rank, 3, MPI_COMM_WORLD, ierror)
+  call MPI_Waitany(2, requests, found, MPI_STATUS_IGNORE, ierror)
+  call MPI_Send(field, 7, MPI_DOUBLE_PRECISION, MPI_PROC_NULL, 2, MPI_COMM_WORLD, ierror)
+  call MPI_Send(field, 7, MPI_DOUBLE_PRECISION, rank, 2, MPI_COMM_WORLD, ierror)
+  call MPI_Waitsome(2, requests, found, indices, statuses, ierror)
   call MPI_Bcast(field, 6, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, ierror)
   call MPI_Barrier(MPI_COMM_WORLD, ierror)
 

@@ -4,8 +4,20 @@
 
 #include "sapwood_mpi.h"
 
-enum { THREADS = 4, CALLS = 1000 };
+enum { THREADS = 4, CALLS = 1000, MESSAGES = 500 };
 static MPI_Comm own[THREADS];
+
+/* Receives with room for more than comes, whose requests the threads make and complete side by side. */
+static void messages(MPI_Comm comm)
+{
+    for (int i = 0; i < MESSAGES; i++) {
+        char out[8] = {0}, in[64];
+        MPI_Request request;
+        MPI_Irecv(in, sizeof in, MPI_BYTE, MPI_ANY_SOURCE, 0, comm, &request);
+        MPI_Send(out, 1 + i % 8, MPI_BYTE, 0, 0, comm);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
 
 static void *calls(void *comm)
 {
@@ -15,6 +27,7 @@ static void *calls(void *comm)
         MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, *(MPI_Comm *)comm);
         sapwood_region_end("call");
     }
+    messages(*(MPI_Comm *)comm);
     return NULL;
 }
 

@@ -18,10 +18,11 @@ import unittest
 from fractions import Fraction
 
 import watched
-from expected import peers as expected_peers
-from rank_profile import COMMUNICATOR, NONE, SITE, USAGE
+from expected import TRANSFERS_UNTRACKED, peers as expected_peers
+from rank_profile import COMMUNICATOR, NONE, SITE, USAGE, function_groups
 from watched import HERE, LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, test_program
 
+POINT_TO_POINT = {name for name, group in function_groups().items() if group == "point-to-point"}
 STATES = {1: "running", 2: "finalized", 3: "exited"}
 # Fan-out 1: a chain above one leaf. 2: a binary tree of four leaves. 8: a flat tree.
 TREES = {1: ["--topology", "1x1x1"], 2: ["--topology", "2^2"], 8: ["--topology", "8"]}
@@ -153,7 +154,9 @@ class Truth:
             histogram = event["size_histogram"]
             self.assertEqual(histogram + [0] * (32 - len(histogram)), row, key)
             self.assertEqual(event["messages"], sum(row[1:]), key)
-            self.assertEqual(sum(row), event["calls"]["sum"], key)
+            # An exchange has two messages; a persistent request one for each start.
+            if "_init" not in key[0]:
+                self.assertEqual(sum(row), event["calls"]["sum"] * (2 if "Sendrecv" in key[0] else 1), key)
             mean = event["bytes"]["sum"] / event["messages"] if event["messages"] else None
             self.assertEqual(event["mean_bytes"], mean, key)
         self.assertLessEqual(set(expected), set(came))
@@ -163,6 +166,16 @@ class Truth:
         came = run.profile["figures"]
         for name in USAGE:
             self.check_metric(("figure", name), came[name], statistics({rank: dump.usage[name] for rank, dump in run.dumps.items()}))
+        received = {rank: sum(dump.received.values()) for rank, dump in run.dumps.items()}
+        moved = {rank: sum(count[1] for key, count in dump.calls.items() if key[0] in POINT_TO_POINT)
+                 for rank, dump in run.dumps.items()}
+        self.check_metric(("figure", "received"), came["received_bytes"], statistics(received))
+        sent = {rank: moved[rank] - received[rank] for rank in moved}
+        self.check_metric(("figure", "sent"), came["sent_bytes"], statistics(sent))
+        untracked = {rank: dump.untracked for rank, dump in run.dumps.items() if dump.untracked}
+        self.assertEqual("untracked_requests" in came, bool(untracked))
+        if untracked:
+            self.check_metric(("figure", "untracked"), came["untracked_requests"], statistics(untracked))
         share = {}
         for rank, dump in run.dumps.items():
             used = dump.usage["cpu_user_ns"] + dump.usage["cpu_system_ns"] - dump.started_cpu_ns
@@ -173,6 +186,19 @@ class Truth:
             product = interval["load_balance"] * interval["communication"]
             self.assertTrue(math.isclose(interval["parallel"], product, rel_tol=ROUNDING), interval)
         self.assertEqual([run.profile[name] for name in ("call_sites", "communicators", "peers")], [None] * 3)
+
+    def test_sent_and_received_bytes(self):
+        for fan_out, tree in TREES.items():
+            with self.subTest(fan_out=fan_out):
+                run = Watched([*LAUNCHERS[self.abi], str(self.ranks), test_program(self.abi, "transfers")], *tree, "--quiet")
+                self.assertEqual(run.code, 0, run.errors)
+                self.check_events(run)
+                self.check_rows(run)
+                self.check_processes(run)
+                lost = TRANSFERS_UNTRACKED * self.ranks
+                self.assertIn(f"requests whose bytes are not counted: {lost}; no room, or freed before", run.report)
+                figures = [line for line in run.report.splitlines() if line.startswith(("messages, sent", "messages, received"))]
+                self.assertEqual(len(figures), 2, run.report)
 
     def test_call_sites_peers_and_communicators(self):
         program, ranks = test_program(self.abi, "peers"), self.ranks
@@ -257,8 +283,11 @@ class Truth:
         expected = []
         for rank, dump in run.dumps.items():
             for (name, size, _), counters in events_of(dump).items():
+                received = dump.received.get((name, NONE if size is None else size), 0)
+                sent = counters[2] - received if name in POINT_TO_POINT else 0
                 size = "" if size is None else str(size)
-                expected.append([str(rank), dump.host, str(dump.pid), STATES[dump.state], name, size, *map(str, counters)])
+                numbers = map(str, (*counters, sent, received))
+                expected.append([str(rank), dump.host, str(dump.pid), STATES[dump.state], name, size, *numbers])
         # The class of an event, the sixth column, is a name that the dump does not have.
         came = [[*row[:5], *row[6:]] for row in run.rows]
         self.assertEqual(sorted(came), sorted(expected))
@@ -272,7 +301,9 @@ class OpenMpi(Truth, unittest.TestCase):
         run = Watched([*LAUNCHERS[self.abi], "1", test_program(self.abi, "spawn")])
         self.assertEqual(run.code, 0, run.errors)
         self.assertEqual((run.profile["ranks_covered"], run.profile["unwatched"]), (1, 2), run.errors)
-        self.assertIn("2 more processes are not watched: started by MPI_Comm_spawn", run.errors)
+        unwatched = "2 more processes are not watched: started by MPI_Comm_spawn"
+        self.assertIn(unwatched, run.errors)
+        self.assertRegex(run.report, rf"losses +{unwatched}")
 
     def test_c_solver(self):
         self.compare([test_program(self.abi, "solver")])

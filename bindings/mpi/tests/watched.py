@@ -60,7 +60,7 @@ class Hang(AssertionError):
 class Watched:
     """One run of `sapwood mpi`: `code`, `output`, `errors`, and what it left.
 
-    `profile` is profile.json or None, `rounds` the records of rounds.ndjson, `rows` the rows of ranks.parquet as lists of text,
+    `profile` is profile.json or None, `report` report.txt, `rounds` the records of rounds.ndjson, `rows` the rows of ranks.parquet as lists of text,
     `dumps` what each rank wrote by itself. `while_running` is called with the run, once it has
     started, to do it harm.
     """
@@ -77,6 +77,7 @@ class Watched:
                     **(environment or {})}
             self.execute(words, {**os.environ, **told}, while_running)
             self.profile = self.read_profile()
+            self.report = self.read_report()
             self.rows = self.read_rows()
             self.rounds = self.read_rounds()
             self.dumps = {}
@@ -124,6 +125,11 @@ class Watched:
     def read_profile(self):
         with contextlib.suppress(FileNotFoundError), open(os.path.join(self.out, "profile.json"), encoding="utf-8") as file:
             return json.load(file)
+        return None
+
+    def read_report(self):
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(self.out, "report.txt"), encoding="utf-8") as file:
+            return file.read()
         return None
 
     def read_rounds(self):

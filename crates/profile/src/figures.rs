@@ -1,6 +1,6 @@
-//! Figures of a rank's process beside its events: memory, faults, switches, processor time, and
-//! counters of the hardware. Where each comes from is its reader's concern; here they are numbers
-//! by name.
+//! Figures of a rank beside its events: memory, faults, switches and processor time of its process,
+//! counters of the hardware, and what its point-to-point messages have moved. Where each comes from
+//! is its reader's concern; here they are numbers by name.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use sapwood_packet::{IndexedValues, Rank, RankSet, Values};
 
 use crate::{MetricStatistics, ProfileError, columns};
 
-/// A number that a rank's process has. Times are in nanoseconds, amounts since the process began
+/// A number that a rank has. Times are in nanoseconds, amounts since the process began
 /// unless stated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -40,11 +40,18 @@ pub enum Figure {
     Cycles = 11,
     /// Its misses of the last cache.
     CacheMisses = 12,
+    /// Bytes of the point-to-point messages that it has sent.
+    SentBytes = 13,
+    /// Bytes of the point-to-point messages that it has received.
+    ReceivedBytes = 14,
+    /// Requests whose bytes are not counted, because there was no room to follow them, or because
+    /// they were freed before they completed.
+    UntrackedRequests = 15,
 }
 
 impl Figure {
     /// All of them, in the order of their codes.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::ResidentBytes,
         Self::ResidentBytesMax,
         Self::MinorFaults,
@@ -57,6 +64,9 @@ impl Figure {
         Self::Instructions,
         Self::Cycles,
         Self::CacheMisses,
+        Self::SentBytes,
+        Self::ReceivedBytes,
+        Self::UntrackedRequests,
     ];
 
     /// Its name, with the unit last.
@@ -75,6 +85,9 @@ impl Figure {
             Self::Instructions => "instructions",
             Self::Cycles => "cycles",
             Self::CacheMisses => "cache_misses",
+            Self::SentBytes => "sent_bytes",
+            Self::ReceivedBytes => "received_bytes",
+            Self::UntrackedRequests => "untracked_requests",
         }
     }
 

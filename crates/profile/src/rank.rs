@@ -42,7 +42,7 @@ pub struct Counters {
     pub count: u64,
     /// Inclusive time of these, in nanoseconds.
     pub time_ns: u64,
-    /// Bytes that these moved.
+    /// Bytes that these moved; of a function that sends and receives both.
     pub bytes: u64,
 }
 
@@ -145,6 +145,8 @@ pub struct RankProfile {
     pub unreadable: u64,
     /// Its counts.
     pub events: BTreeMap<EventKey, Counters>,
+    /// Of their bytes, those that came in point-to-point messages.
+    pub received: BTreeMap<EventKey, u64>,
     /// What its threads do at this moment. Rows do not hold it.
     pub activities: Vec<Activity>,
     /// How it has spent its time so far. Rows do not hold it, nor what follows.
@@ -153,7 +155,7 @@ pub struct RankProfile {
     pub interval: TimeShare,
     /// Sizes of what its events moved.
     pub sizes: BTreeMap<EventKey, SizeHistogram>,
-    /// Figures of its process.
+    /// Its figures.
     pub figures: BTreeMap<Figure, u64>,
     /// MPI functions that a tool in front of the shim takes, so that their calls are not counted.
     pub taken_functions: u32,
@@ -174,6 +176,7 @@ impl RankProfile {
             dropped: 0,
             unreadable: 0,
             events: BTreeMap::new(),
+            received: BTreeMap::new(),
             activities: Vec::new(),
             time: TimeShare::default(),
             interval: TimeShare::default(),

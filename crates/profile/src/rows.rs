@@ -4,7 +4,7 @@
 //! first:
 //!
 //! ```text
-//!  0  %ud    version of this format, 1
+//!  0  %ud    version of this format, 2
 //!  1  %ud    number of MPI ranks of the program
 //!  2  %aud   N MPI ranks, increasing
 //!  3  %aud   N process numbers
@@ -20,6 +20,7 @@
 //! 13  %auld  K calls
 //! 14  %auld  K times, in nanoseconds
 //! 15  %auld  K bytes
+//! 16  %auld  K bytes of these that came in point-to-point messages
 //! ```
 
 use alloc::borrow::{Cow, ToOwned};
@@ -34,10 +35,10 @@ use crate::{
     Class, Counters, EVENTS_MAX, EventKey, ProfileError, RankProfile, RankState, Round, SizeClass,
 };
 
-const VERSION: u32 = 1;
-const LAYOUT: [Directive; 16] = [
+const VERSION: u32 = 2;
+const LAYOUT: [Directive; 17] = [
     WORD, WORD, WORDS, WORDS, BYTES, LONGS, LONGS, LONGS, NAMES, NAMES, WORDS, NAMES, WORDS, LONGS,
-    LONGS, LONGS,
+    LONGS, LONGS, LONGS,
 ];
 const REGION: u32 = 1 << 31;
 /// The longest name of a host or program, in bytes; a table holds less.
@@ -68,6 +69,19 @@ pub struct RankRow<'a> {
     pub size_class: SizeClass,
     /// The counts.
     pub counters: Counters,
+    /// Of their bytes, those that came in point-to-point messages.
+    pub received_bytes: u64,
+}
+
+impl RankRow<'_> {
+    /// Of its bytes, those that were sent in point-to-point messages.
+    #[must_use]
+    pub const fn sent_bytes(&self) -> u64 {
+        match self.class {
+            Class::PointToPoint => self.counters.bytes.saturating_sub(self.received_bytes),
+            _ => 0,
+        }
+    }
 }
 
 impl RankRows {
@@ -141,6 +155,7 @@ impl RankRows {
                 class: key.class(),
                 size_class: key.size_class(),
                 counters,
+                received_bytes: profile.received.get(key).copied().unwrap_or(0),
             })
         })
     }
@@ -168,6 +183,7 @@ impl RankRows {
             .array::<u64>(&counters().map(|counters| counters.count).collect::<Vec<_>>())
             .array::<u64>(&counters().map(|counters| counters.time_ns).collect::<Vec<_>>())
             .array::<u64>(&counters().map(|counters| counters.bytes).collect::<Vec<_>>())
+            .array(&self.received())
     }
 
     /// The names of all regions, sorted.
@@ -180,6 +196,14 @@ impl RankRows {
             })
             .collect();
         names.into_iter().collect()
+    }
+
+    fn received(&self) -> Vec<u64> {
+        let each = self.profiles.iter().flat_map(|profile| {
+            let of = |key| profile.received.get(key).copied().unwrap_or(0);
+            profile.events.keys().map(of)
+        });
+        each.collect()
     }
 
     fn keys(&self, names: &[&str]) -> Vec<u32> {
@@ -224,6 +248,7 @@ impl RankRows {
                 program,
                 dropped: dropped[at],
                 unreadable: unreadable[at],
+                received: events.received(lengths[at])?,
                 events: events.next(lengths[at])?,
                 ..RankProfile::new(ranks[at], world_size)
             });
@@ -274,6 +299,7 @@ struct Events<'a> {
     counts: &'a [u64],
     times_ns: &'a [u64],
     bytes: &'a [u64],
+    received: &'a [u64],
 }
 
 impl<'a> Events<'a> {
@@ -291,7 +317,8 @@ impl<'a> Events<'a> {
         let rows = keys.len();
         let counts = column(values, 13, rows)?;
         let times_ns = column(values, 14, rows)?;
-        Ok(Self { names, keys, counts, times_ns, bytes: column(values, 15, rows)? })
+        let (bytes, received) = (column(values, 15, rows)?, column(values, 16, rows)?);
+        Ok(Self { names, keys, counts, times_ns, bytes, received })
     }
 
     /// Takes the rows of the next rank.
@@ -313,7 +340,16 @@ impl<'a> Events<'a> {
         self.counts = &self.counts[rows..];
         self.times_ns = &self.times_ns[rows..];
         self.bytes = &self.bytes[rows..];
+        self.received = &self.received[rows..];
         Ok(events)
+    }
+
+    /// Of the rows of the next rank, the bytes that came in messages.
+    fn received(&self, rows: u32) -> Result<BTreeMap<EventKey, u64>, ProfileError> {
+        let rows = usize::try_from(rows).unwrap_or(usize::MAX).min(self.keys.len());
+        let rows = self.keys[..rows].iter().zip(self.received).filter(|&(_, &bytes)| bytes > 0);
+        let keyed = rows.map(|(&word, &bytes)| Some((self.key(word)?, bytes)));
+        keyed.collect::<Option<_>>().ok_or(ProfileError::Contradiction { what: "keys of events" })
     }
 
     fn key(&self, word: u32) -> Option<EventKey> {

@@ -15,14 +15,14 @@ use core::ops::Range;
 use sapwood_packet::Rank;
 
 use crate::{
-    Activity, ActivityKind, CallInProgress, Condition, EventKey, Figure, Function, Peer,
+    Activity, ActivityKind, CallInProgress, Class, Condition, EventKey, Figure, Function, Peer,
     ProfileError, REGION_NAME_BYTES_MAX, RankProfile, RankState, SIZE_CLASSES, SizeClass,
     SizeHistogram, Tally, TallyKind, TimeShare,
 };
 
 /// `SWPROFIL`, as the first bytes of the table.
 const MAGIC: u64 = u64::from_le_bytes(*b"SWPROFIL");
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const HEADER_BYTES: usize = 512;
 const SLOT_BYTES: usize = 64;
 const LABEL_BYTES: usize = 64;
@@ -33,6 +33,10 @@ const SNAPSHOT_HEAD_BYTES: usize = 64;
 const SNAPSHOT_SLOT_BYTES: usize = 24;
 const HISTOGRAM_BYTES: usize = 8 * SIZE_CLASSES;
 const TALLY_BYTES: usize = 64;
+/// Where in a slot the bytes lie that came in messages.
+const RECEIVED: usize = 40;
+/// Where the number of requests lies whose bytes are not known.
+const UNTRACKED: usize = 368;
 /// Where the numbers of getrusage lie.
 const USAGE: usize = 304;
 /// The code of Open MPI; MPICH and its like have another.
@@ -191,6 +195,11 @@ impl<'a> TableReader<'a> {
             if counters == crate::Counters::default() || is_entered {
                 continue;
             }
+            let received = long(slot, RECEIVED);
+            if received > 0 {
+                let sum = profile.received.entry(key.clone()).or_default();
+                *sum = sum.saturating_add(received);
+            }
             if let Some(sizes) = self.sizes(slot) {
                 profile.sizes.entry(key.clone()).or_default().merge(&sizes);
             }
@@ -227,7 +236,9 @@ impl<'a> TableReader<'a> {
         if snapshot.len() < SNAPSHOT_HEAD_BYTES || long(snapshot, 0) != mark {
             return None;
         }
-        let mut profile = RankProfile { events: BTreeMap::new(), unreadable: 0, ..self.profile() };
+        // A snapshot does not tell sent bytes from received ones.
+        let (events, received) = (BTreeMap::new(), BTreeMap::new());
+        let mut profile = RankProfile { events, received, unreadable: 0, ..self.profile() };
         let used = word(snapshot, 16).try_into().unwrap_or(usize::MAX);
         let counters = snapshot[SNAPSHOT_HEAD_BYTES..].chunks_exact(SNAPSHOT_SLOT_BYTES);
         let slots = self.slots.chunks_exact(SLOT_BYTES);
@@ -285,6 +296,27 @@ impl<'a> TableReader<'a> {
         let is_there = self.state != RankState::Running;
         let used = (0..).map(|place| long(self.bytes, USAGE + 8 * place));
         FIGURES.into_iter().zip(used).filter(|_| is_there).collect()
+    }
+
+    /// What the rank's point-to-point messages have moved, and how many requests are not in that.
+    #[must_use]
+    pub fn transfers(&self) -> BTreeMap<Figure, u64> {
+        let (mut sent, mut received) = (0_u64, 0_u64);
+        for slot in self.slots.chunks_exact(SLOT_BYTES) {
+            let is_message = |key: &EventKey| key.class() == Class::PointToPoint;
+            if self.key(long(slot, 0)).as_ref().is_some_and(is_message) {
+                let came = long(slot, RECEIVED);
+                received = received.saturating_add(came);
+                sent = sent.saturating_add(long(slot, 24).saturating_sub(came));
+            }
+        }
+        let mut figures: BTreeMap<_, _> =
+            [(Figure::SentBytes, sent), (Figure::ReceivedBytes, received)].into();
+        let untracked = long(self.bytes, UNTRACKED);
+        if untracked > 0 {
+            figures.insert(Figure::UntrackedRequests, untracked);
+        }
+        figures
     }
 
     /// The tallies of a kind, by the labels under which they travel.

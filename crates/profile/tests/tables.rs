@@ -31,7 +31,7 @@ impl Table {
         let mut table = Self { bytes: vec![0; TABLE_BYTES], used: 0 };
         table.put(0, b"SWPROFIL");
         for (at, word) in [
-            (8, 3),
+            (8, 4),
             (12, 512),
             (16, mpi_rank),
             (20, world_size),
@@ -180,6 +180,25 @@ fn what_a_process_has_used_is_there_when_it_has_ended() {
     assert!(usage(&table).is_empty());
     table.put(32, &2_u32.to_le_bytes());
     assert_eq!(usage(&table)[&Figure::CpuUserNs], 7);
+}
+
+#[test]
+fn sent_and_received_bytes_are_told_apart() {
+    let number = |name| u64::from(Function::named(name).expect("every MPI has it").id) << 8 | 2;
+    let mut table = Table::new(0, 4);
+    table.slot(number("MPI_Send"), [2, 9, 100]);
+    table.slot(number("MPI_Irecv"), [1, 9, 30]);
+    table.slot(number("MPI_Sendrecv"), [1, 9, 12]);
+    table.slot(number("MPI_Allreduce"), [1, 9, 8]);
+    table.put(512 + 64 + 40, &30_u64.to_le_bytes());
+    table.put(512 + 2 * 64 + 40, &5_u64.to_le_bytes());
+    let transfers = |table: &Table| TableReader::new(&table.words()).expect("a table").transfers();
+    let expected = [(Figure::SentBytes, 107), (Figure::ReceivedBytes, 35)];
+    assert_eq!(transfers(&table), expected.into());
+    table.put(368, &3_u64.to_le_bytes());
+    assert_eq!(transfers(&table)[&Figure::UntrackedRequests], 3);
+    let received: Vec<_> = table.profile().expect("a table").received.into_values().collect();
+    assert_eq!(received, [30, 5]);
 }
 
 #[test]

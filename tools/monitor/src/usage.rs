@@ -35,14 +35,15 @@ pub(crate) fn of_process(process: i32) -> BTreeMap<Figure, u64> {
     figures
 }
 
-/// Adds to what the system said what the rank itself says at its end, and the share of a processor
-/// that it had.
+/// Adds to what the system said what the rank itself says: what its messages have moved, at its end
+/// what it has used, and the share of a processor that it had.
 pub(crate) fn complete(
     figures: &mut BTreeMap<Figure, u64>,
     table: &TableReader<'_>,
     time: TimeShare,
 ) {
     figures.extend(table.usage());
+    figures.extend(table.transfers());
     let cpu_ns = [Figure::CpuUserNs, Figure::CpuSystemNs].map(|figure| figures.get(&figure));
     let [Some(user), Some(system)] = cpu_ns else { return };
     let since = (user + system).saturating_sub(table.started_cpu_ns());

@@ -132,6 +132,9 @@ fn told(figure: Figure) -> (&'static str, fn(f64) -> String) {
         Figure::Cycles => ("cycles", amount),
         Figure::CacheMisses => ("cache misses", amount),
         Figure::Instructions => ("instructions", amount),
+        Figure::SentBytes => ("messages, sent", quantity::bytes),
+        Figure::ReceivedBytes => ("messages, received", quantity::bytes),
+        Figure::UntrackedRequests => ("messages, requests not followed", amount),
         other => (other.name(), amount),
     }
 }

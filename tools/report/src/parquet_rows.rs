@@ -27,6 +27,8 @@ const COLUMNS: &str = "message ranks {
     required int64 count (INTEGER(64,false));
     required int64 time_ns (INTEGER(64,false));
     required int64 bytes (INTEGER(64,false));
+    required int64 sent_bytes (INTEGER(64,false));
+    required int64 received_bytes (INTEGER(64,false));
 }";
 /// Which form the file has, under the key `schema` of its metadata.
 const SCHEMA: &str = "sapwood.ranks/1";
@@ -69,7 +71,9 @@ fn write_group(columns: &mut Columns<'_>, rows: &[RankRow<'_>]) -> Result<(), Pa
     size_classes(columns, rows)?;
     longs(columns, rows, |row| row.counters.count)?;
     longs(columns, rows, |row| row.counters.time_ns)?;
-    longs(columns, rows, |row| row.counters.bytes)
+    longs(columns, rows, |row| row.counters.bytes)?;
+    longs(columns, rows, RankRow::sent_bytes)?;
+    longs(columns, rows, |row| row.received_bytes)
 }
 
 /// Unsigned numbers lie in Parquet as the signed ones of the same bits.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sapwood_packet::Rank;
 use sapwood_profile::{
-    ActivityKind, ActivityStatistics, Class, EVENTS_MAX, EventKey, EventStatistics, RankState,
-    Round,
+    ActivityKind, ActivityStatistics, Class, EVENTS_MAX, EventKey, EventStatistics, Figure,
+    RankState, Round,
 };
 use sapwood_trace::Findings;
 
@@ -206,6 +206,12 @@ pub(crate) fn loss_lines(round: &Round, missing: &[Missing]) -> Vec<String> {
         let dropped = quantity::whole(round.dropped().into());
         lines.push(format!(
             "events not counted: {dropped}; a table was full, or a region ended that had not begun"
+        ));
+    }
+    if let Some(untracked) = round.figures().get(&Figure::UntrackedRequests) {
+        let untracked = quantity::whole(untracked.sum());
+        lines.push(format!(
+            "requests whose bytes are not counted: {untracked}; no room, or freed before they completed"
         ));
     }
     if round.unreadable() > 0 {

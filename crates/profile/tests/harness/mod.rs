@@ -39,7 +39,11 @@ pub fn program(ranks: std::ops::Range<usize>) -> impl Strategy<Value = Vec<RankP
         let world_size = u32::try_from(ranks.len()).expect("a small program");
         let profile =
             |(rank, (code, (pid, started_ns, dropped, unreadable), host, program, events))| {
+                let events: std::collections::BTreeMap<EventKey, Counters> = events;
+                let received = events.iter().filter(|(_, counters)| counters.bytes > 1);
+                let received = received.map(|(key, counters)| (key.clone(), counters.bytes / 2));
                 RankProfile {
+                    received: received.collect(),
                     pid,
                     state: RankState::from_code(code).expect("a code of a state"),
                     started_ns,

@@ -1,0 +1,219 @@
+/* See completions.h. */
+#include "completions.h"
+
+#include <stdlib.h>
+
+#include "status.h"
+
+/* As many statuses a thread has room for. */
+enum { STATUSES = 64 };
+
+#define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
+
+static bool is_persistent(const struct sapwood_request *request)
+{
+    return request->kind == SAPWOOD_PERSISTENT_SEND || request->kind == SAPWOOD_PERSISTENT_RECEIVE;
+}
+
+/* What this thread's call waits for, which its arguments do not tell. */
+static void tell_request(const struct sapwood_request *request)
+{
+    struct sapwood_activity *activity = sapwood_activity_own();
+    bool is_collective = request->kind == SAPWOOD_COLLECTIVE;
+    SAPWOOD_TELL(activity->communicator, READ(request->space->handle));
+    SAPWOOD_TELL(activity->peer, request->peer);
+    SAPWOOD_TELL(activity->tag, is_collective ? SAPWOOD_NO_NUMBER : request->tag);
+    SAPWOOD_TELL(activity->request_number, is_collective ? request->sequence : 0);
+    /* The time of the call says that this is of it and not of one before. */
+    atomic_store_explicit(&activity->request_since, READ(activity->since), memory_order_release);
+}
+
+/* Lists the followed requests of the call; whether a status says something of one of them. */
+static bool list_requests(struct sapwood_completion *completion, int count)
+{
+    bool needs_status = false;
+    uint32_t told = 0, *link = &completion->first;
+    const struct sapwood_request *last = NULL;
+    for (int i = 0; i < count; i++) {
+        uint32_t number = sapwood_request_found(
+            sapwood_request_handle(completion->requests, i, completion->is_fortran));
+        struct sapwood_request *request = number == 0 ? NULL : sapwood_request_at(number);
+        if (request == NULL || !request->is_active || request->kind == SAPWOOD_PERSISTENT_SEND)
+            continue;
+        needs_status = needs_status || request->kind != SAPWOOD_COLLECTIVE;
+        request->index = i;
+        request->waited = 0;
+        request->is_waited = true;
+        *link = number;
+        link = &request->waited;
+        if (request->space != NULL && !is_persistent(request)) {
+            told++;
+            last = request;
+        }
+    }
+    if (told == 1 && sapwood_is_recording())
+        tell_request(last);
+    return needs_status;
+}
+
+void *sapwood_completes(struct sapwood_completion *completion, const void *requests, int count, void *statuses,
+                        bool is_one, bool is_fortran)
+{
+    static _Thread_local MPI_Status own[STATUSES] __attribute__((tls_model("initial-exec")));
+    *completion = (struct sapwood_completion){.requests = requests, .is_fortran = is_fortran, .is_one = is_one};
+    sapwood_requests_lock();
+    completion->generation = sapwood_requests_generation;
+    bool needs_status = list_requests(completion, count);
+    sapwood_requests_unlock();
+    if (!sapwood_is_ignored(statuses, is_fortran)) {
+        completion->statuses = statuses;
+        return statuses;
+    }
+    if (!needs_status)
+        return statuses;
+    if (!is_one && count > STATUSES)
+        completion->statuses = completion->allocated = malloc((size_t)count * sizeof(MPI_Status));
+    else
+        completion->statuses = own;
+    return completion->statuses == NULL ? statuses : (void *)(uintptr_t)completion->statuses;
+}
+
+static bool has_ended(const struct sapwood_completion *completion, const struct sapwood_request *request)
+{
+    return sapwood_request_handle(completion->requests, request->index, completion->is_fortran) ==
+           SAPWOOD_HANDLE(sapwood_library.request_null);
+}
+
+static bool is_listed(struct sapwood_completed completed, int index)
+{
+    for (int i = 0; i < completed.count; i++)
+        if (completed.indices[i] == index)
+            return true;
+    return false;
+}
+
+/* The index that the call gives to the first request: 0 in C, 1 in Fortran. That of mpi_f08 in MPICH
+ * 4.0 gives C's: where a request has ended whose index by Fortran's count is not listed. */
+static int first_index(const struct sapwood_completion *completion, struct sapwood_completed completed)
+{
+    if (!completion->is_fortran || completed.indices == NULL)
+        return 0;
+    if (is_listed(completed, 0))
+        return 0;
+    for (uint32_t at = completion->first; at != 0; at = sapwood_request_at(at)->waited) {
+        const struct sapwood_request *request = sapwood_request_at(at);
+        if (!is_persistent(request) && has_ended(completion, request) && !is_listed(completed, request->index + 1))
+            return 0;
+    }
+    return 1;
+}
+
+/* The place of a request's status among those that the call has written; -1 if the call has not
+ * completed it. Indices mostly come in the order of the requests, so that the search goes on at
+ * `cursor`. */
+static int place_of(const struct sapwood_completion *completion, const struct sapwood_request *request,
+                    struct sapwood_completed completed, int first_index, int *cursor)
+{
+    if (completed.indices == NULL)
+        return completed.count <= 0 ? -1 : completion->is_one ? 0 : request->index;
+    for (int tries = 0; tries < completed.count; tries++) {
+        int place = *cursor;
+        *cursor = place + 1 < completed.count ? place + 1 : 0;
+        if (completed.indices[place] - first_index == request->index)
+            return place;
+    }
+    return -1;
+}
+
+static const void *status_at(const struct sapwood_completion *completion, int place)
+{
+    return completion->statuses == NULL ? NULL : (const char *)completion->statuses + (size_t)place * sizeof(MPI_Status);
+}
+
+/* Counts what a receive has received, for the function that has posted it. */
+static void count_bytes(const struct sapwood_request *request, const void *status)
+{
+    if (request->function == 0)
+        return;
+    if (status == NULL) {
+        sapwood_request_lost(request);
+        return;
+    }
+    uint64_t bytes = sapwood_status_bytes(status);
+    sapwood_add_received(request->function, request->class, bytes);
+    SAPWOOD_EXTRA_LATER(request->function, request->class, request->site, request->comm, bytes);
+}
+
+void sapwood_completed(struct sapwood_completion *completion, uint32_t function, struct sapwood_completed completed,
+                       uint64_t begin, uint64_t ticks)
+{
+    uint32_t told = 0;
+    int cursor = 0;
+    sapwood_requests_lock();
+    if (completion->generation != sapwood_requests_generation)
+        completion->first = 0;
+    int origin = first_index(completion, completed);
+    for (uint32_t at = completion->first, next; at != 0; at = next) {
+        struct sapwood_request *request = sapwood_request_at(at);
+        next = request->waited;
+        request->is_waited = false;
+        int place = place_of(completion, request, completed, origin, &cursor);
+        if (place < 0) {
+            if (request->is_replaced)
+                sapwood_request_remove(at);
+            continue;
+        }
+        const void *status = status_at(completion, place);
+        count_bytes(request, status);
+        if (is_persistent(request)) {
+            request->is_active = false;
+        } else if (request->space == NULL) {
+            sapwood_request_remove(at);
+        } else {
+            if (request->kind == SAPWOOD_RECEIVE_WILD)
+                sapwood_message_resolved(request, status);
+            request->waited = told;
+            told = at;
+        }
+    }
+    if (told != 0)
+        sapwood_messages_completed(told, function, begin, ticks);
+    sapwood_requests_unlock();
+    free(completion->allocated);
+}
+
+/* Whether the error says that each status has an error of its own. */
+static bool is_in_status(int error)
+{
+    int class = MPI_SUCCESS;
+    sapwood_library.error_class(error, &class);
+    return class == MPI_ERR_IN_STATUS;
+}
+
+void sapwood_completion_failed(struct sapwood_completion *completion, struct sapwood_completed completed, int error)
+{
+    bool are_readable = !completion->is_one && completion->statuses != NULL && is_in_status(error), has_told = false;
+    int cursor = 0;
+    sapwood_requests_lock();
+    if (completion->generation != sapwood_requests_generation)
+        completion->first = 0;
+    int origin = are_readable ? first_index(completion, completed) : 0;
+    for (uint32_t at = completion->first, next; at != 0; at = next) {
+        struct sapwood_request *request = sapwood_request_at(at);
+        next = request->waited;
+        request->is_waited = false;
+        has_told = has_told || request->space != NULL;
+        int place = are_readable ? place_of(completion, request, completed, origin, &cursor) : -1;
+        int own_error = place < 0 ? error : sapwood_status_read(status_at(completion, place)).MPI_ERROR;
+        if (place >= 0 && own_error == MPI_SUCCESS)
+            count_bytes(request, status_at(completion, place));
+        if (is_persistent(request))
+            request->is_active = place >= 0 && own_error == MPI_ERR_PENDING;
+        else if (request->is_replaced || has_ended(completion, request))
+            sapwood_request_remove(at);
+    }
+    sapwood_requests_unlock();
+    if (has_told)
+        sapwood_events_lose_messages();
+    free(completion->allocated);
+}

@@ -1,0 +1,38 @@
+/* Statuses, in C and in Fortran, where they have the same words at an address of its own alignment. */
+#ifndef SAPWOOD_STATUS_H
+#define SAPWOOD_STATUS_H
+
+#include <string.h>
+
+#include "library.h"
+
+static inline MPI_Status sapwood_status_read(const void *status)
+{
+    MPI_Status one;
+    memcpy(&one, status, sizeof one);
+    return one;
+}
+
+/* Bytes of the message that came; 0 if the request was cancelled. The layout is a part of either ABI;
+ * asking the library for a number of elements would cost more than the receive. */
+static inline uint64_t sapwood_status_bytes(const void *status)
+{
+    MPI_Status one = sapwood_status_read(status);
+#if defined(SAPWOOD_FOR_OPENMPI)
+    return one._cancelled ? 0 : one._ucount;
+#else
+    uint32_t high = (uint32_t)one.count_hi_and_cancelled;
+    return high & 1 ? 0 : (uint64_t)(high >> 1) << 32 | (uint32_t)one.count_lo;
+#endif
+}
+
+/* Whether the program wants no status, or no statuses. */
+static inline bool sapwood_is_ignored(const void *status, bool is_fortran)
+{
+    if (!is_fortran)
+        return status == MPI_STATUS_IGNORE || status == MPI_STATUSES_IGNORE;
+    return status != NULL &&
+           (status == sapwood_library.fortran_status_ignore || status == sapwood_library.fortran_statuses_ignore);
+}
+
+#endif
