@@ -23,6 +23,31 @@ RANKS = 3
 TREE = ["--ranks-per-leaf", "2", "--topology", "2x1", "--interval", "200ms"]
 
 
+class LeftRunning:
+    """Whether only these ranks still run after the iterations of all, as far as the front-end knows."""
+
+    def __init__(self, runtime, ranks, iterations):
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": runtime}
+        self.ranks = ranks
+        self.iterations = iterations
+        # The round that is known once all iterations have passed; none before.
+        self.first_round = None
+
+    def look(self):
+        """The front-end may not listen yet."""
+        done = subprocess.run([sapwood(), "mpi", "control", "--json"], env=self.environment, capture_output=True, text=True,
+                              timeout=watched.RUN_SECONDS_MAX, check=False)
+        if done.returncode != 0:
+            return False
+        reply = json.loads(done.stdout)
+        if reply["iterations"] < self.iterations:
+            return False
+        if self.first_round is None:
+            self.first_round = reply["rounds"]
+        # That round, and one that is under way, may be of a time at which not all ranks had come.
+        return reply["rounds"] > self.first_round + 1 and reply["running"] == self.ranks
+
+
 class Control:
     """Tests for one MPI; a subclass names it."""
 
@@ -82,8 +107,10 @@ class Control:
                 self.assertRegex(line, r"^sapwood: ranks? [02,]+ followed: .*inside MPI_Sendrecv on MPI_COMM_WORLD")
 
     def test_ranks_that_are_ended_inside_finalize_are_lost_there(self):
+        left = LeftRunning(self.runtime, "1", iterations=2)
+
         def end(run):
-            run.wait_for("ranks in MPI_Finalize", lambda: self.is_left(run, "1", iterations=2))
+            run.wait_for("ranks in MPI_Finalize", left.look)
             # Open MPI's launcher may hang for ever when ranks end while they meet in MPI_Finalize: it ends with them.
             kill(run.processes("marked") + run.processes(LAUNCHERS[self.abi][0]))
         run = self.run_marked(2, "absent", "--no-live", while_running=end)
@@ -95,21 +122,6 @@ class Control:
         self.assertTrue(inside, run.profile["deaths"])
         self.assertNotIn("after MPI_Finalize", run.errors)
         self.assertNotIn("without MPI_Finalize, inside", run.errors)
-
-    def is_left(self, run, ranks, iterations):
-        """Whether, after the iterations of all ranks, only these still run, as far as the front-end knows; it may not
-        listen yet."""
-        environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime}
-        done = subprocess.run([sapwood(), "mpi", "control", "--json"], env=environment, capture_output=True, text=True,
-                              timeout=watched.RUN_SECONDS_MAX, check=False)
-        if done.returncode != 0:
-            return False
-        reply = json.loads(done.stdout)
-        if reply["iterations"] < iterations:
-            return False
-        # The round that is known then, and one that is under way, may be of a time at which not all ranks had come.
-        self.rounds = min(getattr(self, "rounds", reply["rounds"]), reply["rounds"])
-        return reply["rounds"] > self.rounds + 1 and reply["running"] == ranks
 
     def test_an_exit_code_after_finalize_is_an_end_and_no_death(self):
         run = self.run_marked(2, "code", "--no-live")

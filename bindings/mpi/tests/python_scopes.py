@@ -120,7 +120,7 @@ class PythonScopes(unittest.TestCase):
         with self.assertRaisesRegex(errors.SystemError, "mpi-1"):
             ask(job="mpi-1")
 
-    def test_scopes_are_read_by_their_names_in_toml_too(self):
+    def test_scopes_are_read_on_the_command_line_too(self):
         scope = Scope(name="slow", functions=["MPI_All*", "MPI_Barrier"], ranks=[0, 1], longer=1e-4, by=("rank", "kind"),
                       every=2, window=9, cpu=0.015, bytes=65536, when="released", value="gap")
         words = [f"{key}={','.join(value) if isinstance(value, list) else value}" for key, value in scope.document().items()]

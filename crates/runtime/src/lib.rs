@@ -21,6 +21,7 @@ mod journal;
 mod links;
 mod plan;
 mod processes;
+mod release;
 mod remote;
 mod serve;
 mod spin;

@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use crate::clock::clock;
 use crate::error::RuntimeError;
 use crate::journal;
+use crate::release::PageRelease;
 use crate::spin::SPIN_LINKS_MAX;
 use crate::token::Token;
 
@@ -27,10 +28,6 @@ const READ_BYTES: usize = 64 << 10;
 const TAIL_BYTES: usize = 16 << 10;
 /// Bytes given to one write.
 const WRITE_BYTES_MAX: usize = 1 << 20;
-
-/// A link in shared memory through which few bytes have gone for this long gives its pages back,
-/// before twice this time is over.
-const RELEASE_AFTER: Duration = Duration::from_secs(5);
 
 /// Acknowledgements of the peers' hosts are checked this many times within the silence limit.
 const CHECKS_PER_SILENCE: u32 = 8;
@@ -117,7 +114,7 @@ pub(crate) struct SocketTable {
     /// Those that are closed and still in the poller.
     closed: Vec<Link>,
     /// When quiet links in shared memory are looked for.
-    release_at: Option<u64>,
+    release: PageRelease,
     /// The end of the last measurement of filters' time.
     measured: Instant,
     /// The time of the last check which hosts acknowledge.
@@ -141,7 +138,7 @@ impl SocketTable {
             awake: Vec::new(),
             shared: 0,
             closed: Vec::new(),
-            release_at: None,
+            release: PageRelease::default(),
             measured: Instant::default(),
             listened: Instant::default(),
         }
@@ -446,9 +443,7 @@ impl SocketTable {
                     let is_plain = open.link.encryption() == Encryption::Off;
                     open.is_full = is_plain && bytes < offered;
                     let is_settled = open.is_settled();
-                    if self.release_at.is_none() && open.link.is_shared() {
-                        self.release_at = Some((now + RELEASE_AFTER).0);
-                    }
+                    self.release.note(&open.link, now.0);
                     node.handle_input(now, Input::Transmitted { link: id, bytes });
                     if is_settled && !node.wants_write(id) {
                         return;
@@ -642,14 +637,8 @@ impl SocketTable {
         if self.listener_paused.is_some_and(|at| at <= now.0) {
             self.resume(poller);
         }
-        if self.release_at.take_if(|at| *at <= now.0).is_some() {
-            let open = self.links.iter_mut().flatten().filter(|open| open.link.is_shared());
-            // Each is asked, also behind one that has pages left.
-            let left = open.map(|open| u32::from(open.link.release_buffers())).sum::<u32>();
-            if left > 0 {
-                self.release_at = Some((now + RELEASE_AFTER).0);
-            }
-        }
+        let links = self.links.iter_mut().flatten().map(|open| &mut open.link);
+        self.release.carry_out(links, now.0);
     }
 
     /// Asks a listener again that has been left alone.
@@ -671,7 +660,10 @@ impl SocketTable {
 
     /// When [`SocketTable::tick`] has something to do, in nanoseconds of the node's clock.
     pub(crate) fn next_tick(&self) -> Option<u64> {
-        [self.pending.deadline(), self.listener_paused, self.release_at].into_iter().flatten().min()
+        [self.pending.deadline(), self.listener_paused, self.release.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 

@@ -91,7 +91,9 @@ pub use sapwood_packet::{
     FIRST_TAG, Format, IntoValues, OutOfMemory, Packet, PacketError, Rank, RankSet, Recipients,
     StreamId, Tag, Values, ValuesRef, Wave,
 };
-pub use sapwood_runtime::{LOG_FILE_VARIABLE, LOG_VARIABLE, TracedMember, TransportKind};
+pub use sapwood_runtime::{
+    KEY_VARIABLE, LOG_FILE_VARIABLE, LOG_VARIABLE, TracedMember, TransportKind,
+};
 pub use sapwood_topology::{Hosts, Role, Shape, Topology};
 pub use sapwood_transport::Key;
 pub use status::{Health, NodeStatus, Status};

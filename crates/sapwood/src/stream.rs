@@ -352,8 +352,8 @@ impl Stream {
         let mut shared = self.shared.borrow_mut();
         shared.answers.remove(&id);
         shared.questions.remove(&id);
-        tracing::debug!(target: "sapwood::stream", stream = id, "closed");
         shared.change(|application, _| application.close_stream(id))?;
+        tracing::debug!(target: "sapwood::stream", stream = id, "closed");
         Ok(shared.driver.carry_out()?)
     }
 }

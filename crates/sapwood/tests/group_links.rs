@@ -14,18 +14,18 @@ fn shared_ends() -> usize {
     maps.lines().filter(|line| line.contains("sapwood-link")).count()
 }
 
-/// Members with these settings, of whom each sends to each.
-fn group(settings: impl Fn(GroupBuilder, u32) -> GroupBuilder) -> Vec<Group> {
+/// This number of members with these settings, of whom each sends to each.
+fn group_of(count: u32, settings: impl Fn(GroupBuilder, u32) -> GroupBuilder) -> Vec<Group> {
     let key = Key::generate().unwrap();
     let builder = |name| settings(Group::builder(key.clone()).deadline(DEADLINE), name).name(name);
     let mut members = vec![builder(0).create().unwrap()];
-    for name in 1..MEMBERS {
+    for name in 1..count {
         members.push(builder(name).join(&members[0].address()).unwrap());
     }
     for member in &members {
-        member.wait_for(MEMBERS.into(), DEADLINE).unwrap();
+        member.wait_for(count.into(), DEADLINE).unwrap();
     }
-    for (from, to) in (0..MEMBERS).flat_map(|from| (0..MEMBERS).map(move |to| (from, to))) {
+    for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
         if from != to {
             members[from as usize].send(to, 1, vec![from as u8; 9]).wait().unwrap();
             let got = members[to as usize].receive(DEADLINE).unwrap();
@@ -33,6 +33,10 @@ fn group(settings: impl Fn(GroupBuilder, u32) -> GroupBuilder) -> Vec<Group> {
         }
     }
     members
+}
+
+fn group(settings: impl Fn(GroupBuilder, u32) -> GroupBuilder) -> Vec<Group> {
+    group_of(MEMBERS, settings)
 }
 
 /// Longer than a ring in shared memory, so that each waits for room many times.
@@ -85,6 +89,11 @@ fn members_of_one_host_share_memory_unless_they_are_told_not_to() {
         leave(members);
     }
     // Either end may want a socket.
+    for wants in [0, 1] {
+        let members = group_of(2, |builder, name| builder.shared_memory(name != wants));
+        assert_eq!(shared_ends(), 0, "{wants} wants one");
+        leave(members);
+    }
     let members = group(|builder, name| builder.shared_memory(name != 2));
     let expected = ((MEMBERS - 1) * (MEMBERS - 2)) as usize;
     assert!(shared_ends() >= expected, "{} ends", shared_ends());

@@ -15,7 +15,7 @@ use sapwood_launch::Local;
 use sapwood_layout::{Emulation, Layout, Placement};
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, is_right, slowest};
+use crate::fleet::{Fleet, MemberWords, is_right, slowest};
 use crate::hosts::TestBed;
 use crate::request::{Act, Request};
 
@@ -130,13 +130,16 @@ impl Scene {
         let hosts = TestBed::new(&arguments.testbed)?;
         let (_, placement) = network(members)?;
         let fleet = Fleet::start(members, |name, address| {
-            let mut words = command(&program, address.map_or("create", |_| "join"));
-            words.extend(address.map(String::from));
-            words.extend(["--names".into(), name.to_string()]);
-            words.extend(["--site".into(), placement.clusters[name as usize].to_string()]);
-            words.extend(["--listen".into(), format!("tcp:{}:0", TestBed::address_of(name))]);
-            words.extend(["--key".into(), key.display().to_string()]);
-            Ok(hosts.order(name, &words))
+            let words = MemberWords {
+                name,
+                address: address.map(String::from),
+                site: Some(placement.clusters[name as usize]),
+                listen: Some(format!("tcp:{}:0", TestBed::address_of(name))),
+                key: Some(key.clone()),
+                ..MemberWords::default()
+            };
+            let command = [program.display().to_string(), "group".into()].into_iter();
+            Ok(hosts.order(name, &command.chain(words.arguments()).collect::<Vec<_>>()))
         })?;
         Ok(Self { fleet, members, placement, hosts, program, key })
     }

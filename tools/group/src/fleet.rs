@@ -4,6 +4,7 @@
 //! words lead, writes one operation to all and reads their answers.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,6 +17,47 @@ use crate::request::{Act, Request};
 
 /// How long a member may take to start, and to leave.
 const START_DEADLINE: Duration = Duration::from_secs(60);
+
+/// What a member is started with.
+#[derive(Clone, Debug, Default)]
+pub struct MemberWords {
+    /// Its virtual node.
+    pub name: Rank,
+    /// The address at which it joins; without one it creates the group.
+    pub address: Option<String>,
+    /// The site that it says it is at.
+    pub site: Option<usize>,
+    /// Where it listens; on the loopback interface unless given.
+    pub listen: Option<String>,
+    /// The file of the key, if the key does not come in the environment.
+    pub key: Option<PathBuf>,
+    /// Its links to members of the same host are sockets.
+    pub has_sockets: bool,
+    /// Its links are not encrypted.
+    pub is_plain: bool,
+}
+
+impl MemberWords {
+    /// The arguments of `sapwood group`.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let mut words = match &self.address {
+            Some(address) => vec!["join".to_string(), address.clone()],
+            None => vec!["create".to_string()],
+        };
+        words.extend(["--names".to_string(), self.name.to_string()]);
+        let key = self.key.as_ref().map(|path| path.display().to_string());
+        let site = self.site.map(|site| site.to_string());
+        for (option, value) in [("--site", site), ("--listen", self.listen.clone()), ("--key", key)]
+        {
+            words.extend(value.into_iter().flat_map(|value| [option.to_string(), value]));
+        }
+        for (option, is_given) in [("--sockets", self.has_sockets), ("--plain", self.is_plain)] {
+            words.extend(is_given.then(|| option.to_string()));
+        }
+        words
+    }
+}
 
 /// Some members, by the virtual node that each carries.
 pub struct Fleet {

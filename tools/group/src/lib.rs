@@ -18,7 +18,7 @@ mod run;
 mod status;
 mod trace;
 
-pub use fleet::{Fleet, MemberProcess, is_right};
+pub use fleet::{Fleet, MemberProcess, MemberWords, is_right};
 pub use hosts::TestBed;
 pub use request::{Act, Request, bytes};
 

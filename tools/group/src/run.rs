@@ -6,21 +6,19 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sapwood::{Key, Rank, TreeKind};
+use sapwood::{KEY_VARIABLE, Key, Rank, TreeKind};
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::patience;
 use sapwood_launch::Order;
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, is_right, slowest};
+use crate::fleet::{Fleet, MemberWords, is_right, slowest};
 use crate::request::{Act, ROUNDS_MAX, Request, bytes};
 
 /// Most members that are started on one host.
 const MEMBERS_MAX: u32 = 256;
 /// Beyond the deadline of the operation itself.
 const SLACK: Duration = Duration::from_secs(10);
-/// Names the key to the members.
-const KEY_VARIABLE: &str = "SAPWOOD_KEY";
 
 /// What `sapwood group run` is asked.
 #[derive(clap::Args)]
@@ -121,23 +119,17 @@ fn start(arguments: &Arguments) -> Result<Fleet, Failure> {
     let key = Key::generate().map_err(|error| own(&error))?;
     let descriptor = key.to_descriptor().map_err(|error| own(&error))?;
     Fleet::start(arguments.members, |name, address| {
+        let words = MemberWords {
+            name,
+            address: address.map(String::from),
+            listen: arguments.unix.then(|| unix_address(name)),
+            has_sockets: arguments.sockets,
+            is_plain: arguments.plain,
+            ..MemberWords::default()
+        };
         let mut order = Order::new(&program);
-        let mut words: Vec<String> = vec!["group".into()];
-        match address {
-            None => words.push("create".into()),
-            Some(address) => words.extend(["join".into(), address.into()]),
-        }
-        words.extend(["--names".into(), name.to_string()]);
-        if arguments.unix {
-            words.extend(["--listen".into(), unix_address(name)]);
-        }
-        if arguments.sockets {
-            words.push("--sockets".into());
-        }
-        if arguments.plain {
-            words.push("--plain".into());
-        }
-        order.arguments = words.into_iter().map(Into::into).collect();
+        let words = std::iter::once("group".to_string()).chain(words.arguments());
+        order.arguments = words.map(Into::into).collect();
         order.inherit = vec![(KEY_VARIABLE.to_string(), descriptor.as_fd())];
         Ok(order)
     })

@@ -87,6 +87,13 @@ impl Patience {
     }
 }
 
+/// Turns ranks in ascending order so that the first is `next`, or the one behind it. Where the time
+/// does not suffice for all, it is another rank's turn the next time.
+pub(crate) fn begin_at<T>(ranks: &mut [(u32, T)], next: u32) {
+    let first = ranks.partition_point(|(rank, _)| *rank < next);
+    ranks.rotate_left(first);
+}
+
 /// What one reading may use.
 pub(crate) struct Effort<'a> {
     when: Coscheduling,
@@ -371,6 +378,19 @@ mod tests {
             let mut effort = Effort::new(when, Duration::ZERO, Vec::new(), &mut patience);
             assert_eq!(effort.turn(RECORDS as u64, RECORDS), Turn::Throttled);
         }
+    }
+
+    #[test]
+    fn ranks_are_read_in_turn() {
+        let begun_at = |next| {
+            let mut ranks = [(2, ()), (5, ()), (7, ())];
+            begin_at(&mut ranks, next);
+            ranks.map(|(rank, ())| rank)
+        };
+        assert_eq!(begun_at(0), [2, 5, 7]);
+        assert_eq!(begun_at(3), [5, 7, 2]);
+        assert_eq!(begun_at(7), [7, 2, 5]);
+        assert_eq!(begun_at(8), [2, 5, 7]);
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub struct ScopeRecord {
     pub events_without_ring: u64,
     /// The same on communicators for which there was no room.
     pub events_without_space: u64,
-    /// Readings of a leaf that ended early because its share of a processor was used up.
+    /// Readings of a rank that ended early because its leaf's share of a processor was used up.
     pub throttled: u64,
     /// Readings of a rank that ended because the ranks did not come to where events are to be read.
     pub put_off: u64,

@@ -147,7 +147,7 @@ mod parquet_rows {
         let file = fs::File::open(folder.path().join("ranks.parquet")).expect("it was written");
         let reader = SerializedFileReader::new(file).expect("a Parquet file");
         assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
-        assert_eq!(reader.metadata().file_metadata().schema().get_fields().len(), 10);
+        assert_eq!(reader.metadata().file_metadata().schema().get_fields().len(), 12);
     }
 }
 

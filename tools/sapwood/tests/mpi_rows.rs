@@ -60,8 +60,9 @@ fn rows(file: PathBuf) -> Vec<String> {
 fn expected_row(rank: u64) -> String {
     let state = if rank == RANKS - 1 { "lost" } else { "finalized" };
     let (count, time_ns, bytes) = (rank + 1, 1000 * (rank + 1) * (rank + 1), 10 * rank);
+    // A collective sends and receives no messages.
     format!(
-        "{rank} \"host\" \"{state}\" \"MPI_Barrier\" \"collective\" 3 {count} {time_ns} {bytes}"
+        "{rank} \"host\" \"{state}\" \"MPI_Barrier\" \"collective\" 3 {count} {time_ns} {bytes} 0 0"
     )
 }
 

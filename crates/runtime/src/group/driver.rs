@@ -189,12 +189,6 @@ impl GroupDriver {
         self.peers.len()
     }
 
-    /// How many of them go through shared memory.
-    #[must_use]
-    pub fn shared_links(&self) -> usize {
-        self.peers.shared()
-    }
-
     /// Ends the wait of [`GroupDriver::turn`] from another thread.
     #[must_use]
     pub fn waker(&self) -> Waker {

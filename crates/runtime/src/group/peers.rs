@@ -15,6 +15,7 @@ use sapwood_transport::{Interest, Link, Poller};
 use super::dials::Dialled;
 use super::token::GroupToken;
 use crate::error::RuntimeError;
+use crate::release::PageRelease;
 
 /// Bytes read from one link before the next one has its turn.
 const READ_BYTES: usize = 256 << 10;
@@ -23,10 +24,6 @@ const WRITE_BYTES_MAX: usize = 1 << 20;
 const WRITE_PARTS_MAX: usize = 128;
 /// What may wait for one peer, in bytes; a link with more is closed, and its peer asked again.
 pub(super) const QUEUE_BYTES_MAX: usize = 2 << 30;
-
-/// A link in shared memory through which few bytes have gone for this long gives its pages back,
-/// before twice this time is over; in nanoseconds.
-const RELEASE_AFTER: u64 = 5_000_000_000;
 
 /// One link.
 pub(super) struct Peer {
@@ -74,7 +71,7 @@ pub(super) struct Peers {
     dirty: Vec<u32>,
     buffer: Vec<u8>,
     /// When quiet links in shared memory are looked for.
-    release_at: Option<u64>,
+    release: PageRelease,
 }
 
 impl Peers {
@@ -252,7 +249,7 @@ impl Peers {
             }
             if peer.link.is_shared() {
                 // Its peer rings when there is room.
-                self.release_at.get_or_insert(now.saturating_add(RELEASE_AFTER));
+                self.release.note(&peer.link, now);
                 continue;
             }
             let token = GroupToken::Link(index).to_number();
@@ -266,15 +263,7 @@ impl Peers {
 
     /// Links in shared memory through which few bytes have gone give their pages back.
     pub(super) fn release(&mut self, now: u64) {
-        if self.release_at.take_if(|at| *at <= now).is_none() {
-            return;
-        }
-        let shared = self.links.values_mut().filter(|peer| peer.link.is_shared());
-        // Each is asked, also behind one that has pages left.
-        let left = shared.map(|peer| u32::from(peer.link.release_buffers())).sum::<u32>();
-        if left > 0 {
-            self.release_at = Some(now.saturating_add(RELEASE_AFTER));
-        }
+        self.release.carry_out(self.links.values_mut().map(|peer| &mut peer.link), now);
     }
 
     /// The links whose peers have not greeted in time.
@@ -286,17 +275,12 @@ impl Peers {
     /// When [`Peers::silent`] may give another one, or pages may be given back.
     pub(super) fn next_tick(&self) -> Option<u64> {
         let greetings = self.links.values().filter_map(|peer| peer.greet_until);
-        greetings.chain(self.release_at).min()
+        greetings.chain(self.release.deadline()).min()
     }
 
     /// Bytes that wait to leave.
     pub(super) fn queued_bytes(&self) -> usize {
         self.links.values().map(|peer| peer.queued_bytes).sum()
-    }
-
-    /// How many links go through shared memory.
-    pub(super) fn shared(&self) -> usize {
-        self.links.values().filter(|peer| peer.link.is_shared()).count()
     }
 
     /// How many links are up.

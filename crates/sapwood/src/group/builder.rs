@@ -100,7 +100,7 @@ impl GroupBuilder {
     /// Whether bytes are encrypted, the same for all; by default over TCP only.
     #[must_use]
     pub fn encryption(mut self, is_on: bool) -> Self {
-        self.encryption = Some(if is_on { Encryption::On } else { Encryption::Off });
+        self.encryption = Some(encryption_of(is_on));
         self
     }
 
@@ -298,7 +298,7 @@ pub fn ask_group(
     deadline: Duration,
 ) -> Result<Status> {
     let address: Address = address.parse().map_err(RuntimeError::Transport)?;
-    let encryption = encryption.map(|is_on| if is_on { Encryption::On } else { Encryption::Off });
+    let encryption = encryption.map(encryption_of);
     let question = GroupQuestion { tree, root, bytes };
     Ok(sapwood_runtime::ask_group(&address, key, encryption, question, deadline)?)
 }
@@ -315,8 +315,12 @@ pub fn trace_member(
     deadline: Duration,
 ) -> Result<TracedMember> {
     let address: Address = address.parse().map_err(RuntimeError::Transport)?;
-    let encryption = encryption.map(|is_on| if is_on { Encryption::On } else { Encryption::Off });
+    let encryption = encryption.map(encryption_of);
     Ok(sapwood_runtime::trace_member(&address, key, encryption, question, deadline)?)
+}
+
+const fn encryption_of(is_on: bool) -> Encryption {
+    if is_on { Encryption::On } else { Encryption::Off }
 }
 
 /// The smallest virtual node that no member carries.

@@ -3,13 +3,13 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use sapwood::Key;
+use sapwood::{KEY_VARIABLE, Key};
 use sapwood_command_line::exit::Failure;
-use sapwood_group_tool::{Act, Fleet, Request, is_right};
+use sapwood_group_tool::{Act, Fleet, MemberWords, Request, is_right};
 use sapwood_launch::Order;
 use serde_json::Value;
 
-use super::super::group::{GROUP_MEMBER, KEY_VARIABLE};
+use super::super::group::GROUP_MEMBER;
 use super::super::tree::own_program;
 use super::{Case, Contender, Operation};
 
@@ -51,20 +51,18 @@ impl Members {
         let key = Key::generate().map_err(|error| Failure::own(&error))?;
         let key: OwnedFd = key.to_descriptor().map_err(|error| Failure::own(&error))?;
         let fleet = Fleet::start(processes, |name, address| {
-            let mut words = vec![GROUP_MEMBER.to_string()];
-            words.push(address.map_or("create", |_| "join").to_string());
-            words.extend(address.map(String::from));
-            words.extend(["--names".into(), name.to_string()]);
-            if carrier != Carrier::SharedMemory {
-                words.push("--sockets".into());
-            }
-            if carrier == Carrier::Unix {
-                let process = std::process::id();
-                let place = format!("unix:@sapwood-bench-{process}-{processes}-{name}");
-                words.extend(["--listen".into(), place]);
-            }
+            let process = std::process::id();
+            let unix_address = || format!("unix:@sapwood-bench-{process}-{processes}-{name}");
+            let words = MemberWords {
+                name,
+                address: address.map(String::from),
+                listen: (carrier == Carrier::Unix).then(unix_address),
+                has_sockets: carrier != Carrier::SharedMemory,
+                ..MemberWords::default()
+            };
             let mut order = Order::new(&program);
-            order.arguments = words.into_iter().map(Into::into).collect();
+            let words = std::iter::once(GROUP_MEMBER.to_string()).chain(words.arguments());
+            order.arguments = words.map(Into::into).collect();
             order.inherit = vec![(KEY_VARIABLE.to_string(), key.as_fd())];
             Ok(order)
         })?;

@@ -33,8 +33,6 @@ use scene::Scene;
 
 /// The hidden command with which this program is a member.
 pub const GROUP_MEMBER: &str = "group-member";
-/// Names the key to the members of one host.
-pub(super) const KEY_VARIABLE: &str = "SAPWOOD_KEY";
 /// The trees that are compared.
 const TREES: [TreeKind; 7] = TreeKind::ALL;
 /// The exit code where a value was wrong or missing.

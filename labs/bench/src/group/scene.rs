@@ -4,14 +4,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sapwood::{Key, Rank, TreeKind};
+use sapwood::{KEY_VARIABLE, Key, Rank, TreeKind};
 use sapwood_command_line::exit::Failure;
-use sapwood_group_tool::{Act, Fleet, Request, TestBed};
+use sapwood_group_tool::{Act, Fleet, MemberWords, Request, TestBed};
 use sapwood_launch::Order;
 use serde_json::Value;
 
+use super::GROUP_MEMBER;
 use super::network::EmulatedNetwork;
-use super::{GROUP_MEMBER, KEY_VARIABLE};
 
 /// How long a member may take to answer what needs no other.
 pub(super) const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
@@ -108,23 +108,28 @@ impl Place<'_> {
     /// What starts the member of a virtual node, which joins at an address or creates the group.
     pub(super) fn order(&self, name: Rank, address: Option<&str>) -> Order<'_> {
         let placement = &self.network.network.placement;
-        let mut words = vec![self.program.display().to_string(), GROUP_MEMBER.to_string()];
-        words.push(address.map_or("create", |_| "join").to_string());
-        words.extend(address.map(String::from));
-        words.extend(["--names".into(), name.to_string()]);
-        words.extend(["--site".into(), placement.clusters[name as usize].to_string()]);
-        if let KeyPlace::File(path) = &self.key {
-            words.extend(["--key".into(), path.display().to_string()]);
-        }
-        let mut order = match &self.network.hosts {
-            Some(hosts) => {
-                let host = hosts.emulation.host_of[name as usize];
-                words.extend(["--listen".into(), format!("tcp:{}:0", TestBed::address_of(host))]);
-                hosts.test_bed.order(host, &words)
+        let hosts = self.network.hosts.as_ref();
+        let host = hosts.map(|hosts| (hosts, hosts.emulation.host_of[name as usize]));
+        let words = MemberWords {
+            name,
+            address: address.map(String::from),
+            site: Some(placement.clusters[name as usize]),
+            listen: host.map(|(_, host)| format!("tcp:{}:0", TestBed::address_of(host))),
+            key: match &self.key {
+                KeyPlace::File(path) => Some(path.clone()),
+                KeyPlace::Descriptor(_) => None,
+            },
+            ..MemberWords::default()
+        };
+        let words = std::iter::once(GROUP_MEMBER.to_string()).chain(words.arguments());
+        let mut order = match host {
+            Some((hosts, host)) => {
+                let command = std::iter::once(self.program.display().to_string());
+                hosts.test_bed.order(host, &command.chain(words).collect::<Vec<_>>())
             }
             None => {
                 let mut order = Order::new(&self.program);
-                order.arguments = words.into_iter().skip(1).map(Into::into).collect();
+                order.arguments = words.map(Into::into).collect();
                 order
             }
         };

@@ -9,7 +9,7 @@ use sapwood_trace::{
 };
 
 use super::ScopeQuestion;
-use crate::effort::{Effort, Turn};
+use crate::effort::{Effort, Turn, begin_at};
 use crate::waits::RankEvents;
 
 /// Scopes of one run, at most; one more takes the place of the oldest.
@@ -96,9 +96,7 @@ impl LeafScopes {
             question.scope.by.communicator || !question.scope.communicators.is_empty();
         let those = ranks.filter(|(rank, _)| question.scope.wants_rank(*rank));
         let mut those: Vec<(u32, &RankEvents)> = those.collect();
-        // Where the time does not suffice for all it is another rank's turn the next time.
-        let first = those.partition_point(|(rank, _)| *rank < one.next);
-        those.rotate_left(first);
+        begin_at(&mut those, one.next);
         for (number, events) in those {
             let Ok(file) = events.header() else { continue };
             reading.figures.count(ScopeCounter::Ranks, 1);

@@ -13,7 +13,7 @@ use sapwood_trace::{
 use sapwood_transport::SharedTable;
 
 use super::question::Question;
-use crate::effort::{Effort, Turn};
+use crate::effort::{Effort, Turn, begin_at};
 
 /// A leaf that has gathered this many entries leaves the rest in the rings until the next question.
 const GATHERED_MAX: usize = ENTRIES_MAX / 2;
@@ -103,9 +103,7 @@ impl LeafWaits {
             .filter(|(_, file)| [0, file.world_size].contains(&question.world_size))
             .collect();
         let reference = headers.first().map(|(rank, file)| (*rank, file.clock));
-        // Where the time does not suffice for all it is another rank's turn the next time.
-        let first = headers.partition_point(|(rank, _)| *rank < self.next);
-        headers.rotate_left(first);
+        begin_at(&mut headers, self.next);
         if let Some(clock) = &self.clock {
             question.settled.iter().for_each(|one| self.observer.settle(one, clock));
             for (rank, file) in &headers {
