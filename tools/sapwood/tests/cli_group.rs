@@ -447,7 +447,7 @@ fn a_group_is_drawn_and_its_trees_are_explained() {
 }
 
 /// Reductions up a chain, and broadcasts down it, while a trace runs: some of each for some time,
-/// after which the trace is interrupted.
+/// after which the trace is ended.
 fn followed(members: &mut [Member], trace: &[&str]) -> String {
     let mut trace = sapwood(trace).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
@@ -465,10 +465,16 @@ fn followed(members: &mut [Member], trace: &[&str]) -> String {
             }
         }
     }
+    // What a shell runs in the background ignores SIGINT, this test with it.
     let pid = rustix::process::Pid::from_child(&trace);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let asked = Instant::now();
+    while trace.try_wait().unwrap().is_none() {
+        assert!(asked.elapsed() < HANG, "the trace does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     let Output { status, stdout, stderr } = trace.wait_with_output().unwrap();
-    assert_eq!(status.code(), Some(130), "{}", String::from_utf8_lossy(&stderr));
+    assert_eq!(status.code(), Some(143), "{}", String::from_utf8_lossy(&stderr));
     String::from_utf8(stdout).unwrap()
 }
 
