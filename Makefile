@@ -46,6 +46,12 @@ endif
 # What a shell runs in the background ignores Ctrl-C, and so does all that it starts; tests press it.
 INTERRUPTIBLE := env --default-signal=INT,QUIT
 
+# What tests of the monitor run beside the command, of the build of the tests.
+MONITOR_TEST_PROGRAMS := RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
+    SAPWOOD_BENCH=$(abspath $(TARGET))/debug/sapwood-bench
+BUILD_MONITOR_TEST_PROGRAMS := cargo build -p sapwood-monitor -p sapwood-bench -p sapwood-cli \
+    -p sapwood-node-program --bins --example rank_rows
+
 .PHONY: help
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,16 +98,16 @@ shim: build ## the MPI shims, one per MPI that is installed
 
 .PHONY: test-mpi
 test-mpi: shim ## only the tests that run MPI programs
-	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-monitor --example rank_rows
+	[ -n "$$SAPWOOD_TESTS_BUILT" ] || $(BUILD_MONITOR_TEST_PROGRAMS)
 	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) \
-	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
+	    $(MONITOR_TEST_PROGRAMS) \
 	    $(MAKE) --keep-going -C bindings/mpi check truth OUT=$(SHIMS)
 
 .PHONY: torch-test
 torch-test: requirements-torch shim ## only PyTorch programs below sapwood trace why, over gloo; two minutes
-	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-monitor --example rank_rows
+	[ -n "$$SAPWOOD_TESTS_BUILT" ] || $(BUILD_MONITOR_TEST_PROGRAMS)
 	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) SAPWOOD_LIB_DIR=$(SHIMS) \
-	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
+	    $(MONITOR_TEST_PROGRAMS) \
 	    python3 bindings/mpi/tests/torch_why.py $(TESTS:%=-k %)
 
 .PHONY: c-test
@@ -116,7 +122,7 @@ library-test: build ## only loops in WebAssembly, in the C library and the progr
 .PHONY: culprit-test
 culprit-test: torch-test ## only `sapwood trace why`, asked of programs that hang or lag, PyTorch's too; seven minutes
 	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) \
-	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
+	    $(MONITOR_TEST_PROGRAMS) \
 	    $(MAKE) -C bindings/mpi tests/why.py.run tests/culprit_trials.py.run OUT=$(SHIMS)
 
 .PHONY: compat-test

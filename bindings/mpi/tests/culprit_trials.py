@@ -1,6 +1,7 @@
 """Runs `sapwood bench trace --only culprit` with single trials of real programs, and checks what it tells of them.
 
-Needs the environment that watched.py names; `make truth` sets it.
+Needs the environment that watched.py names, and SAPWOOD_BENCH, the program of the benchmarks with `sapwood` and
+`sapwood-node` beside it; `make test-mpi` sets both.
 """
 
 import json
@@ -11,7 +12,7 @@ import unittest
 
 import watched
 from marks import MARK, end_what_is_left, new_mark
-from watched import LAUNCHERS, SYSTEM_PYTHON, has_mpi, library_folder, sapwood
+from watched import LAUNCHERS, SYSTEM_PYTHON, has_mpi, library_folder
 
 RANKS = 4
 
@@ -26,7 +27,7 @@ class CulpritTrials(unittest.TestCase):
         mark = new_mark()
         with tempfile.TemporaryDirectory(prefix="sapwood-culprit-") as folder:
             settings = {**os.environ, MARK: mark, "TMPDIR": folder, "SAPWOOD_LIB_DIR": library_folder()}
-            command = [sapwood(), "bench", "trace", "--only", "culprit", "--ranks", str(RANKS), "--trials", "1", "--json",
+            command = [os.path.abspath(os.environ["SAPWOOD_BENCH"]), "trace", "--only", "culprit", "--ranks", str(RANKS), "--trials", "1", "--json",
                        "--mpirun", LAUNCHERS["openmpi"][0], "--mpicc", "mpicc.openmpi", "--python", SYSTEM_PYTHON, *words]
             done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=3 * watched.RUN_SECONDS_MAX)

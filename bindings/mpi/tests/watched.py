@@ -23,7 +23,8 @@ import surroundings
 from marks import MARK, LeftBehind, end_what_is_left, marked, new_mark
 from rank_profile import Profile
 
-surroundings.keep_only("SAPWOOD", "SAPWOOD_LIB_DIR", "RANK_ROWS", **surroundings.MPI, **surroundings.runtime_folder())
+surroundings.keep_only("SAPWOOD", "SAPWOOD_BENCH", "SAPWOOD_LIB_DIR", "RANK_ROWS", **surroundings.MPI,
+                       **surroundings.runtime_folder())
 
 RUN_SECONDS_MAX = 120
 SYSTEM_PYTHON = "/usr/bin/python3"
