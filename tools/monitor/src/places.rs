@@ -13,8 +13,8 @@ use sapwood_topology::NodeSet;
 use super::leaves::Leaves;
 
 /// Ranks that end within this time of each other end together: the leaves are asked one after
-/// another.
-const FIRST_NS: u64 = 10_000_000;
+/// another, and on a busy host a leaf sees an end only when it gets a processor.
+const FIRST_NS: u64 = 100_000_000;
 
 /// What one leaf says of its host: `%ud` the number of the question, `%s` its own name for it,
 /// `%aud` first and last of each range of ranks, `%aud` ranks that ended without a word, `%auld`
