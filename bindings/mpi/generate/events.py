@@ -109,6 +109,11 @@ def window(function, a):
     return NOTHING
 
 
+def is_exchange(function):
+    """Whether it sends a message and receives another before it returns."""
+    return rules.stem(function.name)[0] in EXCHANGES
+
+
 def statements(function, row, a):
     """Statements before the call, after one that has succeeded, and after one that has failed."""
     word, is_persistent = rules.stem(function.name)

@@ -178,6 +178,9 @@ def enter(function, row, a):
     if function.name in WAIT_FOR_LOCKS and a.is_fortran == "false":
         handle = f"SAPWOOD_HANDLE({a.names[-1]})"
         return f"    sapwood_enter({row.id}, {handle}, {number(('rank',))}, SAPWOOD_NO_NUMBER, begin);"
+    if events.is_exchange(function):
+        return (f"    sapwood_enter_exchange({row.id}, {handle}, {number(PEERS)}, {number(TAGS)}, {number(('dest',))}, "
+                "begin);")
     return f"    sapwood_enter({row.id}, {handle}, {number(PEERS)}, {number(TAGS)}, begin);"
 
 

@@ -37,6 +37,14 @@ static SAPWOOD_HOT void sapwood_enter(uint32_t function, uint64_t communicator, 
     atomic_store_explicit(&activity->call, function, memory_order_release);
 }
 
+/* This thread enters a call that sends to one and receives from another. */
+static SAPWOOD_HOT void sapwood_enter_exchange(uint32_t function, uint64_t communicator, int32_t source, int32_t tag,
+                                               int32_t destination, uint64_t begin)
+{
+    SAPWOOD_TELL(sapwood_activity_own()->destination, destination);
+    sapwood_enter(function, communicator, source, tag, begin);
+}
+
 /* It has left a call that took this long. */
 static SAPWOOD_HOT void sapwood_leave(uint64_t ticks)
 {

@@ -112,7 +112,11 @@
  *    28  tag              u32      the same
  *    32  region           u64      key of the innermost open region; 0 none
  *    40  thread           u32      thread id; 0 when no thread has this activity
- *    44  reserved         20 bytes 0
+ *    44  destination      i32      of a call that sends to one and receives from another, to whom it sends; of
+ *                                  others any number
+ *    48  request_since    u64      `since` of a call that waits for one request, of which the next number is
+ *    56  request_number   u32      the number of its collective on the communicator; 0 for another request
+ *    60  reserved         4 bytes  0
  *
  *   communicator, 32 bytes: one that a call has succeeded on
  *     0  handle           u64      0 none
@@ -141,7 +145,7 @@
 #include <stdint.h>
 
 #define SAPWOOD_TABLE_MAGIC "SWPROFIL"
-#define SAPWOOD_TABLE_VERSION 4u
+#define SAPWOOD_TABLE_VERSION 5u
 
 enum {
     SAPWOOD_ABI_OPENMPI = 1,
@@ -272,7 +276,7 @@ struct sapwood_activity {
     _Atomic int32_t tag;
     _Atomic uint64_t region;
     _Atomic uint32_t thread;
-    uint32_t reserved;
+    _Atomic int32_t destination;
     _Atomic uint64_t request_since;
     _Atomic uint32_t request_number;
     uint32_t reserved_too;

@@ -27,14 +27,17 @@ class CulpritTrials(unittest.TestCase):
         mark = new_mark()
         with tempfile.TemporaryDirectory(prefix="sapwood-culprit-") as folder:
             settings = {**os.environ, MARK: mark, "TMPDIR": folder, "SAPWOOD_LIB_DIR": library_folder()}
-            command = [os.path.abspath(os.environ["SAPWOOD_BENCH"]), "trace", "--only", "culprit", "--ranks", str(RANKS), "--trials", "1", "--json",
-                       "--mpirun", LAUNCHERS["openmpi"][0], "--mpicc", "mpicc.openmpi", "--python", SYSTEM_PYTHON, *words]
+            command = [os.path.abspath(os.environ["SAPWOOD_BENCH"]), "trace", "--only", "culprit", "--ranks", str(RANKS),
+                       "--trials", "1", "--json", "--mpirun", LAUNCHERS["openmpi"][0], "--mpicc", "mpicc.openmpi", "--python", SYSTEM_PYTHON, *words]
             done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=3 * watched.RUN_SECONDS_MAX)
             left = end_what_is_left(mark)
             files = [name for name in os.listdir(folder) if name.startswith("sapwood-bench-")]
         self.assertEqual((done.returncode, left, files), (0, [], []), done.stderr)
-        return json.loads(done.stdout)["culprit"]
+        found = json.loads(done.stdout)["culprit"]
+        if not found["rows"]:
+            self.skipTest("; ".join(one["why"] for one in found["left_out"]))
+        return found
 
     def test_a_rank_that_is_stopped_is_named(self):
         found = self.trials("--programs", "solver", "--kinds", "stopped", "--clean", "0")

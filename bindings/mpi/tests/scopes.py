@@ -23,11 +23,14 @@ from watched import LAUNCHERS, has_mpi, sapwood, test_program
 
 KINDS = {1: "collective", 2: "collective_started", 3: "collective_completed", 4: "send", 5: "send_started",
          6: "receive", 7: "receive_completed"}
-SCOPES = """
+# What a scope has no bytes for is folded, and how many bytes the groups take depends on how far the times spread.
+BYTES = "100MB"
+SCOPES = f"""
 [[scope]]
 name = "all"
 by = ["rank", "function", "kind"]
 every = "100ms"
+bytes = "{BYTES}"
 
 [[scope]]
 name = "some"
@@ -36,12 +39,14 @@ ranks = "1-2"
 longer = "2ms"
 by = "rank"
 every = "150ms"
+bytes = "{BYTES}"
 
 [[scope]]
 name = "gaps"
 value = "gap"
 by = "rank"
 every = "end"
+bytes = "{BYTES}"
 
 [[scope]]
 name = "last"
@@ -49,6 +54,7 @@ kinds = ["collective", "send"]
 window = 5
 by = "rank"
 every = "end"
+bytes = "{BYTES}"
 
 [[scope]]
 name = "communicators"
@@ -56,6 +62,7 @@ kinds = "collective"
 communicators = ["MPI_COMM_WORLD"]
 by = "communicator"
 every = "end"
+bytes = "{BYTES}"
 """
 # As in waits.py, and a median is known within 1/32.
 CALIBRATION = 1e-3
@@ -186,7 +193,9 @@ class ScopeTruth:
 
     def test_many_communicators_keep_their_names(self):
         scopes = ("[[scope]]\nname = 'some'\ncommunicators = ['grid-7', 'grid-9*']\nby = ['communicator', 'rank']\n"
-                  "[[scope]]\nname = 'all'\nkinds = 'collective'\nby = 'communicator'\nbytes = '1MB'\nevery = 'end'\n")
+                  f"bytes = '{BYTES}'\n"
+                  "[[scope]]\nname = 'all'\nkinds = 'collective'\nby = 'communicator'\nevery = 'end'\n"
+                  f"bytes = '{BYTES}'\n")
         run = ScopeRun(self.abi, self.ranks, "named", scopes=scopes)
         some = {("grid-7", rank) for rank in range(self.ranks)}
         some |= {(f"grid-9{tail}", rank) for tail in ["", *"0123456789"] for rank in range(self.ranks)}
@@ -207,14 +216,15 @@ class ScopeTruth:
 
     def test_events_are_all_read_at_whichever_moments(self):
         moments = ("any", "waiting", "released")
-        scopes = "".join(f"[[scope]]\nname = '{when}'\nevery = '100ms'\nby = 'rank'\ncpu = '100%'\nwhen = '{when}'\n"
-                         for when in moments)
+        scopes = "".join(f"[[scope]]\nname = '{when}'\nevery = '100ms'\nby = 'rank'\ncpu = '100%'\nbytes = '{BYTES}'\n"
+                         f"when = '{when}'\n" for when in moments)
         run = ScopeRun(self.abi, self.ranks, "many", scopes=scopes, environment={"SAPWOOD_MPI_RING_BYTES": "1048576"})
         self.assertEqual(run.code, 0, run.errors)
         counts = {when: {rank: count for (rank,), (count, _) in run.groups(when, "rank").items()} for when in moments}
         self.assertEqual(set(counts["any"]), set(range(self.ranks)), run.errors)
         self.assertEqual(counts["waiting"], counts["any"], run.errors)
         self.assertEqual(counts["released"], counts["any"], run.errors)
+        self.assertEqual(sum(record["groups_folded"] for record in run.records), 0)
         self.assertEqual([record["put_off"] + record["overdue"] for record in run.of("any")],
                          [0] * len(run.of("any")))
 

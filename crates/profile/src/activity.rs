@@ -133,6 +133,9 @@ pub struct CallInProgress {
     pub handle: u64,
     /// With whom.
     pub peer: Peer,
+    /// To whom it sends, if it is a call that sends one message and receives another: then `peer`
+    /// is the source. Of other calls it says nothing.
+    pub destination: Peer,
     /// The tag of its message.
     pub tag: Option<i32>,
     /// For how long, in nanoseconds.

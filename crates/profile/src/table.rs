@@ -22,7 +22,7 @@ use crate::{
 
 /// `SWPROFIL`, as the first bytes of the table.
 const MAGIC: u64 = u64::from_le_bytes(*b"SWPROFIL");
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const HEADER_BYTES: usize = 512;
 const SLOT_BYTES: usize = 64;
 const LABEL_BYTES: usize = 64;
@@ -374,6 +374,7 @@ impl<'a> TableReader<'a> {
                 function,
                 handle: long(one, 16),
                 peer: self.peer(word(one, 24).cast_signed()),
+                destination: self.peer(word(one, 44).cast_signed()),
                 tag: (tag != i32::MIN).then_some(tag),
                 for_ns: moment.last_ns().saturating_sub(self.nanoseconds(since)),
                 request: (long(one, 48) == since && since != 0).then(|| word(one, 56)),

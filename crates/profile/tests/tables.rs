@@ -243,7 +243,7 @@ fn a_header_of_something_else_is_refused_with_what_was_found() {
     };
     assert_eq!(
         message(8, &[1]),
-        "profile table: version is 1, not 4; use shim and tree of one release"
+        "profile table: version is 1, not 5; use shim and tree of one release"
     );
     assert_eq!(message(16, &[8]), "profile: MPI rank 8 in a program of 8 ranks");
     for (at, bytes) in [

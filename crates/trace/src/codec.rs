@@ -9,14 +9,15 @@ use crate::TraceError;
 use crate::file::FileClock;
 use crate::gathered::{COUNTERS, ENTRIES_MAX, Gathered, Made, Waited};
 use crate::instance::{Arrival, Instance, Pattern};
-use crate::message::{Awaited, Beside, Link, MessageKey, ReceivingCall, Sent};
+use crate::link::{Exchange, ExchangeReceived, Link};
+use crate::message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent};
 use crate::place::PlaceWaits;
 
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
-const LAYOUT: [Directive; 11] =
-    [WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS];
+const LAYOUT: [Directive; 12] =
+    [WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS];
 const WRONG: TraceError = TraceError::Contradiction { what: "rows" };
 
 const HAS_LAST: u64 = 1;
@@ -25,6 +26,10 @@ const HAS_RIVAL: u64 = 4;
 const IS_MIXED: u64 = 8;
 const IS_BLOCKING: u64 = 1;
 const BESIDE_SHIFT: u32 = 1;
+const IS_EXCHANGE: u32 = 1 << 8;
+const EXCHANGE_WORDS: usize = 11;
+const HAS_RECEIVED: u32 = 1;
+const HAS_TAKEN: u32 = 2;
 
 /// Two numbers of 32 bits in one word.
 pub(crate) fn pair(low: u32, high: u32) -> u64 {
@@ -112,6 +117,33 @@ fn awaited(words: &[u64]) -> Awaited {
     Awaited { begin: arrival(words), span: words[3], event, members, is_blocking, beside }
 }
 
+fn push_exchange(row: &mut Vec<u64>, (key, one): (&CallKey, &Exchange)) {
+    let flags = (u32::from(one.received.is_some()) * HAS_RECEIVED)
+        | (u32::from(one.taken.is_some()) * HAS_TAKEN);
+    let received = one.received.unwrap_or_default();
+    row.extend([pair(key.0, flags), key.1.cast_unsigned()]);
+    push_arrival(row, &received.sender);
+    row.extend([pair(received.begin.clock, received.size_class.into()), received.begin.error]);
+    row.push(received.span);
+    push_arrival(row, &one.taken.unwrap_or_default());
+}
+
+fn exchange(words: &[u64]) -> Result<(CallKey, Exchange), TraceError> {
+    let ((rank, flags), time) = (halves(words[0]), words[1].cast_signed());
+    let (clock, size_class) = halves(words[5]);
+    let received = ExchangeReceived {
+        sender: arrival(&words[2..]),
+        begin: Arrival { time, rank, clock, error: words[6] },
+        span: words[7],
+        size_class: u8::try_from(size_class).map_err(|_| WRONG)?,
+    };
+    let one = Exchange {
+        received: (flags & HAS_RECEIVED != 0).then_some(received),
+        taken: (flags & HAS_TAKEN != 0).then(|| arrival(&words[8..])),
+    };
+    if one.is_whole() || one == Exchange::default() { Err(WRONG) } else { Ok(((rank, time), one)) }
+}
+
 impl Gathered {
     /// As the values of a packet.
     #[must_use]
@@ -121,12 +153,13 @@ impl Gathered {
             let is_cycles = u64::from(clock.is_cycles);
             reference.extend([u64::from(rank), clock.ticks, clock.ns, clock.scale, is_cycles]);
         }
-        let mut rows: [Vec<u64>; 8] = Default::default();
+        let mut rows: [Vec<u64>; 9] = Default::default();
         self.instances.iter().for_each(|one| push_instance(&mut rows[0], one));
         for (key, one) in &self.sends {
             push_key(&mut rows[1], key);
             push_arrival(&mut rows[1], &one.begin);
-            rows[1].extend([one.span, pair(one.event, one.size_class.into())]);
+            let is_exchange = u32::from(one.is_exchange) * IS_EXCHANGE;
+            rows[1].extend([one.span, pair(one.event, u32::from(one.size_class) | is_exchange)]);
         }
         for (key, one) in &self.receives {
             push_key(&mut rows[2], key);
@@ -155,6 +188,7 @@ impl Gathered {
             rows[7].extend([pair(sender, receiver), one.messages, one.transfer_ns]);
             rows[7].extend([one.bytes, one.exchanges, one.log_sum]);
         }
+        self.exchanges.iter().for_each(|one| push_exchange(&mut rows[8], one));
         let head = Values::new().scalar(VERSION).array(&reference).array(&self.counters);
         rows.iter().fold(head, |values, rows| values.array(rows))
     }
@@ -185,9 +219,10 @@ impl Gathered {
         }
         for words in rows(values, 4, 8)? {
             let begin = arrival(&words[3..]);
-            let (event, size_class) = halves(words[7]);
-            let size_class = u8::try_from(size_class).map_err(|_| WRONG)?;
-            let sent = Sent { begin, span: words[6], event, size_class };
+            let (event, flags) = halves(words[7]);
+            let is_exchange = flags & IS_EXCHANGE != 0;
+            let size_class = u8::try_from(flags & !IS_EXCHANGE).map_err(|_| WRONG)?;
+            let sent = Sent { begin, span: words[6], event, size_class, is_exchange };
             fresh(read.sends.insert(message_key(words), sent))?;
         }
         for words in rows(values, 5, 9)? {
@@ -223,6 +258,10 @@ impl Gathered {
             };
             let link = Link { messages, transfer_ns, log_sum, bytes, exchanges };
             fresh(read.links.insert(halves(ends), link))?;
+        }
+        for words in rows(values, 11, EXCHANGE_WORDS)? {
+            let (key, one) = exchange(words)?;
+            fresh(read.exchanges.insert(key, one))?;
         }
         Ok(read)
     }

@@ -6,12 +6,12 @@
 //! grows with the number of events that have been settled. It travels as these values:
 //!
 //! ```text
-//!  0  %ud    version, 4
+//!  0  %ud    version, 5
 //!  1  %auld  the clock of the lowest rank: rank, ticks, nanoseconds, scale, whether it is cycles;
 //!            or nothing
 //!  2  %auld  counters, in the order of `Counter`
 //!  3  %auld  instances, 14 words each
-//!  4  %auld  sends, 8 words each
+//!  4  %auld  sends, 8 words each, with whether the call receives, too
 //!  5  %auld  receives, 9 words each
 //!  6  %auld  calls that complete receives, 10 words each
 //!  7  %auld  waits by rank and event, 5 words each
@@ -20,6 +20,10 @@
 //!            the one that waited; calls; nanoseconds
 //! 10  %auld  transfers by sender and receiver, 6 words each: these two; messages; nanoseconds;
 //!            bytes; messages of calls that send, too; logarithms of the times
+//! 11  %auld  calls that send and receive, 11 words each: the rank and which halves are known;
+//!            the begin of the call; of what it has received the sender, the clock of the call and
+//!            the class of the size, the clock's error, the time of the call; the receiver of what
+//!            it has sent
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -28,7 +32,8 @@ use sapwood_packet::Rank;
 
 use crate::file::FileClock;
 use crate::instance::{Instance, InstanceKey};
-use crate::message::{Awaited, CallKey, Link, MessageKey, ReceivingCall, Sent, Wait, wait};
+use crate::link::{Exchange, ExchangeReceived, Link};
+use crate::message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
 use crate::place::{MESSAGES, PlaceKey, PlaceWaits};
 
 /// The most entries of each kind in one packet. What is beyond is counted.
@@ -158,6 +163,8 @@ pub struct Gathered {
     pub placed: BTreeMap<(PlaceKey, Rank, Rank), PlaceWaits>,
     /// By sender and receiver; [`OTHERS`] twice for those that found no room.
     pub links: BTreeMap<(Rank, Rank), Link>,
+    /// Calls that send one message and receive another, of which not both have met yet.
+    pub exchanges: BTreeMap<CallKey, Exchange>,
 }
 
 impl Gathered {
@@ -179,12 +186,17 @@ impl Gathered {
             && self.made.is_empty()
             && self.placed.is_empty()
             && self.links.is_empty()
+            && self.exchanges.is_empty()
     }
 
     /// Entries that have not been settled.
     #[must_use]
     pub fn open_entries(&self) -> usize {
-        self.instances.len() + self.sends.len() + self.receives.len() + self.calls.len()
+        self.instances.len()
+            + self.sends.len()
+            + self.receives.len()
+            + self.calls.len()
+            + self.exchanges.len()
     }
 
     /// Adds what is known of an instance.
@@ -221,12 +233,42 @@ impl Gathered {
                 self.add_message_wait(awaited.begin.rank, sent.begin.rank, ns);
             }
         }
-        if let Some(link) = Link::of(sent, &awaited) {
-            self.add_link((sent.begin.rank, awaited.begin.rank), &link);
-        }
+        self.note_transfer(sent, &awaited);
         if awaited.members > 0 {
             let key = (awaited.begin.rank, awaited.begin.time);
             self.add_call(key, &ReceivingCall::of(awaited, sent));
+        }
+    }
+
+    /// How long a message took, or what it says of the calls that have sent and received it.
+    fn note_transfer(&mut self, sent: &Sent, awaited: &Awaited) {
+        let (sender, receiver) = (&sent.begin, &awaited.begin);
+        if let Some(link) = Link::of(sent, awaited) {
+            self.add_link((sender.rank, receiver.rank), &link);
+        }
+        if awaited.members == 1 && awaited.beside == Beside::Send {
+            let received = Some(ExchangeReceived::of(sent, awaited));
+            let key = (receiver.rank, receiver.time);
+            self.add_exchange(key, &Exchange { received, taken: None });
+        }
+        if sent.is_exchange {
+            let taken = Some(*receiver);
+            let key = (sender.rank, sender.time);
+            self.add_exchange(key, &Exchange { received: None, taken });
+        }
+    }
+
+    fn add_exchange(&mut self, key: CallKey, exchange: &Exchange) {
+        let mut whole = *exchange;
+        if let Some(mine) = self.exchanges.remove(&key) {
+            whole.merge(&mine);
+        }
+        if !whole.is_whole() {
+            self.exchanges.insert(key, whole);
+            return;
+        }
+        if let (Some(received), Some(link)) = (whole.received, whole.link()) {
+            self.add_link((received.sender.rank, received.begin.rank), &link);
         }
     }
 
@@ -283,6 +325,7 @@ impl Gathered {
         other.sends.into_iter().for_each(|(key, one)| self.add_send(key, one));
         other.receives.into_iter().for_each(|(key, one)| self.add_receive(key, one));
         other.calls.iter().for_each(|(&key, one)| self.add_call(key, one));
+        other.exchanges.iter().for_each(|(&key, one)| self.add_exchange(key, one));
         for (key, one) in other.waited {
             self.waited.entry(key).or_default().merge(&one);
         }
@@ -302,7 +345,8 @@ impl Gathered {
         let left_out = cut(&mut self.instances)
             + cut(&mut self.sends)
             + cut(&mut self.receives)
-            + cut(&mut self.calls);
+            + cut(&mut self.calls)
+            + cut(&mut self.exchanges);
         self.count(Counter::LeftOut, left_out);
         // Sums stay right, only whose they are is not known any more.
         for _ in ENTRIES_MAX..self.waited.len() {

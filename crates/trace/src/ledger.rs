@@ -7,12 +7,14 @@ use alloc::vec::Vec;
 use sapwood_packet::Rank;
 
 use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
-use crate::message::Link;
+use crate::link::LinkFigures;
 use crate::observer::Settled;
 use crate::place::{Outlier, PlaceFigures, PlaceKey, late_ns};
 
 /// Entries of each kind that wait for their other part, at most.
 const OPEN_MAX: usize = 1 << 17;
+/// Calls of which one half is known: the other one may be with `MPI_PROC_NULL`, and never comes.
+const EXCHANGES_MAX: usize = 1 << 14;
 /// Ends of instances that wait to be told to the leaves, at most.
 const SETTLED_MAX: usize = 1 << 18;
 
@@ -31,7 +33,7 @@ pub struct Findings {
     /// By communicator and function.
     pub places: BTreeMap<PlaceKey, PlaceFigures>,
     /// By sender and receiver; [`OTHERS`] twice for those that found no room.
-    pub links: BTreeMap<(Rank, Rank), Link>,
+    pub links: BTreeMap<(Rank, Rank), LinkFigures>,
     /// The collective to which a process came latest after the others.
     pub outlier: Option<Outlier>,
     /// Collectives of which all processes are known.
@@ -135,7 +137,7 @@ impl Ledger {
             found.waited.entry(key).or_default().merge(&one);
         }
         for (ends, one) in core::mem::take(&mut self.open.links) {
-            found.links.entry(ends).or_default().merge(&one);
+            found.links.entry(ends).or_default().add(&one);
         }
         for (rank, one) in core::mem::take(&mut self.open.made) {
             found.made.entry(rank).or_default().merge(&one);
@@ -183,25 +185,28 @@ impl Ledger {
     /// Gives up the oldest of what is open, down to fewer than as many.
     fn give_up(&mut self, most: usize) {
         let open = &mut self.open;
-        for key in oldest(&open.instances, most, |one| one.first) {
+        for key in oldest(&open.instances, most, |_, one| one.first) {
             if let Some(one) = open.instances.remove(&key) {
                 self.findings.incomplete += 1;
                 // So that its leaves wait no longer.
                 self.settled.push(Settled { key, pattern: one.pattern, culprit: None });
             }
         }
-        for key in oldest(&open.sends, most, |one| one.begin.time) {
+        for key in oldest(&open.sends, most, |_, one| one.begin.time) {
             open.sends.remove(&key);
             self.findings.unmatched_sends += 1;
         }
-        for key in oldest(&open.receives, most, |one| one.begin.time) {
+        for key in oldest(&open.receives, most, |_, one| one.begin.time) {
             if let Some(one) = open.receives.remove(&key) {
                 self.findings.unmatched_receives += u64::from(one.members > 0);
             }
         }
-        for key in oldest(&open.calls, most, |one| one.call.begin.time) {
+        for key in oldest(&open.calls, most, |_, one| one.call.begin.time) {
             // Their other receives are counted by themselves.
             open.calls.remove(&key);
+        }
+        for key in oldest(&open.exchanges, most.min(EXCHANGES_MAX), |key, _| key.1) {
+            open.exchanges.remove(&key);
         }
         // Leaves forget by themselves what they are not told.
         let excess = self.settled.len().saturating_sub(SETTLED_MAX);
@@ -240,11 +245,11 @@ fn place_in(places: &mut BTreeMap<PlaceKey, PlaceFigures>, place: PlaceKey) -> &
 }
 
 /// The keys of the oldest entries, if there are more than as many: a quarter more than need be.
-fn oldest<K: Copy, V>(map: &BTreeMap<K, V>, most: usize, time: impl Fn(&V) -> i64) -> Vec<K> {
+fn oldest<K: Copy, V>(map: &BTreeMap<K, V>, most: usize, time: impl Fn(&K, &V) -> i64) -> Vec<K> {
     if map.len() <= most {
         return Vec::new();
     }
-    let mut keys: Vec<(i64, K)> = map.iter().map(|(&key, one)| (time(one), key)).collect();
+    let mut keys: Vec<(i64, K)> = map.iter().map(|(key, one)| (time(key, one), *key)).collect();
     keys.sort_by_key(|(time, _)| *time);
     keys.truncate(keys.len() - most + most / 4);
     keys.into_iter().map(|(_, key)| key).collect()

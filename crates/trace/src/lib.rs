@@ -65,6 +65,7 @@ mod gathered;
 mod hops;
 mod instance;
 mod ledger;
+mod link;
 mod message;
 mod observer;
 mod place;
@@ -95,7 +96,8 @@ pub use hops::{
 };
 pub use instance::{Arrival, Instance, InstanceKey, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
-pub use message::{Awaited, Beside, CallKey, Link, MessageKey, ReceivingCall, Sent, Wait, wait};
+pub use link::{Exchange, ExchangeReceived, LINK_BYTES_MIN, Link, LinkFigures, STRETCH_MESSAGES};
+pub use message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
 pub use place::{Lateness, MESSAGES, Outlier, PlaceFigures, PlaceKey, PlaceWaits};
 pub use relation::{Operation, Place, Waiting};

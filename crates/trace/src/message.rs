@@ -30,6 +30,8 @@ pub struct Sent {
     pub event: u32,
     /// The class of its size: the number of bits of its bytes, and 1; 0 where that is not known.
     pub size_class: u8,
+    /// Whether the same call receives another message.
+    pub is_exchange: bool,
 }
 
 /// What else a call waits for that receives a message.
@@ -39,7 +41,7 @@ pub enum Beside {
     /// Other requests, of which each may be the last.
     #[default]
     Requests = 0,
-    /// A message that it sends.
+    /// That the message is taken which it sends.
     Send = 1,
     /// Nothing: it ends with its message.
     Nothing = 2,
@@ -60,79 +62,6 @@ pub struct Awaited {
     pub is_blocking: bool,
     /// What else the call waits for.
     pub beside: Beside,
-}
-
-/// What is known of the way from one rank to another: how long messages took once both sides had
-/// begun, the sender to send and the receiver to receive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Link {
-    /// Messages.
-    pub messages: u64,
-    /// Nanoseconds of these together.
-    pub transfer_ns: u64,
-    /// Sum of the binary logarithms of these times, in 1/16: few long ones weigh little.
-    pub log_sum: u64,
-    /// Bytes of these together, each rounded to three quarters of the next power of two.
-    pub bytes: u64,
-    /// Those that a call received which sent another one.
-    pub exchanges: u64,
-}
-
-impl Link {
-    /// Adds others.
-    pub const fn merge(&mut self, other: &Self) {
-        self.messages = self.messages.saturating_add(other.messages);
-        self.transfer_ns = self.transfer_ns.saturating_add(other.transfer_ns);
-        self.log_sum = self.log_sum.saturating_add(other.log_sum);
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.exchanges = self.exchanges.saturating_add(other.exchanges);
-    }
-
-    /// Of one message, if the call that received it tells how long it took.
-    #[must_use]
-    pub fn of(sent: &Sent, awaited: &Awaited) -> Option<Self> {
-        if awaited.members != 1 || awaited.beside == Beside::Requests {
-            return None;
-        }
-        let Wait::Known(ns, _) = wait(&awaited.begin, awaited.span, &sent.begin) else {
-            return None;
-        };
-        let transfer_ns = awaited.span.saturating_sub(ns);
-        Some(Self {
-            messages: 1,
-            transfer_ns,
-            log_sum: log_of(transfer_ns),
-            bytes: bytes_of(sent.size_class),
-            exchanges: u64::from(awaited.beside == Beside::Send),
-        })
-    }
-
-    /// How long a message took as a rule, in nanoseconds: the geometric mean, within 1/16.
-    #[must_use]
-    pub fn typical_ns(&self) -> u64 {
-        let log = self.log_sum / self.messages.max(1);
-        let (bits, part) = (log / 16, log % 16);
-        let whole = 1_u64.checked_shl(u32::try_from(bits).unwrap_or(u32::MAX)).unwrap_or(u64::MAX);
-        whole.saturating_add((whole / 16).saturating_mul(part))
-    }
-}
-
-/// The binary logarithm of a time, in 1/16; linear between powers of two.
-#[allow(clippy::cast_possible_truncation, reason = "from 16 to 31")]
-fn log_of(ns: u64) -> u64 {
-    let ns = ns.max(1);
-    let bits = ns.ilog2();
-    let part = ((u128::from(ns) << 4) >> bits) as u64 - 16;
-    u64::from(bits) * 16 + part
-}
-
-/// The middle of the sizes of a class.
-fn bytes_of(size_class: u8) -> u64 {
-    match size_class.saturating_sub(1) {
-        0 => 0,
-        1 => 1,
-        bits => 3_u64.checked_shl(u32::from(bits) - 2).unwrap_or(u64::MAX),
-    }
 }
 
 /// Which call of which rank: it began then.
@@ -228,22 +157,5 @@ mod tests {
         assert!(!one.is_whole());
         one.merge(&ReceivingCall::of(call, &sent(20, 2)));
         assert_eq!((one.is_whole(), one.last.rank), (true, 1));
-    }
-
-    #[test]
-    fn few_long_times_weigh_little() {
-        let of = |times: &[u64]| {
-            let mut link = Link::default();
-            for &ns in times {
-                link.merge(&Link { messages: 1, log_sum: log_of(ns), ..Link::default() });
-            }
-            link.typical_ns()
-        };
-        for ns in [1, 2, 100, 54_000, 90_000_000] {
-            assert!(of(&[ns; 5]).abs_diff(ns) <= ns / 16, "{ns}");
-        }
-        let mut times = [50_000; 20];
-        times[3] = 50_000_000;
-        assert!(of(&times) < 100_000);
     }
 }

@@ -93,6 +93,9 @@ pub struct Observer {
     parts: BTreeMap<InstanceKey, Vec<Part>>,
     /// The keys of these, the oldest first.
     order: VecDeque<InstanceKey>,
+    /// The rank and the begin of the last call that has sent a message and receives another; the
+    /// send is recorded first.
+    sending: Option<(Rank, u64)>,
     gathered: Gathered,
 }
 
@@ -126,7 +129,12 @@ impl Observer {
                 let Ok(destination) = u32::try_from(event.peer) else { return };
                 let key = message(event, about.space, about.space.rank, destination);
                 let size_class = event.members;
-                self.gathered.add_send(key, Sent { begin, span, event: about.event, size_class });
+                let is_exchange = about.beside == Beside::Send;
+                if is_exchange {
+                    self.sending = Some((about.rank, event.time));
+                }
+                let sent = Sent { begin, span, event: about.event, size_class, is_exchange };
+                self.gathered.add_send(key, sent);
             }
             EventKind::Receive | EventKind::ReceiveCompleted => {
                 let Ok(source) = u32::try_from(event.peer) else { return };
@@ -137,11 +145,19 @@ impl Observer {
                     event: about.event,
                     members: event.members.into(),
                     is_blocking: event.kind == EventKind::Receive,
-                    beside: about.beside,
+                    beside: self.beside(event, about),
                 };
                 self.gathered.add_receive(key, awaited);
             }
         }
+    }
+
+    /// What else a call waits for that has received a message: nothing if it should have sent one
+    /// and did not, since its destination was `MPI_PROC_NULL`.
+    fn beside(&mut self, event: &Event, about: &Circumstances) -> Beside {
+        let is_alone =
+            about.beside == Beside::Send && self.sending.take() != Some((about.rank, event.time));
+        if is_alone { Beside::Nothing } else { about.beside }
     }
 
     /// A rank has come to a collective.

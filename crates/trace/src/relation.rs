@@ -64,7 +64,10 @@ pub struct Waiting {
     pub ranks: RankSet,
     /// Those for which they wait; none where that is not known or none is missing.
     pub targets: RankSet,
-    /// Whether one of these is enough.
+    /// Those for which they may wait, too: the destinations of exchanges, which end when both their
+    /// messages have been taken. Which of the two has been is not known.
+    pub also: RankSet,
+    /// Whether one of the targets is enough.
     pub is_any: bool,
     /// Whether it is known for whom they wait.
     pub is_known: bool,
@@ -191,7 +194,7 @@ pub(crate) fn waits(posture: &Posture, long_ns: u64) -> bool {
 
 /// All ranks that wait, by place.
 pub(crate) fn waiting(standing: &Standing, long_ns: u64) -> Vec<Waiting> {
-    let mut groups: BTreeMap<(Place, RankKey), Waiting> = BTreeMap::new();
+    let mut groups: BTreeMap<(Place, RankKey, RankKey), Waiting> = BTreeMap::new();
     let ends_early = ends_early(standing);
     for (&rank, posture) in &standing.postures {
         let Some(call) = posture.call.filter(|_| waits(posture, long_ns)) else { continue };
@@ -200,7 +203,8 @@ pub(crate) fn waiting(standing: &Standing, long_ns: u64) -> Vec<Waiting> {
             continue;
         }
         let one = look(standing, rank, posture, &call);
-        let key = (one.place, one.targets.as_ref().ranges().to_vec());
+        let ranges = |ranks: &RankSet| ranks.as_ref().ranges().to_vec();
+        let key = (one.place, ranges(&one.targets), ranges(&one.also));
         let group = groups.entry(key).or_insert_with(|| Waiting {
             ranks: RankSet::new(),
             shortest_ns: u64::MAX,
@@ -247,9 +251,8 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
             one.targets = absent(standing, rank, &place, call.pattern);
             one.is_known = is_whole(standing, &place);
         }
-        CallKind::Receive | CallKind::Send | CallKind::Exchange => {
-            message(standing, rank, &place, &mut one);
-        }
+        CallKind::Receive | CallKind::Send => message(standing, rank, &place, &mut one),
+        CallKind::Exchange => exchange(standing, rank, &place, call.destination, &mut one),
         CallKind::Lock => {
             one.targets = holders(standing, rank, &place);
             one.is_known = !one.targets.is_empty();
@@ -307,6 +310,20 @@ fn message(standing: &Standing, rank: Rank, place: &Place, one: &mut Waiting) {
             one.targets = members.filter(|&member| member != rank).collect();
         }
         Side::None => one.is_known = false,
+    }
+}
+
+/// Both other sides of an exchange; the destination alone where nothing is received.
+fn exchange(standing: &Standing, rank: Rank, place: &Place, destination: Side, one: &mut Waiting) {
+    message(standing, rank, place, one);
+    let Side::Rank(local) = destination else { return };
+    let member = standing.member(place.space, local).filter(|&member| member != rank);
+    match place.side {
+        Side::None => {
+            one.targets = member.into_iter().collect();
+            one.is_known = member.is_some();
+        }
+        _ => one.also = member.into_iter().collect(),
     }
 }
 

@@ -103,6 +103,8 @@ pub struct Standpoint {
     pub space: u64,
     /// With whom.
     pub side: Side,
+    /// To whom it sends while it receives from `side`; none unless it is an exchange.
+    pub destination: Side,
     /// The tag of its message.
     pub tag: Option<i32>,
     /// The collective behind the request that it waits for, by its number on the communicator; 0

@@ -1,10 +1,11 @@
 //! Packets of where ranks stand, and the filter that merges them.
 //!
 //! ```text
-//!  0  %ud    version, 3
+//!  0  %ud    version, 4
 //!  1  %ud    ranks of the program
-//!  2  %auld  ranks, 8 words each: rank and codes; communicator; function and side; tag and
-//!            request; how long; calls; polls; the function polled and blocked threads
+//!  2  %auld  ranks, 9 words each: rank and codes; communicator; function and side; tag and
+//!            request; how long; calls; polls; the function polled and blocked threads; the
+//!            destination of an exchange
 //!  3  %auld  seats, 5 words each: communicator; rank and rank there; size and number; flags and
 //!            function; root and what it has locked
 //!  4  %auld  collective calls on files and windows, 3 words each: rank and function; kind; number
@@ -29,7 +30,7 @@ use crate::standing::{CallKind, Posture, Presence, Seat, Side, Standing, Standpo
 /// The name of the filter that merges where ranks stand. It takes no parameters.
 pub const TRACE_STANDING: &str = "trace-standing";
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONG: Directive = Directive::new(ElementType::Uint64, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
@@ -113,6 +114,7 @@ fn push_posture(row: &mut Vec<u64>, (&rank, one): (&Rank, &Posture)) {
         one.calls,
         one.polls,
         pair(one.polled, one.blocked_threads),
+        side_code(call.destination).into(),
     ]);
 }
 
@@ -128,6 +130,7 @@ fn posture(words: &[u64]) -> Result<(Rank, Posture), TraceError> {
         pattern: Pattern::from_code(pattern.into()).ok_or(WRONG)?,
         space: words[1],
         side: side_of(side),
+        destination: side_of(halves(words[8]).0),
         tag: has(HAS_TAG).then_some(tag.cast_signed()),
         request,
         is_request_known: has(IS_REQUEST_KNOWN),
@@ -208,7 +211,7 @@ impl Standing {
         }
         let (world_size, left_out) = (values.scalar(1)?, values.scalar(7)?);
         let mut read = Self { world_size, left_out, ..Self::default() };
-        for words in rows(values, 2, 8)? {
+        for words in rows(values, 2, 9)? {
             let (rank, one) = posture(words)?;
             read.postures.insert(rank, one);
         }
@@ -284,6 +287,7 @@ mod tests {
             pattern: Pattern::ToRoot,
             space: u64::MAX,
             side: Side::Any,
+            destination: Side::Rank(6),
             tag: Some(-4),
             request: 9,
             is_request_known: true,

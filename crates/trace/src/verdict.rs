@@ -126,7 +126,7 @@ impl Verdict {
             return None;
         }
         let graph = Graph::of(standing, &waiting);
-        let mut odd = graph.ends(standing, long_ns);
+        let mut odd = graph.named_ends(&graph.ends, standing, long_ns);
         let mut finding = Finding::Absent;
         let mut ring = Vec::new();
         for circle in graph.circles() {
@@ -136,6 +136,9 @@ impl Verdict {
             if ring.is_empty() {
                 ring = path;
             }
+        }
+        if odd.is_empty() && finding == Finding::Absent {
+            odd = graph.named_ends(&graph.may_ends, standing, long_ns);
         }
         if odd.is_empty() && finding == Finding::Absent {
             let is_known = waiting.iter().all(|one| one.is_known);
@@ -177,10 +180,11 @@ struct Graph<'a> {
     groups: &'a [Waiting],
     /// Those that each one waits for and that do not wait.
     ends: Vec<RankSet>,
+    /// The same of those that each one may wait for, too.
+    may_ends: Vec<RankSet>,
     /// All groups that each one waits for, also through others.
     reach: Vec<BTreeSet<usize>>,
-    /// The same where a rank that exchanges messages may wait for any other one: the destination
-    /// of its own message is not known.
+    /// The same with the groups that each one may wait for, too.
     may_reach: Vec<BTreeSet<usize>>,
 }
 
@@ -192,13 +196,19 @@ impl<'a> Graph<'a> {
         }
         let mut next = vec![BTreeSet::new(); groups.len()];
         let mut ends = vec![RankSet::new(); groups.len()];
+        let mut may_next = next.clone();
+        let mut may_ends = ends.clone();
         for (number, group) in groups.iter().enumerate() {
             for target in group.targets.iter() {
                 match group_of.get(&target) {
-                    Some(&other) => {
-                        next[number].insert(other);
-                    }
+                    Some(&other) => _ = next[number].insert(other),
                     None => ends[number].insert(target),
+                }
+            }
+            for target in group.also.iter() {
+                match group_of.get(&target) {
+                    Some(&other) => _ = may_next[number].insert(other),
+                    None => may_ends[number].insert(target),
                 }
             }
             // A rank that was never seen is one of those that a communicator lacks.
@@ -209,22 +219,18 @@ impl<'a> Graph<'a> {
             }
         }
         let reach = (0..groups.len()).map(|from| reached(&next, from)).collect();
-        for (number, group) in groups.iter().enumerate() {
-            if group.place.kind == CallKind::Exchange {
-                next[number].extend((0..groups.len()).filter(|&other| other != number));
-            }
-        }
-        let may_reach = (0..groups.len()).map(|from| reached(&next, from)).collect();
-        Self { groups, ends, reach, may_reach }
+        may_next.iter_mut().zip(next).for_each(|(may, certain)| may.extend(certain));
+        let may_reach = (0..groups.len()).map(|from| reached(&may_next, from)).collect();
+        Self { groups, ends, may_ends, reach, may_reach }
     }
 
-    /// Ranks that do not wait and that others wait for, by what they do.
-    fn ends(&self, standing: &Standing, long_ns: u64) -> Vec<Odd> {
+    /// Ranks of these that do not wait and that others wait for, by what they do.
+    fn named_ends(&self, ends: &[RankSet], standing: &Standing, long_ns: u64) -> Vec<Odd> {
         let mut named: BTreeMap<(Doing, Place, Difference), Odd> = BTreeMap::new();
         let mut all = RankSet::new();
-        self.ends.iter().for_each(|ends| all.union_with(ends.as_ref()));
+        ends.iter().for_each(|ends| all.union_with(ends.as_ref()));
         for rank in all.iter() {
-            let direct = (0..self.groups.len()).filter(|&one| self.ends[one].contains(rank));
+            let direct = (0..self.groups.len()).filter(|&one| ends[one].contains(rank));
             let Some(first) = direct.max_by_key(|&one| self.groups[one].ranks.len()) else {
                 continue;
             };
@@ -250,12 +256,18 @@ impl<'a> Graph<'a> {
 
     /// All ranks that wait for some, also through others.
     fn held(&self, ranks: &RankSet) -> RankSet {
-        let direct: BTreeSet<usize> = (0..self.groups.len())
-            .filter(|&one| self.groups[one].targets.as_ref().intersects(ranks.as_ref()))
-            .collect();
+        let those_that = |wait_for: fn(&Waiting) -> &RankSet| -> BTreeSet<usize> {
+            let is_one =
+                |&one: &usize| wait_for(&self.groups[one]).as_ref().intersects(ranks.as_ref());
+            (0..self.groups.len()).filter(is_one).collect()
+        };
+        let (mut direct, mut reach) = (those_that(|group| &group.targets), &self.reach);
+        if direct.is_empty() {
+            (direct, reach) = (those_that(|group| &group.also), &self.may_reach);
+        }
         let mut held = RankSet::new();
         for (number, group) in self.groups.iter().enumerate() {
-            if direct.contains(&number) || !self.reach[number].is_disjoint(&direct) {
+            if direct.contains(&number) || !reach[number].is_disjoint(&direct) {
                 held.union_with(group.ranks.as_ref());
             }
         }
@@ -267,7 +279,9 @@ impl<'a> Graph<'a> {
         let mut circles = BTreeSet::new();
         for (number, reach) in self.may_reach.iter().enumerate() {
             let leads_back = |&other: &usize| self.may_reach[other].contains(&number);
-            let has_end = reach.iter().any(|&other| !self.ends[other].is_empty());
+            let has_end = reach
+                .iter()
+                .any(|&other| !self.ends[other].is_empty() || !self.may_ends[other].is_empty());
             if reach.contains(&number) && reach.iter().all(leads_back) && !has_end {
                 circles.insert(reach.clone());
             }
@@ -384,14 +398,14 @@ impl<'a> Graph<'a> {
 }
 
 fn reached(next: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
-    let mut seen = BTreeSet::new();
+    let mut is_seen = vec![false; next.len()];
     let mut open: Vec<usize> = next[from].iter().copied().collect();
     while let Some(one) = open.pop() {
-        if seen.insert(one) {
+        if !core::mem::replace(&mut is_seen[one], true) {
             open.extend(next[one].iter().copied());
         }
     }
-    seen
+    is_seen.into_iter().enumerate().filter(|(_, is_seen)| *is_seen).map(|(one, _)| one).collect()
 }
 
 /// Whether a place is of all ranks of the program.

@@ -61,6 +61,11 @@ fn message(function: u32, kind: CallKind, peer: u32) -> Standpoint {
     Standpoint { function, kind, space: WORLD, side, tag: Some(8), ..Standpoint::default() }
 }
 
+fn exchange(source: u32, destination: u32) -> Standpoint {
+    let destination = Side::Rank(destination);
+    Standpoint { destination, ..message(SENDRECV, CallKind::Exchange, source) }
+}
+
 fn set_presence(job: &mut Standing, rank: u32, presence: Presence) {
     job.postures.get_mut(&rank).expect("a rank of the job").presence = presence;
 }
@@ -166,8 +171,8 @@ fn exchange_job() -> Standing {
         (seat.last_function, seat.last_root) = (BCAST, Some(0));
     }
     enter(&mut job, &[0, 1, 7], collective(ALLREDUCE, WORLD));
-    for (rank, source) in [(2, 1), (3, 4), (5, 6), (6, 5)] {
-        enter(&mut job, &[rank], message(SENDRECV, CallKind::Exchange, source));
+    for (rank, source, destination) in [(2, 1, 3), (3, 4, 2), (5, 6, 4), (6, 5, 7)] {
+        enter(&mut job, &[rank], exchange(source, destination));
     }
     job
 }
@@ -193,9 +198,47 @@ fn ranks_that_exchange_messages_are_no_ring_where_one_has_called_another_collect
 fn exchanges_that_wait_only_for_one_another_are_a_ring() {
     let mut job = job(&[0; 4]);
     for rank in 0..4 {
-        enter(&mut job, &[rank], message(SENDRECV, CallKind::Exchange, (rank + 1) % 4));
+        enter(&mut job, &[rank], exchange((rank + 1) % 4, (rank + 3) % 4));
     }
     assert_eq!(named(&job), (Finding::Ring, "0-3".into()));
+}
+
+#[test]
+fn a_ring_of_exchanges_beside_ranks_that_have_nothing_to_do_with_it_is_a_ring() {
+    let mut job = job(&[0; 8]);
+    add(&mut job, 200, &[(4, 7), (5, 7), (6, 7), (7, 7)]);
+    for rank in 0..4 {
+        enter(&mut job, &[rank], exchange((rank + 1) % 4, (rank + 3) % 4));
+    }
+    enter(&mut job, &[4, 5, 6, 7], collective(ALLREDUCE, 200));
+    assert_eq!(named(&job), (Finding::Ring, "0-3".into()));
+    enter(&mut job, &[5], Standpoint::default());
+    job.postures.get_mut(&5).expect("a rank of the job").call = None;
+    set_presence(&mut job, 5, Presence::Computing);
+    assert_eq!(named(&job).1, "0-3,5", "both");
+}
+
+#[test]
+fn an_exchange_waits_for_its_destination_where_that_is_all_that_does_not_wait() {
+    // A shift along a line: the first receives from none and the last, which computes, sends to none.
+    let mut job = job(&[0; 4]);
+    let first = Standpoint { side: Side::None, ..exchange(0, 1) };
+    enter(&mut job, &[0], first);
+    enter(&mut job, &[1], exchange(0, 2));
+    enter(&mut job, &[2], exchange(1, 3));
+    set_presence(&mut job, 3, Presence::Computing);
+    assert_eq!(named(&job), (Finding::Absent, "3".into()));
+    assert_eq!(verdict(&job).odd[0].held.to_string(), "0-2");
+}
+
+#[test]
+fn a_thousand_ranks_that_exchange_messages_are_judged_at_once() {
+    let ranks = 1_000;
+    let mut job = job(&vec![0; ranks as usize]);
+    for rank in 0..ranks {
+        enter(&mut job, &[rank], exchange((rank + 1) % ranks, (rank + ranks - 1) % ranks));
+    }
+    assert_eq!(named(&job), (Finding::Ring, "0-999".into()));
 }
 
 #[test]

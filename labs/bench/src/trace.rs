@@ -74,6 +74,10 @@ pub(super) struct Arguments {
 /// Measures what is asked for.
 pub(super) fn measure(arguments: &Arguments) -> Result<Facts, Failure> {
     let wants = |experiment| arguments.only.is_empty() || arguments.only.contains(&experiment);
+    // The last experiment would refuse what the others took minutes for.
+    if wants(Experiment::Culprit) {
+        culprit::ranks(arguments)?;
+    }
     let mut facts = Facts::new(SCHEMA, "the trace of collectives, on this host".to_owned());
     let mut progress = Progress::new();
     facts.setting("compiler", arguments.mpicc.to_string_lossy());

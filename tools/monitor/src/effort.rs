@@ -206,8 +206,12 @@ impl<'a> Effort<'a> {
         if self.is_moment() {
             return Turn::Now;
         }
+        let waits = Instant::now() < self.until;
         let turn = self.wait();
-        self.patience.note_wait(Instant::now());
+        // One that may only look does not put off the next that may wait.
+        if waits {
+            self.patience.note_wait(Instant::now());
+        }
         turn
     }
 
@@ -407,7 +411,8 @@ mod tests {
     #[test]
     fn a_reading_after_one_that_has_waited_looks_once() {
         let ranks = [Rank::new(), Rank::new()];
-        let mut patience = Patience { again: Some(Instant::now() + Duration::from_secs(600)) };
+        let again = Some(Instant::now() + Duration::from_secs(600));
+        let mut patience = Patience { again };
         let mut turn = || {
             let watched = ranks.iter().map(Rank::watched).collect();
             let minute = Duration::from_secs(60);
@@ -418,6 +423,7 @@ mod tests {
         assert_eq!(turn(), Turn::PutOff);
         ranks[0].enter(Some("MPI_Allreduce"));
         assert_eq!(turn(), Turn::Now);
+        assert_eq!(patience.again, again, "one that only looks puts none off");
         let mut patience = Patience::default();
         let begun = Instant::now();
         assert_eq!(patience.until(begun), begun + PATIENCE, "none has waited");

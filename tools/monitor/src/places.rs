@@ -12,9 +12,12 @@ use sapwood_topology::NodeSet;
 
 use super::leaves::Leaves;
 
-/// Ranks that end within this time of each other end together: the leaves are asked one after
-/// another, and on a busy host a leaf sees an end only when it gets a processor.
-const FIRST_NS: u64 = 100_000_000;
+/// Ranks of one host that end within this time of each other end together. It is shorter than what
+/// a launcher takes to end the others.
+const TOGETHER_NS: u64 = 10_000_000;
+/// Ends on two hosts within this time of each other are not put in an order: the leaves are asked
+/// one after another, and on a busy host a leaf sees an end only when it gets a processor.
+const UNORDERED_NS: u64 = 100_000_000;
 
 /// What one leaf says of its host: `%ud` the number of the question, `%s` its own name for it,
 /// `%aud` first and last of each range of ranks, `%aud` ranks that ended without a word, `%auld`
@@ -78,15 +81,18 @@ impl Places {
         let all =
             || self.lost.iter().flat_map(|(leaf, lost)| lost.iter().map(move |it| (leaf, it)));
         let oldest = all().map(|(_, (_, age))| *age).max()?;
-        let is_first = |age: u64| oldest - age <= FIRST_NS;
         let host = |leaf: u32| leaves.host(leaf).map(ToString::to_string);
         let (&leaf, _) = all().find(|(_, (_, age))| *age == oldest)?;
-        let its = all().filter(|(other, (_, age))| host(**other) == host(leaf) && is_first(*age));
+        let is_of_host = |other: u32| host(other) == host(leaf);
+        let its =
+            all().filter(|(other, (_, age))| is_of_host(**other) && oldest - age <= TOGETHER_NS);
         let ranks: RankSet = its.map(|(_, (rank, _))| *rank).collect();
         let others = all().filter(|(_, (rank, _))| !ranks.contains(*rank));
         let next = others.map(|(_, (_, age))| *age).max();
+        let is_unordered =
+            all().any(|(other, (_, age))| !is_of_host(*other) && oldest - age <= UNORDERED_NS);
         let is_whole_host_lost = self.absent.keys().any(|leaf| !self.ranks(*leaf).is_empty());
-        if is_whole_host_lost || next.is_some_and(is_first) {
+        if is_whole_host_lost || is_unordered {
             return None;
         }
         let before = next.map(|next| Duration::from_nanos(oldest - next));
@@ -190,6 +196,10 @@ mod tests {
         let told = |ranks: &str, host: &str| Some((ranks.to_owned(), host.to_owned()));
         assert_eq!(first(&[(0, 5), (1, 6)], &[(2, second), (3, 7)]), told("2", "b"));
         assert_eq!(first(&[(0, 5)], &[(2, second), (3, second - 9)]), told("2-3", "b"));
+        // The launcher ended rank 3 soon after.
+        let after = second - 40_000_000;
+        assert_eq!(first(&[(0, 5)], &[(2, second), (3, after)]), told("2", "b"));
+        assert_eq!(first(&[(0, after)], &[(2, second), (3, 9)]), None, "which host is not known");
         assert_eq!(first(&[(0, 5)], &[(2, 7)]), None);
         assert_eq!(first(&[], &[]), None);
     }

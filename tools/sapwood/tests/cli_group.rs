@@ -4,7 +4,7 @@
 #[path = "../../../crates/launch/tests/surroundings/mod.rs"]
 mod surroundings;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -446,10 +446,14 @@ fn a_group_is_drawn_and_its_trees_are_explained() {
     members.into_iter().for_each(Member::leave);
 }
 
-/// Reductions up a chain, and broadcasts down it, while a trace runs: some of each for some time,
-/// after which the trace is ended.
+/// Reductions up a chain, and broadcasts down it, while a trace runs: some of each once it follows
+/// them, after which the trace is ended.
 fn followed(members: &mut [Member], trace: &[&str]) -> String {
     let mut trace = sapwood(trace).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = BufReader::new(trace.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    assert!(line.contains("following the operations of 4 members"), "{line}");
     let begun = Instant::now();
     let mut rounds = 0;
     while rounds < 5 || begun.elapsed() < Duration::from_secs(2) {
@@ -473,8 +477,10 @@ fn followed(members: &mut [Member], trace: &[&str]) -> String {
         assert!(asked.elapsed() < HANG, "the trace does not end");
         std::thread::sleep(Duration::from_millis(10));
     }
-    let Output { status, stdout, stderr } = trace.wait_with_output().unwrap();
-    assert_eq!(status.code(), Some(143), "{}", String::from_utf8_lossy(&stderr));
+    let mut rest = String::new();
+    errors.read_to_string(&mut rest).unwrap();
+    let Output { status, stdout, .. } = trace.wait_with_output().unwrap();
+    assert_eq!(status.code(), Some(143), "{rest}");
     String::from_utf8(stdout).unwrap()
 }
 

@@ -18,6 +18,7 @@ import os
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -231,6 +232,8 @@ class Run:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+            text = f"the program did not end within {_ENDS_WITHIN} s of SIGTERM; its processes may still run"
+            warnings.warn(text, ResourceWarning, stacklevel=2)
         self._lines.close()
         self._folder.cleanup()
 

@@ -134,23 +134,45 @@ impl<'a> Follower<'a> {
         // All others may fail to answer between two questions to one member.
         let others = u32::try_from(self.sources.len()).unwrap_or(u32::MAX);
         let lease = LEASE.saturating_add(self.arguments.timeout.saturating_mul(others));
-        let mut signal = None;
-        self.read_all(lease);
-        while signal.is_none() && begun.elapsed() < self.arguments.duration {
-            let left = self.arguments.duration.saturating_sub(begun.elapsed());
-            signal = signals.sleep(left.min(PAUSE));
+        let (mut signal, mut is_told) = (None, false);
+        loop {
             let is_last = signal.is_some() || begun.elapsed() >= self.arguments.duration;
-            self.read_all(if is_last { Duration::ZERO } else { lease });
+            let came = self.read_all(if is_last { Duration::ZERO } else { lease }, signals);
+            signal = signal.or(came);
+            if !is_told {
+                is_told = true;
+                self.say_that_it_follows();
+            }
+            if is_last {
+                break;
+            }
+            if signal.is_none() {
+                let left = self.arguments.duration.saturating_sub(begun.elapsed());
+                signal = signals.sleep(left.min(PAUSE));
+            }
         }
         self.reading.seconds = begun.elapsed().as_secs_f64();
         signal
     }
 
+    /// From here on operations are in the figures.
+    fn say_that_it_follows(&self) {
+        let members = self.sources.len();
+        let for_s = self.arguments.duration.as_secs_f64();
+        eprintln!("sapwood: following the operations of {members} members, for at most {for_s} s");
+    }
+
     /// Asks each member to go on noting for this time, and reads what it has noted. One that does
-    /// not answer is not asked again.
-    fn read_all(&mut self, lease: Duration) {
+    /// not answer is not asked again. A signal ends it between two members: each may take as long
+    /// as the time-out.
+    fn read_all(&mut self, lease: Duration, signals: &mut Signals) -> Option<Signal> {
         let mut silent = BTreeSet::new();
+        let mut signal = None;
         for (id, source) in &mut self.sources {
+            signal = signals.take().first().copied();
+            if signal.is_some() {
+                break;
+            }
             for _ in 0..ANSWERS_MAX {
                 let question = GroupHopQuestion {
                     cursor: source.cursor,
@@ -177,6 +199,7 @@ impl<'a> Follower<'a> {
         }
         self.sources.retain(|id, _| !silent.contains(id));
         self.trace.end_round();
+        signal
     }
 }
 

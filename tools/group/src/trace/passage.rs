@@ -12,11 +12,12 @@ use sapwood_trace::ScopeStatistics;
 /// Rounds of reading after the last event of an operation until it is settled: the events of some
 /// members are read one round later.
 const ROUNDS: u64 = 2;
-/// Operations that wait for events, at most; the one that has waited longest is settled for a
-/// further one.
+/// Operations that wait for events, at most; of more, those that have waited longest are settled.
 const OPEN_MAX: usize = 1 << 14;
-/// Returns of calls of which no operation was read, at most.
+/// Returns of calls whose operations are not settled, at most; of more, the oldest are forgotten.
 const EXITS_MAX: usize = 1 << 16;
+/// Of too many entries, this part is removed at once.
+const REMOVED_PART: usize = 4;
 
 /// A member's clock beside this process's, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +51,20 @@ struct Open {
     round: u64,
 }
 
+/// The return of a call.
+#[derive(Clone, Copy, Debug)]
+struct Exit {
+    time: u64,
+    /// The round of reading that brought it.
+    round: u64,
+}
+
 /// What was read, as figures as soon as no further event of an operation is to come.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     open: BTreeMap<GroupHopOperation, Open>,
     /// When calls returned, by their members and requests.
-    exits: BTreeMap<(MemberId, u64), u64>,
+    exits: BTreeMap<(MemberId, u64), Exit>,
     clocks: BTreeMap<MemberId, MemberClock>,
     round: u64,
     figures: Figures,
@@ -123,9 +132,11 @@ impl Trace {
         }
         for hop in hops {
             if let GroupHopKind::Exited { request } = hop.kind {
-                self.exits.insert((member, request), hop.time);
+                self.exits.insert((member, request), Exit { time: hop.time, round: self.round });
                 if self.exits.len() > EXITS_MAX {
-                    self.exits.pop_first();
+                    for key in oldest(&self.exits, |exit| exit.round) {
+                        self.exits.remove(&key);
+                    }
                 }
             }
             let Some(operation) = hop.operation else { continue };
@@ -161,9 +172,10 @@ impl Trace {
     }
 
     fn settle_oldest(&mut self) {
-        let oldest = self.open.iter().min_by_key(|(_, open)| open.round).map(|(key, _)| *key);
-        if let Some((operation, open)) = oldest.and_then(|key| self.open.remove_entry(&key)) {
-            self.settle(&operation, &open.members);
+        for operation in oldest(&self.open, |open| open.round) {
+            if let Some(open) = self.open.remove(&operation) {
+                self.settle(&operation, &open.members);
+            }
         }
     }
 
@@ -224,7 +236,7 @@ impl Trace {
         let exited = stamps.request.and_then(|request| self.exits.remove(&(member, request)));
         let one = self.figures.members.entry(member).or_default();
         if let Some(exited) = exited {
-            one.calls.add(exited.saturating_sub(entered));
+            one.calls.add(exited.time.saturating_sub(entered));
         }
         one.left_early += u64::from(stamps.leaves_early);
         for &arrived in stamps.arrived.values() {
@@ -274,6 +286,14 @@ impl LinkFigures {
     }
 }
 
+/// The keys of a part of the entries, those of the earliest rounds.
+fn oldest<K: Copy, V>(entries: &BTreeMap<K, V>, round: impl Fn(&V) -> u64) -> Vec<K> {
+    let mut keys: Vec<(u64, K)> = entries.iter().map(|(key, one)| (round(one), *key)).collect();
+    keys.sort_by_key(|(round, _)| *round);
+    keys.truncate(entries.len() / REMOVED_PART);
+    keys.into_iter().map(|(_, key)| key).collect()
+}
+
 /// Which part came last at a member that has others below it: one of theirs, or its own
 /// application's.
 fn settle_order(member: MemberId, stamps: &Stamps, figures: &mut Figures) {
@@ -308,7 +328,7 @@ impl Figures {
 
 impl Stamps {
     /// Whether the call of its application has returned, or it has not been seen to call.
-    fn has_returned(&self, member: MemberId, exits: &BTreeMap<(MemberId, u64), u64>) -> bool {
+    fn has_returned(&self, member: MemberId, exits: &BTreeMap<(MemberId, u64), Exit>) -> bool {
         let exited = |request| exits.contains_key(&(member, request));
         self.leaves_early || self.request.is_none_or(exited)
     }
@@ -434,8 +454,25 @@ mod tests {
         for number in 2..=OPEN_MAX as u64 + 1 {
             absorb(&mut trace, TOP, 0, fold(number), &[(30, entered(number))]);
         }
-        assert_eq!(trace.open.len(), OPEN_MAX);
+        assert_eq!(trace.open.len(), OPEN_MAX + 1 - OPEN_MAX / REMOVED_PART);
         assert!(!trace.open.contains_key(&fold(1)), "it has waited longest");
         assert_eq!(trace.finish().reductions, OPEN_MAX as u64 + 2);
+    }
+
+    #[test]
+    fn of_too_many_returns_the_oldest_are_forgotten() {
+        use GroupHopKind::{Entered, Exited};
+        let mut trace = Trace::default();
+        // The operations of these were overwritten before they were read.
+        for request in 0..EXITS_MAX as u64 {
+            let hop = GroupHop { time: 1, operation: None, kind: Exited { request } };
+            trace.absorb(TWO, MemberClock { ahead: 0, error: 3 }, &[hop]);
+        }
+        trace.end_round();
+        let fold = GroupHopOperation::Fold(FoldId { root: 0, number: 1 });
+        let entered = Entered { request: 0, leaves_early: false };
+        absorb(&mut trace, TOP, 0, fold, &[(5, entered), (9, Exited { request: 0 })]);
+        assert!(trace.exits.len() <= EXITS_MAX);
+        assert_eq!(trace.finish().members[&TOP].calls.sum, 4, "of the lowest member");
     }
 }

@@ -138,14 +138,22 @@ fn standpoint(call: &CallInProgress, spaces: &[Space]) -> Standpoint {
         // What stands behind a request is told by the communicator's last collective.
         pattern: facts(call.function).pattern,
         space: space.map_or(0, |space| space.identity),
-        side: match call.peer {
-            Peer::None => Side::None,
-            Peer::Any => Side::Any,
-            Peer::Rank(rank) => Side::Rank(rank),
+        side: side(call.peer),
+        destination: match kind {
+            CallKind::Exchange => side(call.destination),
+            _ => Side::None,
         },
         tag: call.tag,
         request: call.request.unwrap_or(0),
         is_request_known: call.request.is_some(),
+    }
+}
+
+fn side(peer: Peer) -> Side {
+    match peer {
+        Peer::None => Side::None,
+        Peer::Any => Side::Any,
+        Peer::Rank(rank) => Side::Rank(rank),
     }
 }
 

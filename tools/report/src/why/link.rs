@@ -1,9 +1,8 @@
 //! Ways from one rank to another on which messages take long.
 
-use std::cmp::Reverse;
 use std::time::Duration;
 
-use sapwood_trace::{Findings, Link, OTHERS};
+use sapwood_trace::{Findings, LINK_BYTES_MIN, Link, LinkFigures, OTHERS};
 use serde::{Deserialize, Serialize};
 
 use crate::quantity;
@@ -14,8 +13,12 @@ const MESSAGES_MIN: u64 = 5;
 const LINKS_MIN: usize = 3;
 /// A slow link's messages take this many times as long as those of others.
 const TIMES_MIN: u128 = 4;
-/// Smaller messages take as long as those of this size, in bytes.
-const BYTES_MIN: u64 = 16 << 10;
+/// And this many times as long as those of the slowest link that is not slow.
+const APART_MIN: u128 = 2;
+/// Where ranks take turns on a processor, messages take longer by less than this.
+const TURNS_NS: u128 = 20_000_000;
+/// Or they take less than this many times as long as others.
+const TURNS_TIMES: u128 = 16;
 /// The part of the receiver's time that they take, at least, in per cent.
 const SHARE_PERCENT: u128 = 2;
 /// Links told, at most.
@@ -30,9 +33,13 @@ pub struct SlowLink {
     pub to: u32,
     /// Messages.
     pub messages: u64,
-    /// Their bytes on the mean, as far as the class of a size tells.
+    /// Those that were compared with messages of other links: all of them, or where the link was
+    /// slow only for a part of the time, those of its slowest stretch.
+    #[serde(default)]
+    pub slow_messages: u64,
+    /// The bytes of these on the mean, as far as the class of a size tells.
     pub mean_bytes: u64,
-    /// How long one took as a rule, from when both sides had begun: the geometric mean.
+    /// How long one of these took as a rule, from when both sides had begun: the geometric mean.
     pub typical_s: f64,
     /// How long messages of this size take on the median of the links that are not slow.
     pub median_s: f64,
@@ -43,106 +50,153 @@ pub struct SlowLink {
 impl SlowLink {
     pub(super) fn line(&self) -> String {
         let time = |seconds: f64| quantity::time(seconds * 1e9);
+        let messages = quantity::whole(self.messages.into());
+        let messages = match self.slow_messages < self.messages {
+            true => {
+                let slow = quantity::whole(self.slow_messages.into());
+                format!("{slow} of {messages} messages, one after another,")
+            }
+            false => format!("{messages} messages"),
+        };
         format!(
-            "the link from rank {} to rank {} is slow: {} messages took {} each once both sides had \
+            "the link from rank {} to rank {} is slow: {messages} took {} each once both sides had \
              begun, other links take {} for this size",
             self.from,
             self.to,
-            quantity::whole(self.messages.into()),
             time(self.typical_s),
             time(self.median_s),
         )
     }
 }
 
-/// How long a link takes for its bytes, of which small messages have a least number, in nanoseconds
-/// for each 2^32 of them.
-fn cost(link: &Link) -> u128 {
-    let mean_bytes = (link.bytes / link.messages.max(1)).max(BYTES_MIN);
-    (u128::from(link.typical_ns()) << 32) / u128::from(mean_bytes)
-}
-
 /// From which cost on links are slow, of all costs in order: four times the median, or where they
 /// fall into two sets with a gap of as much, those above if they are not more than those below.
+/// Slow links stand apart, by twice the cost of the next one at least: where more ranks than
+/// processors take turns, the costs of all links spread without a gap.
 fn least_slow(costs: &[u128]) -> Option<u128> {
     if costs.len() < LINKS_MIN {
         return None;
     }
-    let beyond_median = costs[costs.len() / 2].saturating_mul(TIMES_MIN);
     let half = costs.len().div_ceil(2).max(2);
-    let gap = (half..costs.len())
-        .find(|&at| costs[at] >= costs[at - 1].saturating_mul(TIMES_MIN) && costs[at] > 0);
-    Some(gap.map_or(beyond_median, |at| costs[at].min(beyond_median)))
+    let is_apart =
+        |at: &usize, times| costs[*at] >= costs[at - 1].saturating_mul(times) && costs[*at] > 0;
+    let gap = (half..costs.len()).find(|at| is_apart(at, TIMES_MIN));
+    let beyond_median = costs[costs.len() / 2].saturating_mul(TIMES_MIN);
+    let first = costs.partition_point(|cost| *cost < beyond_median).max(1);
+    let apart = (first..costs.len()).find(|at| is_apart(at, APART_MIN));
+    gap.into_iter().chain(apart).min().map(|at| costs[at])
+}
+
+/// A link with those of its messages by which it is compared with others.
+#[derive(Clone, Copy)]
+struct Compared<'a> {
+    from: u32,
+    to: u32,
+    all: &'a Link,
+    part: &'a Link,
 }
 
 /// The slow links of a run, those that took most time first.
 pub(super) fn links(findings: &Findings, elapsed: Duration) -> Vec<SlowLink> {
-    let known: Vec<_> = findings
-        .links
-        .iter()
-        .filter(|(ends, link)| ends.0 != OTHERS && link.messages >= MESSAGES_MIN)
-        .collect();
-    let mut costs: Vec<u128> = known.iter().map(|(_, link)| cost(link)).collect();
+    let mut slow = slow_by(findings, elapsed, |figures| &figures.all);
+    let ends: Vec<_> = slow.iter().map(|one| (one.from, one.to)).collect();
+    let changed = slow_by(findings, elapsed, |figures| &figures.slowest);
+    slow.extend(changed.into_iter().filter(|one| !ends.contains(&(one.from, one.to))));
+    slow.sort_by(|one, other| other.transfer_s.total_cmp(&one.transfer_s));
+    slow.truncate(LINKS_MAX);
+    slow
+}
+
+/// Those that are slow by a part of their messages.
+fn slow_by(
+    findings: &Findings,
+    elapsed: Duration,
+    part: impl Fn(&LinkFigures) -> &Link,
+) -> Vec<SlowLink> {
+    let all = findings.links.iter().filter(|(ends, _)| ends.0 != OTHERS);
+    let all = all.map(|(&(from, to), one)| Compared { from, to, all: &one.all, part: part(one) });
+    let known: Vec<Compared<'_>> = all.filter(|one| one.part.messages >= MESSAGES_MIN).collect();
+    let mut costs: Vec<u128> = known.iter().map(|one| one.part.cost()).collect();
     costs.sort_unstable();
     let Some(least) = least_slow(&costs) else { return Vec::new() };
     let matters =
         |link: &Link| u128::from(link.transfer_ns) * 100 >= elapsed.as_nanos() * SHARE_PERCENT;
-    let (slow, quick): (Vec<_>, Vec<_>) =
-        known.into_iter().partition(|(_, link)| cost(link) >= least.max(1));
+    let (mut slow, quick): (Vec<_>, Vec<_>) =
+        known.into_iter().partition(|one| one.part.cost() >= least.max(1));
     // Those that are not slow come first in this order.
     let median = costs[quick.len() / 2];
-    let mut told: Vec<_> = slow.iter().filter(|(_, link)| matters(link)).collect();
-    told.retain(|(ends, link)| !is_explained(**ends, link, &slow));
-    told.sort_by_key(|(ends, link)| (Reverse(link.transfer_ns), **ends));
+    slow.retain(|one| is_beyond_turns(one.part, median));
+    let mut told: Vec<_> = slow.iter().filter(|one| matters(one.all)).collect();
+    told.retain(|one| !is_explained(one, &slow));
     let seconds = |ns| Duration::from_nanos(ns).as_secs_f64();
-    let told = told.into_iter().take(LINKS_MAX).map(|told| {
-        let (&(from, to), link) = *told;
-        let mean_bytes = link.bytes / link.messages;
-        let usual_ns = (median * u128::from(mean_bytes.max(BYTES_MIN))) >> 32;
+    let told = told.into_iter().map(|one| {
+        let mean_bytes = mean_bytes(one.part);
+        let usual_ns = (median * u128::from(mean_bytes.max(LINK_BYTES_MIN))) >> 32;
         SlowLink {
-            from,
-            to,
-            messages: link.messages,
+            from: one.from,
+            to: one.to,
+            messages: one.all.messages,
+            slow_messages: one.part.messages,
             mean_bytes,
-            typical_s: seconds(link.typical_ns()),
+            typical_s: seconds(one.part.typical_ns()),
             median_s: seconds(u64::try_from(usual_ns).unwrap_or(u64::MAX)),
-            transfer_s: seconds(link.transfer_ns),
+            transfer_s: seconds(one.all.transfer_ns),
         }
     });
     told.collect()
 }
 
+/// Whether messages took longer than where the sender has to wait for its turn on a processor:
+/// much longer than others in time, or beside them.
+fn is_beyond_turns(link: &Link, usual: u128) -> bool {
+    let usual_ns = (usual * u128::from(mean_bytes(link).max(LINK_BYTES_MIN))) >> 32;
+    let excess_ns = u128::from(link.typical_ns()).saturating_sub(usual_ns);
+    excess_ns >= TURNS_NS || link.cost() >= usual.saturating_mul(TURNS_TIMES)
+}
+
+fn mean_bytes(link: &Link) -> u64 {
+    link.bytes / link.messages.max(1)
+}
+
 /// Whether calls that both send and receive took long because of what they sent: the link to
 /// another rank than the one that they received from is slow as well.
-fn is_explained(ends: (u32, u32), link: &Link, slow: &[(&(u32, u32), &Link)]) -> bool {
-    let is_by_exchange = link.exchanges * 2 > link.messages;
-    let explains = |other: &(u32, u32), of: &Link| {
-        other.0 == ends.1 && other.1 != ends.0 && of.typical_ns() * 2 >= link.typical_ns()
+fn is_explained(one: &Compared<'_>, slow: &[Compared<'_>]) -> bool {
+    let is_by_exchange = one.part.exchanges * 2 > one.part.messages;
+    let explains = |other: &Compared<'_>| {
+        let is_another = other.from == one.to && other.to != one.from;
+        is_another && other.part.typical_ns() * 2 >= one.part.typical_ns()
     };
-    is_by_exchange && slow.iter().any(|(other, of)| explains(other, of))
+    is_by_exchange && slow.iter().any(explains)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Links, each with a mean time and the bytes of a message.
-    fn slow_of(all: &[((u32, u32), u64, u64)]) -> Vec<(u32, u32)> {
-        let mut findings = Findings::default();
-        for &(ends, mean_ns, bytes) in all {
-            let messages = 100;
-            let (transfer_ns, bytes) = (mean_ns * messages, bytes * messages);
-            let log_sum = log(mean_ns) * messages;
-            let link = Link { messages, transfer_ns, log_sum, bytes, exchanges: messages };
-            findings.links.insert(ends, link);
+    /// A link on which messages took this long, gathered ten by ten.
+    fn link(times_ns: impl Iterator<Item = u64>, bytes: u64) -> LinkFigures {
+        let times_ns: Vec<u64> = times_ns.collect();
+        let mut figures = LinkFigures::default();
+        for round in times_ns.chunks(10) {
+            let mut link = Link::default();
+            round.iter().for_each(|&ns| link.merge(&Link::of_message(ns, bytes, true)));
+            figures.add(&link);
         }
-        let slow = links(&findings, Duration::from_secs(10));
+        figures
+    }
+
+    fn ends(findings: &Findings) -> Vec<(u32, u32)> {
+        let slow = links(findings, Duration::from_secs(10));
         slow.iter().map(|one| (one.from, one.to)).collect()
     }
 
-    /// In 1/16, as a link has it.
-    fn log(ns: u64) -> u64 {
-        ((ns.max(1) as f64).log2() * 16.0) as u64
+    /// Links, each with a time and the bytes of a message.
+    fn slow_of(all: &[((u32, u32), u64, u64)]) -> Vec<(u32, u32)> {
+        let mut findings = Findings::default();
+        for &(ends, ns, bytes) in all {
+            findings.links.insert(ends, link(std::iter::repeat_n(ns, 100), bytes));
+        }
+        ends(&findings)
     }
 
     const MS: u64 = 1_000_000;
@@ -156,6 +210,19 @@ mod tests {
         };
         assert_eq!(of(90 * MS), [(2, 3)]);
         assert_eq!(of(MS * 3 / 2), [], "like the others");
+    }
+
+    #[test]
+    fn where_the_times_of_links_spread_none_is_slow() {
+        let of = |last_us: u64| {
+            let times_us = [300, 500, 700, 721, 900, 1300, 1800, last_us];
+            let ends = (0..).map(|from| (from, (from + 1) % 8));
+            let all: Vec<_> = ends.zip(times_us).map(|(ends, us)| (ends, us * 1000, 1)).collect();
+            slow_of(&all)
+        };
+        assert_eq!(of(3_010), [], "more than four times the median");
+        assert_eq!(of(7_340), [], "as where the sender waits for a processor");
+        assert_eq!(of(12_000), [(7, 0)], "sixteen times as long");
     }
 
     #[test]
@@ -182,12 +249,7 @@ mod tests {
     #[test]
     fn few_messages_or_little_time_say_nothing() {
         let mut findings = Findings::default();
-        let of = |messages, mean_ns: u64| Link {
-            messages,
-            transfer_ns: mean_ns * messages,
-            log_sum: log(mean_ns) * messages,
-            ..Link::default()
-        };
+        let of = |messages, ns: u64| link(std::iter::repeat_n(ns, messages), 0);
         findings.links.extend([((0, 1), of(100, 1000)), ((1, 2), of(100, 1000))]);
         findings.links.extend([((2, 3), of(2, 900 * MS)), ((3, 0), of(5, 5 * MS))]);
         assert_eq!(links(&findings, Duration::from_secs(10)), []);
@@ -195,12 +257,31 @@ mod tests {
 
     #[test]
     fn two_ranks_have_no_link_to_compare_with() {
-        let mut findings = Findings::default();
-        let of = |transfer_ns| {
-            let log_sum = log(transfer_ns / 100) * 100;
-            Link { messages: 100, transfer_ns, log_sum, ..Link::default() }
+        assert_eq!(slow_of(&[((0, 1), 90 * MS, 1), ((1, 0), 1, 1)]), []);
+    }
+
+    #[test]
+    fn a_link_that_becomes_slow_late_is_told_with_its_slow_messages() {
+        let of = |slow: usize, slow_ns: u64| {
+            let mut findings = Findings::default();
+            // The scheduler holds one of five messages up on all links.
+            let noisy = |number: u64| if number.is_multiple_of(5) { 30 * MS } else { MS };
+            for from in 0..8 {
+                findings.links.insert((from, (from + 1) % 8), link((0..100).map(noisy), 1));
+            }
+            let late = std::iter::repeat_n(slow_ns, slow);
+            findings.links.insert((3, 4), link((0..100).map(noisy).chain(late), 1));
+            links(&findings, Duration::from_secs(10))
         };
-        findings.links.extend([((0, 1), of(9_000_000_000)), ((1, 0), of(1))]);
-        assert_eq!(links(&findings, Duration::from_secs(10)), []);
+        let [one] = &of(25, 200 * MS)[..] else { panic!("one link") };
+        assert_eq!((one.from, one.to, one.messages, one.slow_messages), (3, 4, 125, 10));
+        assert!((0.187..0.21).contains(&one.typical_s), "{one:?}");
+        assert!(
+            one.line().contains("10 of 125 messages, one after another, took"),
+            "{}",
+            one.line()
+        );
+        assert_eq!(of(1, 900 * MS), [], "one that was stopped for a second");
+        assert_eq!(of(4, 300 * MS), [], "or four times");
     }
 }

@@ -63,18 +63,28 @@ pub(super) struct Arguments {
     lammps: PathBuf,
 }
 
+/// The number of ranks.
+///
+/// # Errors
+/// [`Failure`] where it is too small or too large for this experiment.
+pub(super) fn ranks(arguments: &super::Arguments) -> Result<u16, Failure> {
+    let ranks = arguments.ranks.unwrap_or(RANKS);
+    if !(RANKS_MIN..=RANKS_MAX).contains(&ranks) {
+        return Err(Failure::usage(format!(
+            "--ranks {ranks}: the experiment 'culprit' needs from {RANKS_MIN} to {RANKS_MAX}; \
+             --only leaves it out"
+        )));
+    }
+    Ok(ranks)
+}
+
 /// Makes all trials.
 pub(super) fn measure(
     arguments: &super::Arguments,
     facts: &mut Facts,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    let ranks = arguments.ranks.unwrap_or(RANKS);
-    if !(RANKS_MIN..=RANKS_MAX).contains(&ranks) {
-        return Err(Failure::usage(format!(
-            "--ranks {ranks}: the experiment 'culprit' needs from {RANKS_MIN} to {RANKS_MAX}"
-        )));
-    }
+    let ranks = ranks(arguments)?;
     let own = &arguments.culprit;
     let folder = Folder::create()?;
     let programs = Targets {

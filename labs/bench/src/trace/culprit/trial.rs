@@ -17,7 +17,7 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(2);
 /// What a program gets to come to the step of its fault.
 const START_TIME: Duration = Duration::from_secs(180);
 /// When a program without a verdict is ended, after its fault.
-const VERDICT_TIME: Duration = Duration::from_secs(12);
+const VERDICT_TIME: Duration = Duration::from_secs(30);
 /// How long a verdict may be followed by another one.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 /// How long a slow program is watched from its fault on, and one without a fault.
@@ -105,13 +105,18 @@ impl CulpritBench<'_> {
         let mut watch = WatchedRun::start(&words, &self.programs.settings(&case, folder), folder)?;
         let moments = moments(&mut watch, &case)?;
         let verdicts = watch.verdicts().into_iter().filter(|&at| at < moments.told_ns).count();
-        let text = std::fs::read_to_string(&file);
-        let answer: Value =
-            text.ok().and_then(|text| serde_json::from_str::<Value>(&text).ok()).into();
+        let answer = read_answer(&file).map_err(|error| {
+            Failure::own(&format!("sapwood trace why left no answer: {error}\n{}", watch.told()))
+        })?;
         let accused = accused(&answer);
         let late_s = moments.late_s(&case).filter(|_| !accused.by.is_empty());
         Ok(TrialOutcome { case, accused, verdicts, late_s, told: watch.told(), answer })
     }
+}
+
+/// The JSON object that the command has written.
+fn read_answer(file: &Path) -> std::io::Result<Value> {
+    Ok(serde_json::from_str(&std::fs::read_to_string(file)?)?)
 }
 
 fn moments(watch: &mut WatchedRun, case: &Case) -> Result<Moments, Failure> {

@@ -26,7 +26,7 @@ const END_TIME: Duration = Duration::from_secs(60);
 /// How a verdict begins.
 const VERDICT: &str = "sapwood: stuck for ";
 /// By which Open MPI's launcher tells each process its rank.
-const RANK_VARIABLE: &[u8] = b"OMPI_COMM_WORLD_RANK=";
+const RANK_VARIABLE: &str = "OMPI_COMM_WORLD_RANK";
 
 /// Nanoseconds of CLOCK_MONOTONIC.
 pub(super) fn now_ns() -> u64 {
@@ -81,6 +81,8 @@ impl WatchedRun {
         for variable in ["LD_PRELOAD", "SAPWOOD_MPI_WAITS", "SAPWOOD_MPI_DUMP_DIR"] {
             command.env_remove(variable);
         }
+        // By this variable ranks are told from their launcher.
+        command.env_remove(RANK_VARIABLE);
         command.args(arguments).envs(settings.iter().cloned()).current_dir(folder);
         command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
@@ -286,7 +288,8 @@ fn kill(ranks: &[RankProcess]) {
 fn rank_of(pid: u32) -> Option<u32> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mut variables = environment.split(|byte| *byte == 0);
-    let rank = variables.find_map(|variable| variable.strip_prefix(RANK_VARIABLE))?;
+    let rank = variables
+        .find_map(|variable| variable.strip_prefix(RANK_VARIABLE.as_bytes())?.strip_prefix(b"="))?;
     std::str::from_utf8(rank).ok()?.parse().ok()
 }
 
