@@ -10,11 +10,6 @@ enum { STATUSES = 64 };
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
-static bool is_persistent(const struct sapwood_request *request)
-{
-    return request->kind == SAPWOOD_PERSISTENT_SEND || request->kind == SAPWOOD_PERSISTENT_RECEIVE;
-}
-
 /* What this thread's call waits for, which its arguments do not tell. */
 static void tell_request(const struct sapwood_request *request)
 {
@@ -40,13 +35,16 @@ static bool list_requests(struct sapwood_completion *completion, int count)
         struct sapwood_request *request = number == 0 ? NULL : sapwood_request_at(number);
         if (request == NULL || !request->is_active || request->kind == SAPWOOD_PERSISTENT_SEND)
             continue;
+        /* It is listed already: by this call, if its handle comes twice, or by another thread's. */
+        if (request->is_waited)
+            continue;
         needs_status = needs_status || request->kind != SAPWOOD_COLLECTIVE;
         request->index = i;
         request->waited = 0;
         request->is_waited = true;
         *link = number;
         link = &request->waited;
-        if (request->space != NULL && !is_persistent(request)) {
+        if (request->space != NULL && !sapwood_request_is_persistent(request)) {
             told++;
             last = request;
         }
@@ -84,12 +82,17 @@ static bool has_ended(const struct sapwood_completion *completion, const struct 
            SAPWOOD_HANDLE(sapwood_library.request_null);
 }
 
-static bool is_listed(struct sapwood_completed completed, int index)
+/* The place of an index among those that the call lists; -1 if it is not there. They mostly come in
+ * the order of the requests, so that the search goes on at `cursor`. */
+static int listed_at(struct sapwood_completed completed, int index, int *cursor)
 {
-    for (int i = 0; i < completed.count; i++)
-        if (completed.indices[i] == index)
-            return true;
-    return false;
+    for (int tries = 0; tries < completed.count; tries++) {
+        int place = *cursor;
+        *cursor = place + 1 < completed.count ? place + 1 : 0;
+        if (completed.indices[place] == index)
+            return place;
+    }
+    return -1;
 }
 
 /* The index that the call gives to the first request: 0 in C, 1 in Fortran. That of mpi_f08 in MPICH
@@ -98,31 +101,29 @@ static int first_index(const struct sapwood_completion *completion, struct sapwo
 {
     if (!completion->is_fortran || completed.indices == NULL)
         return 0;
-    if (is_listed(completed, 0))
+    int cursor = 0;
+    if (listed_at(completed, 0, &cursor) >= 0)
         return 0;
     for (uint32_t at = completion->first; at != 0; at = sapwood_request_at(at)->waited) {
         const struct sapwood_request *request = sapwood_request_at(at);
-        if (!is_persistent(request) && has_ended(completion, request) && !is_listed(completed, request->index + 1))
+        bool is_at_end = !sapwood_request_is_persistent(request) && has_ended(completion, request);
+        if (is_at_end && listed_at(completed, request->index + 1, &cursor) < 0)
             return 0;
     }
     return 1;
 }
 
 /* The place of a request's status among those that the call has written; -1 if the call has not
- * completed it. Indices mostly come in the order of the requests, so that the search goes on at
- * `cursor`. */
+ * completed it. A request that goes on is not looked for: of many, a call may complete a few. */
 static int place_of(const struct sapwood_completion *completion, const struct sapwood_request *request,
                     struct sapwood_completed completed, int first_index, int *cursor)
 {
     if (completed.indices == NULL)
         return completed.count <= 0 ? -1 : completion->is_one ? 0 : request->index;
-    for (int tries = 0; tries < completed.count; tries++) {
-        int place = *cursor;
-        *cursor = place + 1 < completed.count ? place + 1 : 0;
-        if (completed.indices[place] - first_index == request->index)
-            return place;
-    }
-    return -1;
+    bool may_go_on = !sapwood_request_is_persistent(request) && !request->is_replaced;
+    if (may_go_on && !has_ended(completion, request))
+        return -1;
+    return listed_at(completed, request->index + first_index, cursor);
 }
 
 static const void *status_at(const struct sapwood_completion *completion, int place)
@@ -165,7 +166,7 @@ void sapwood_completed(struct sapwood_completion *completion, uint32_t function,
         }
         const void *status = status_at(completion, place);
         count_bytes(request, status);
-        if (is_persistent(request)) {
+        if (sapwood_request_is_persistent(request)) {
             request->is_active = false;
         } else if (request->space == NULL) {
             sapwood_request_remove(at);
@@ -207,7 +208,7 @@ void sapwood_completion_failed(struct sapwood_completion *completion, struct sap
         int own_error = place < 0 ? error : sapwood_status_read(status_at(completion, place)).MPI_ERROR;
         if (place >= 0 && own_error == MPI_SUCCESS)
             count_bytes(request, status_at(completion, place));
-        if (is_persistent(request))
+        if (sapwood_request_is_persistent(request))
             request->is_active = place >= 0 && own_error == MPI_ERR_PENDING;
         else if (request->is_replaced || has_ended(completion, request))
             sapwood_request_remove(at);

@@ -237,7 +237,7 @@ void sapwood_persistent_started(uint32_t function, const void *all, int count, b
             request = *sapwood_request_at(number);
         }
         sapwood_requests_unlock();
-        if (request.kind != SAPWOOD_PERSISTENT_SEND && request.kind != SAPWOOD_PERSISTENT_RECEIVE)
+        if (!sapwood_request_is_persistent(&request))
             continue;
         if (request.kind == SAPWOOD_PERSISTENT_SEND) {
             sapwood_add_sent(request.function, request.class, request.bytes);

@@ -44,9 +44,14 @@ struct sapwood_request {
     bool is_replaced; /* MPI has given its handle to another request meanwhile: it is in no bucket */
 };
 
+static inline bool sapwood_request_is_persistent(const struct sapwood_request *request)
+{
+    return request->kind == SAPWOOD_PERSISTENT_SEND || request->kind == SAPWOOD_PERSISTENT_RECEIVE;
+}
+
 /* How many are followed. */
 extern SAPWOOD_HIDDEN _Atomic uint32_t sapwood_requests_followed;
-/* Incremented when all are forgotten: numbers from before mean nothing. */
+/* Incremented when requests are forgotten: numbers from before mean nothing. */
 extern SAPWOOD_HIDDEN uint32_t sapwood_requests_generation;
 
 static SAPWOOD_HOT bool sapwood_requests_are_followed(void)
