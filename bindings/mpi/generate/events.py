@@ -137,8 +137,6 @@ def statements(function, row, a):
         count = f"(int){a.root(0)}" if word == "Startall" else "1"
         requests = a.names[place_of(function, "request", "array_of_requests")]
         return [], [f"    {FOLLOWED} sapwood_persistent_started({row.id}, {requests}, {count}, {a.is_fortran}, begin);"], []
-    if function.name == "MPI_Request_free":
-        return [f"    {FOLLOWED} sapwood_request_freed({a.request(0)});"], [], []
     if function.name == "MPI_Cancel":
         return [f"    {ON} sapwood_events_lose_messages();"], [], []
     return NOTHING

@@ -233,7 +233,7 @@ void sapwood_persistent_started(uint32_t function, const void *all, int count, b
         sapwood_requests_lock();
         uint32_t number = sapwood_request_found(sapwood_request_handle(all, i, is_fortran));
         if (number != 0) {
-            sapwood_request_at(number)->is_active = true;
+            sapwood_request_at(number)->is_active = sapwood_is_counting();
             request = *sapwood_request_at(number);
         }
         sapwood_requests_unlock();

@@ -4,7 +4,8 @@
  * A receive is followed from the call that posts it until the call that completes it says by its
  * status what came; a persistent request from its initialisation until it is freed; a non-blocking
  * collective only while events are recorded. A request that finds no room, and a receive whose
- * completion no call shows, is counted as untracked: its bytes are not known.
+ * completion no call shows, is counted as untracked: its bytes are not known. While counting is
+ * paused only persistent requests are in the table.
  */
 #ifndef SAPWOOD_REQUESTS_H
 #define SAPWOOD_REQUESTS_H
@@ -71,7 +72,8 @@ SAPWOOD_HIDDEN void sapwood_request_add(struct sapwood_request request);
 SAPWOOD_HIDDEN void sapwood_request_remove(uint32_t number);
 /* Nothing will show what it has received. */
 SAPWOOD_HIDDEN void sapwood_request_lost(const struct sapwood_request *request);
-/* Counting pauses: calls will pass unseen, and handles return. Takes the lock itself. */
+/* Counting has paused: calls pass unseen, and handles return. Persistent requests stay, as not
+ * started: that they are freed is seen always. Takes the lock itself. */
 SAPWOOD_HIDDEN void sapwood_requests_forget(void);
 
 #endif

@@ -247,7 +247,25 @@ class EachAbi:
             self.assertEqual(reductions, (15, 15 * 8))
             world = (RANKS[self.abi] - 1).bit_length()
             self.assertEqual((profile.calls["MPI_Irecv", world], profile.calls["MPI_Send", world]), ((2, 9), (1, 9)))
-            self.assertEqual((sum(profile.received.values()), profile.untracked), (9, 0))
+            # Six starts of 7 bytes, one of 11, one of 5 after the pause in which that receive was pending.
+            moved = 6 * 7 + 11 + 5
+            self.assertEqual((profile.calls["MPI_Send_init", world], profile.calls["MPI_Recv_init", world]),
+                             ((3, moved), (3, moved)))
+            self.assertEqual((sum(profile.received.values()), profile.untracked), (9 + moved, 0))
+
+    def test_no_request_is_followed_that_is_made_where_counting_pauses(self):
+        for profile in self.observed([program(self.abi, "settled")]).seen.values():
+            world = (RANKS[self.abi] - 1).bit_length()
+            self.assertEqual((profile.calls["MPI_Irecv", world], profile.calls["MPI_Send", world]), ((2, 20), (2, 20)))
+            self.assertEqual((profile.received, profile.untracked), ({("MPI_Irecv", world): 20}, 0))
+
+    def test_a_call_that_finds_no_room_for_its_site_is_dropped_once(self):
+        run = self.observed([program(self.abi, "crowded")], environment={"SAPWOOD_MPI_EXTRAS": "call-sites"})
+        for profile in run.seen.values():
+            listed = [count for (kind, *_), (count, _, _) in profile.tallies.items() if kind == SITE]
+            whole = ("MPI_Init", "MPI_Finalize")
+            calls = sum(count for (name, _), (count, _) in profile.calls.items() if name not in whole)
+            self.assertEqual((sum(listed), profile.tallies_dropped), (2048, calls - 2048))
 
     def fortran(self, kind):
         self.check(f"solver_{kind}", expected.fortran, regions={"solve": 1})
