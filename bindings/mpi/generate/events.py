@@ -45,7 +45,8 @@ def collective(function, row, a, starts):
         return [], ["    " + counted], []
     request = place_of(function, "request")
     return [], [f"    uint32_t sequence = {counted}",
-                f"    {ON} sapwood_collective_followed({a.comm(comm)}, sequence, {root}, {a.request(request)});"], []
+                f"    {ON} sapwood_collective_followed({row.id}, {a.comm(comm)}, sequence, {root}, {a.request(request)}, "
+                "begin + ticks);"], []
 
 
 def sent(function, row, a, waits):

@@ -176,11 +176,21 @@ void sapwood_receive_posted(const struct sapwood_posting *posting)
     sapwood_requests_unlock();
 }
 
-void sapwood_collective_followed(MPI_Comm comm, uint32_t sequence, int root, MPI_Request handle)
+void sapwood_collective_followed(uint32_t function, MPI_Comm comm, uint32_t sequence, int root, MPI_Request handle,
+                                 uint64_t returned)
 {
     struct sapwood_space *space = sapwood_space_of(comm);
     if (READ(space->handle) != SAPWOOD_HANDLE(comm))
         return;
+    /* A process alone waits for none. */
+    if (space->size < 2 && (space->flags & SAPWOOD_SPACE_BETWEEN) == 0)
+        return;
+    if (sapwood_request_is_shared(handle)) {
+        sapwood_record((struct sapwood_event_of_call){.begin = returned, .space = space, .function = function,
+                                                      .kind = SAPWOOD_EVENT_COLLECTIVE_COMPLETED, .members = 1,
+                                                      .sequence = sequence, .peer = root});
+        return;
+    }
     sapwood_requests_lock();
     sapwood_request_add((struct sapwood_request){.handle = SAPWOOD_HANDLE(handle), .space = space,
                                                  .sequence = sequence, .peer = root, .kind = SAPWOOD_COLLECTIVE,

@@ -2,8 +2,8 @@
  * its channel each call takes.
  *
  * Messages are told only where waits were asked for at the start, and under MPI_THREAD_MULTIPLE those
- * of channels that one thread of the rank uses. A receive of which it is not sure which message it took is counted (events.h, `unsure`)
- * and recorded without a claim, with 0 members:
+ * of channels that one thread of the rank uses. A receive of which it is not sure which message it
+ * took is counted (events.h, `unsure`) and recorded without a claim, with 0 members:
  *   - one that was posted while a non-blocking receive from any source or tag had not completed,
  *     and such a receive itself if another one was posted meanwhile;
  *   - one that completes together with such ones, or together with more than 255;
@@ -37,7 +37,9 @@ SAPWOOD_HIDDEN void sapwood_message_sent(uint32_t function, uint32_t kind, MPI_C
 SAPWOOD_HIDDEN void sapwood_message_received(uint32_t function, MPI_Comm comm, int source, int tag, const void *status,
                                              uint64_t begin, uint64_t ticks);
 SAPWOOD_HIDDEN void sapwood_receive_posted(const struct sapwood_posting *posting);
-SAPWOOD_HIDDEN void sapwood_collective_followed(MPI_Comm comm, uint32_t sequence, int root, MPI_Request request);
+/* A collective was started that has this number in its communicator. */
+SAPWOOD_HIDDEN void sapwood_collective_followed(uint32_t function, MPI_Comm comm, uint32_t sequence, int root,
+                                                MPI_Request request, uint64_t returned);
 SAPWOOD_HIDDEN void sapwood_persistent_made(const struct sapwood_posting *made, bool is_send);
 SAPWOOD_HIDDEN void sapwood_persistent_started(uint32_t function, const void *requests, int count, bool is_fortran,
                                                uint64_t begin);

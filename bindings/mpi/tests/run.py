@@ -26,6 +26,7 @@ import expected
 import header
 import surroundings
 from marks import MARK, LeftBehind, end_what_is_left, new_mark
+from rank_events import COMPLETED, STARTED, EventFile
 from rank_profile import PEER, SITE, Profile
 
 RUN_SECONDS_MAX = 60
@@ -133,14 +134,15 @@ class Run:
                 end_session(probe)
             self.seen = self.read(folder, ranks, "seen")
             self.dumped = self.read(folder, ranks, "profile")
+            self.events = self.read(folder, ranks, "events", EventFile)
 
     @staticmethod
-    def read(folder, ranks, ending):
-        profiles = {}
+    def read(folder, ranks, ending, reader=Profile):
+        files = {}
         for rank in range(ranks):
             with contextlib.suppress(FileNotFoundError), open(f"{folder}/rank-{rank}.{ending}", "rb") as file:
-                profiles[rank] = Profile(file.read())
-        return profiles
+                files[rank] = reader(file.read())
+        return files
 
 
 class EachAbi:
@@ -223,6 +225,21 @@ class EachAbi:
 
     def test_receives_count_what_has_come_where_messages_are_told_too(self):
         self.check_transfers(self.observed([program(self.abi, "transfers")], environment={"SAPWOOD_MPI_WAITS": "1"}))
+
+    def test_collectives_of_one_handle_end_each_by_its_own_wait(self):
+        for environment in ({}, {"SAPWOOD_MPI_WAITS": "1"}):
+            with tempfile.TemporaryDirectory(prefix="sapwood-mpi-notes-") as folder:
+                command = [program(self.abi, "waits"), "completed", os.path.join(folder, "notes")]
+                run = self.observed(command, environment=environment)
+        for file in run.events.values():
+            of_world = lambda kind: [event for event in file.events if event.kind == kind and event.space.size > 1]
+            started, completed = of_world(STARTED), of_world(COMPLETED)
+            self.assertEqual([event.sequence for event in started], list(range(1, 21)))
+            self.assertEqual([event.sequence for event in completed], list(range(1, 21)))
+            # As the library gives it a request of its own, or one that has completed.
+            self.assertIn({event.function for event in completed}, ({"MPI_Wait"}, {"MPI_Ibcast"}))
+            # One process waits for none.
+            self.assertEqual({event.space for event in file.events if event.kind == COMPLETED}, {started[0].space})
 
     def test_call_sites_have_the_bytes_of_receives_that_complete_later(self):
         run = self.observed([program(self.abi, "transfers")], environment={"SAPWOOD_MPI_EXTRAS": "call-sites"})
