@@ -24,14 +24,13 @@ static void tell_request(const struct sapwood_request *request)
 }
 
 /* Lists the followed requests of the call; whether a status says something of one of them. */
-static bool list_requests(struct sapwood_completion *completion, int count)
+static bool list_requests(struct sapwood_completion *completion)
 {
     bool needs_status = false;
     uint32_t told = 0, *link = &completion->first;
     const struct sapwood_request *last = NULL;
-    for (int i = 0; i < count; i++) {
-        uint32_t number = sapwood_request_found(
-            sapwood_request_handle(completion->requests, i, completion->is_fortran));
+    for (int i = 0; i < completion->handles.count; i++) {
+        uint32_t number = sapwood_request_found(sapwood_request_handle(completion->handles, i));
         struct sapwood_request *request = number == 0 ? NULL : sapwood_request_at(number);
         if (request == NULL || !request->is_active || request->kind == SAPWOOD_PERSISTENT_SEND)
             continue;
@@ -54,32 +53,51 @@ static bool list_requests(struct sapwood_completion *completion, int count)
     return needs_status;
 }
 
-void *sapwood_completes(struct sapwood_completion *completion, const void *requests, int count, void *statuses,
-                        bool is_one, bool is_fortran)
+void *sapwood_completes(struct sapwood_completion *completion, struct sapwood_handles handles, void *statuses,
+                        enum sapwood_statuses kind)
 {
     static _Thread_local MPI_Status own[STATUSES] __attribute__((tls_model("initial-exec")));
-    *completion = (struct sapwood_completion){.requests = requests, .is_fortran = is_fortran, .is_one = is_one};
+    *completion = (struct sapwood_completion){.handles = handles, .kind = kind};
     sapwood_requests_lock();
     completion->generation = sapwood_requests_generation;
-    bool needs_status = list_requests(completion, count);
+    bool needs_status = list_requests(completion);
     sapwood_requests_unlock();
-    if (!sapwood_is_ignored(statuses, is_fortran)) {
+    if (!sapwood_is_ignored(statuses, handles.is_fortran)) {
         completion->statuses = statuses;
         return statuses;
     }
     if (!needs_status)
         return statuses;
-    if (!is_one && count > STATUSES)
-        completion->statuses = completion->allocated = malloc((size_t)count * sizeof(MPI_Status));
+    if (kind == SAPWOOD_STATUS_OF_EACH && handles.count > STATUSES)
+        completion->statuses = completion->allocated = malloc((size_t)handles.count * sizeof(MPI_Status));
     else
         completion->statuses = own;
     return completion->statuses == NULL ? statuses : (void *)(uintptr_t)completion->statuses;
 }
 
+/* Takes the lock; the list is empty if its requests were forgotten meanwhile. */
+static void lock_listed(struct sapwood_completion *completion)
+{
+    sapwood_requests_lock();
+    if (completion->generation != sapwood_requests_generation)
+        completion->first = 0;
+}
+
+/* The number of the first request of the list, which is taken off it; 0 at its end. */
+static uint32_t taken_off(struct sapwood_completion *completion)
+{
+    uint32_t number = completion->first;
+    if (number != 0) {
+        struct sapwood_request *request = sapwood_request_at(number);
+        completion->first = request->waited;
+        request->is_waited = false;
+    }
+    return number;
+}
+
 static bool has_ended(const struct sapwood_completion *completion, const struct sapwood_request *request)
 {
-    return sapwood_request_handle(completion->requests, request->index, completion->is_fortran) ==
-           SAPWOOD_HANDLE(sapwood_library.request_null);
+    return sapwood_request_handle(completion->handles, request->index) == SAPWOOD_HANDLE(sapwood_library.request_null);
 }
 
 /* The place of an index among those that the call lists; -1 if it is not there. They mostly come in
@@ -99,7 +117,7 @@ static int listed_at(struct sapwood_completed completed, int index, int *cursor)
  * 4.0 gives C's: where a request has ended whose index by Fortran's count is not listed. */
 static int first_index(const struct sapwood_completion *completion, struct sapwood_completed completed)
 {
-    if (!completion->is_fortran || completed.indices == NULL)
+    if (!completion->handles.is_fortran || completed.indices == NULL)
         return 0;
     int cursor = 0;
     if (listed_at(completed, 0, &cursor) >= 0)
@@ -119,7 +137,7 @@ static int place_of(const struct sapwood_completion *completion, const struct sa
                     struct sapwood_completed completed, int first_index, int *cursor)
 {
     if (completed.indices == NULL)
-        return completed.count <= 0 ? -1 : completion->is_one ? 0 : request->index;
+        return completed.count <= 0 ? -1 : completion->kind == SAPWOOD_STATUS_OF_ONE ? 0 : request->index;
     bool may_go_on = !sapwood_request_is_persistent(request) && !request->is_replaced;
     if (may_go_on && !has_ended(completion, request))
         return -1;
@@ -150,14 +168,10 @@ void sapwood_completed(struct sapwood_completion *completion, uint32_t function,
 {
     uint32_t told = 0;
     int cursor = 0;
-    sapwood_requests_lock();
-    if (completion->generation != sapwood_requests_generation)
-        completion->first = 0;
+    lock_listed(completion);
     int origin = first_index(completion, completed);
-    for (uint32_t at = completion->first, next; at != 0; at = next) {
+    for (uint32_t at; (at = taken_off(completion)) != 0;) {
         struct sapwood_request *request = sapwood_request_at(at);
-        next = request->waited;
-        request->is_waited = false;
         int place = place_of(completion, request, completed, origin, &cursor);
         if (place < 0) {
             if (request->is_replaced)
@@ -193,16 +207,13 @@ static bool is_in_status(int error)
 
 void sapwood_completion_failed(struct sapwood_completion *completion, struct sapwood_completed completed, int error)
 {
-    bool are_readable = !completion->is_one && completion->statuses != NULL && is_in_status(error), has_told = false;
+    bool has_each = completion->kind == SAPWOOD_STATUS_OF_EACH && completion->statuses != NULL;
+    bool are_readable = has_each && is_in_status(error), has_told = false;
     int cursor = 0;
-    sapwood_requests_lock();
-    if (completion->generation != sapwood_requests_generation)
-        completion->first = 0;
+    lock_listed(completion);
     int origin = are_readable ? first_index(completion, completed) : 0;
-    for (uint32_t at = completion->first, next; at != 0; at = next) {
+    for (uint32_t at; (at = taken_off(completion)) != 0;) {
         struct sapwood_request *request = sapwood_request_at(at);
-        next = request->waited;
-        request->is_waited = false;
         has_told = has_told || request->space != NULL;
         int place = are_readable ? place_of(completion, request, completed, origin, &cursor) : -1;
         int own_error = place < 0 ? error : sapwood_status_read(status_at(completion, place)).MPI_ERROR;

@@ -198,9 +198,9 @@ void sapwood_collective_followed(uint32_t function, MPI_Comm comm, uint32_t sequ
     sapwood_requests_unlock();
 }
 
-void sapwood_persistent_made(const struct sapwood_posting *made, bool is_send)
+void sapwood_persistent_made(const struct sapwood_posting *made, enum sapwood_request_kind kind)
 {
-    struct sapwood_request request = request_of(made, is_send ? SAPWOOD_PERSISTENT_SEND : SAPWOOD_PERSISTENT_RECEIVE);
+    struct sapwood_request request = request_of(made, kind);
     if (sapwood_is_recording() && messages_are_told())
         request.space = space_of(made->comm);
     sapwood_requests_lock();
@@ -208,10 +208,10 @@ void sapwood_persistent_made(const struct sapwood_posting *made, bool is_send)
     sapwood_requests_unlock();
 }
 
-uint64_t sapwood_request_handle(const void *all, int index, bool is_fortran)
+uint64_t sapwood_request_handle(struct sapwood_handles handles, int index)
 {
-    return SAPWOOD_HANDLE(is_fortran ? sapwood_request_f2c((const MPI_Fint *)all + index)
-                                     : ((const MPI_Request *)all)[index]);
+    return SAPWOOD_HANDLE(handles.is_fortran ? sapwood_request_f2c((const MPI_Fint *)handles.all + index)
+                                             : ((const MPI_Request *)handles.all)[index]);
 }
 
 /* A persistent request that is an event was started. */
@@ -236,12 +236,12 @@ static void tell_start(uint32_t function, const struct sapwood_request *request,
                                                       .tag = request->tag});
 }
 
-void sapwood_persistent_started(uint32_t function, const void *all, int count, bool is_fortran, uint64_t begin)
+void sapwood_persistent_started(uint32_t function, struct sapwood_handles handles, uint64_t begin)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < handles.count; i++) {
         struct sapwood_request request = {.kind = SAPWOOD_COLLECTIVE};
         sapwood_requests_lock();
-        uint32_t number = sapwood_request_found(sapwood_request_handle(all, i, is_fortran));
+        uint32_t number = sapwood_request_found(sapwood_request_handle(handles, i));
         if (number != 0) {
             sapwood_request_at(number)->is_active = sapwood_is_counting();
             request = *sapwood_request_at(number);

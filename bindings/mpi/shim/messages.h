@@ -32,6 +32,13 @@ struct sapwood_posting {
     MPI_Request request;
 };
 
+/* Requests as the program gives them to a call. */
+struct sapwood_handles {
+    const void *all;
+    int count;
+    bool is_fortran;
+};
+
 SAPWOOD_HIDDEN void sapwood_message_sent(uint32_t function, uint32_t kind, MPI_Comm comm, int dest, int tag,
                                          uint64_t bytes, uint64_t begin, uint64_t ticks);
 SAPWOOD_HIDDEN void sapwood_message_received(uint32_t function, MPI_Comm comm, int source, int tag, const void *status,
@@ -40,13 +47,13 @@ SAPWOOD_HIDDEN void sapwood_receive_posted(const struct sapwood_posting *posting
 /* A collective was started that has this number in its communicator. */
 SAPWOOD_HIDDEN void sapwood_collective_followed(uint32_t function, MPI_Comm comm, uint32_t sequence, int root,
                                                 MPI_Request request, uint64_t returned);
-SAPWOOD_HIDDEN void sapwood_persistent_made(const struct sapwood_posting *made, bool is_send);
-SAPWOOD_HIDDEN void sapwood_persistent_started(uint32_t function, const void *requests, int count, bool is_fortran,
-                                               uint64_t begin);
+/* `kind` is that of a persistent send or receive. */
+SAPWOOD_HIDDEN void sapwood_persistent_made(const struct sapwood_posting *made, enum sapwood_request_kind kind);
+SAPWOOD_HIDDEN void sapwood_persistent_started(uint32_t function, struct sapwood_handles handles, uint64_t begin);
 SAPWOOD_HIDDEN void sapwood_request_freed(MPI_Request request);
 
-/* The handle at this place of the array that the program has given. */
-SAPWOOD_HIDDEN uint64_t sapwood_request_handle(const void *requests, int index, bool is_fortran);
+/* The one at this place. */
+SAPWOOD_HIDDEN uint64_t sapwood_request_handle(struct sapwood_handles handles, int index);
 /* A receive from any source or tag has completed: now its message is known; not without a status.
  * Callers of this and of the next hold the lock. */
 SAPWOOD_HIDDEN void sapwood_message_resolved(struct sapwood_request *request, const void *status);
