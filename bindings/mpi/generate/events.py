@@ -45,8 +45,8 @@ def collective(function, row, a, starts):
         return [], ["    " + counted], []
     request = place_of(function, "request")
     return [], [f"    uint32_t sequence = {counted}",
-                f"    {ON} sapwood_collective_followed({row.id}, {a.comm(comm)}, sequence, {root}, {a.request(request)}, "
-                "begin + ticks);"], []
+                f"    {ON} sapwood_collective_followed({row.id}, {a.comm(comm)}, sequence, {root}, "
+                f"{a.request(request)}, begin + ticks);"], []
 
 
 def sent(function, row, a, waits):
@@ -78,7 +78,8 @@ def completion(function, row, a):
     number = "1" if count == "1" else f"(int){a.root(0)}"
     kind = "SAPWOOD_STATUS_OF_ONE" if order == "one" else "SAPWOOD_STATUS_OF_EACH"
     before = ["    struct sapwood_completion waited = SAPWOOD_NO_COMPLETION;",
-              f"    {FOLLOWED} {statuses} = sapwood_completes(&waited, {handles(a, requests, number)}, {statuses}, {kind});"]
+              f"    {FOLLOWED} {statuses} = sapwood_completes(&waited, {handles(a, requests, number)}, "
+              f"{statuses}, {kind});"]
     # MPICH calls an index so that it is no function of strings.h.
     flag, index, listed = (place_of(function, *names) for names in (("flag",), ("index", "indx"), ("outcount",)))
     if ("any" in function.name) != (index is not None) or ("some" in function.name) != (listed is not None):
