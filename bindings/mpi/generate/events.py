@@ -45,7 +45,8 @@ def collective(function, row, a, starts):
         return [], ["    " + counted], []
     request = place_of(function, "request")
     return [], [f"    uint32_t sequence = {counted}",
-                f"    {ON} sapwood_collective_followed({a.comm(comm)}, sequence, {root}, {a.request(request)});"], []
+                f"    {ON} sapwood_collective_followed({row.id}, {a.comm(comm)}, sequence, {root}, "
+                f"{a.request(request)}, begin + ticks);"], []
 
 
 def sent(function, row, a, waits):
@@ -65,15 +66,20 @@ def received(function, row, a):
             f"{a.names[status]}, begin, ticks);"]
 
 
+def handles(a, requests, count):
+    """The requests that a call is given."""
+    return f"(struct sapwood_handles){{.all = {a.names[requests]}, .count = {count}, .is_fortran = {a.is_fortran}}}"
+
+
 def completion(function, row, a):
     count, order = COMPLETIONS[function.name]
     requests = place_of(function, "request", "array_of_requests")
     statuses = a.names[place_of(function, "status", "array_of_statuses")]
     number = "1" if count == "1" else f"(int){a.root(0)}"
-    is_one = "true" if order == "one" else "false"
+    kind = "SAPWOOD_STATUS_OF_ONE" if order == "one" else "SAPWOOD_STATUS_OF_EACH"
     before = ["    struct sapwood_completion waited = SAPWOOD_NO_COMPLETION;",
-              f"    {FOLLOWED} {statuses} = sapwood_completes(&waited, {a.names[requests]}, {number}, {statuses}, "
-              f"{is_one}, {a.is_fortran});"]
+              f"    {FOLLOWED} {statuses} = sapwood_completes(&waited, {handles(a, requests, number)}, "
+              f"{statuses}, {kind});"]
     # MPICH calls an index so that it is no function of strings.h.
     flag, index, listed = (place_of(function, *names) for names in (("flag",), ("index", "indx"), ("outcount",)))
     if ("any" in function.name) != (index is not None) or ("some" in function.name) != (listed is not None):
@@ -140,10 +146,8 @@ def statements(function, row, a):
         return completion(function, row, a)
     if word in ("Start", "Startall"):
         count = f"(int){a.root(0)}" if word == "Startall" else "1"
-        requests = a.names[place_of(function, "request", "array_of_requests")]
-        return [], [f"    {FOLLOWED} sapwood_persistent_started({row.id}, {requests}, {count}, {a.is_fortran}, begin);"], []
-    if function.name == "MPI_Request_free":
-        return [f"    {FOLLOWED} sapwood_request_freed({a.request(0)});"], [], []
+        given = handles(a, place_of(function, "request", "array_of_requests"), count)
+        return [], [f"    {FOLLOWED} sapwood_persistent_started({row.id}, {given}, begin);"], []
     if function.name == "MPI_Cancel":
         return [f"    {ON} sapwood_events_lose_messages();"], [], []
     return NOTHING

@@ -91,7 +91,8 @@ def ended(function, row, a, extra):
     peer = p[2] if name == "started" else p[0]
     follow = "sapwood_persistent_made" if is_persistent else "sapwood_receive_posted"
     described = posting(function, row, a, peer, sent_bytes(row, a) if name == "started" else None)
-    given = f"{follow}({described}{', ' + str(name == 'started').lower() if is_persistent else ''});"
+    kind = f", SAPWOOD_PERSISTENT_{'SEND' if name == 'started' else 'RECEIVE'}" if is_persistent else ""
+    given = f"{follow}({described}{kind});"
     comes = "has_message" if takes_message(function, peer) else f"{a.root(peer)} != MPI_PROC_NULL"
     counted = f"sapwood_end_posted({row.id}, class, ticks);"
     nothing = counted if is_persistent else f"sapwood_end_received({row.id}, class, ticks, 0);"

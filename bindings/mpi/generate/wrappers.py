@@ -25,6 +25,7 @@ WAIT_FOR_LOCKS = ("MPI_Win_lock", "MPI_Win_lock_all", "MPI_Win_unlock", "MPI_Win
 # Parameters that name the other side of a call and its message, the one that is waited for first.
 PEERS = ("source", "root", "dest", "target_rank")
 TAGS = ("recvtag", "tag", "sendtag")
+FREES_REQUEST = "MPI_Request_free"
 FORGETS = {"MPI_Comm_free": "comm", "MPI_Comm_disconnect": "comm", "MPI_Type_free": "type"}
 
 
@@ -221,6 +222,9 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
         kind = FORGETS[function.name]
         handle = f"*{a.names[0]}" if returns else f"sapwood_{kind}_f2c(a0)"
         lines.append(f"    if (WAS_STARTED) sapwood_forget_{kind}({handle});")
+    # While counting is paused, too: another persistent request may get the handle.
+    if function.name == FREES_REQUEST:
+        lines.append(f"    if (WAS_STARTED && sapwood_requests_are_followed()) sapwood_request_freed({a.request(0)});")
     if function.name == "MPI_Abort":
         lines.append(f"    sapwood_note_abort((int){a.root(1)});")
     lines.append("    uint64_t begin;")

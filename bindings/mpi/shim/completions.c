@@ -10,11 +10,6 @@ enum { STATUSES = 64 };
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
-static bool is_persistent(const struct sapwood_request *request)
-{
-    return request->kind == SAPWOOD_PERSISTENT_SEND || request->kind == SAPWOOD_PERSISTENT_RECEIVE;
-}
-
 /* What this thread's call waits for, which its arguments do not tell. */
 static void tell_request(const struct sapwood_request *request)
 {
@@ -29,16 +24,18 @@ static void tell_request(const struct sapwood_request *request)
 }
 
 /* Lists the followed requests of the call; whether a status says something of one of them. */
-static bool list_requests(struct sapwood_completion *completion, int count)
+static bool list_requests(struct sapwood_completion *completion)
 {
     bool needs_status = false;
     uint32_t told = 0, *link = &completion->first;
     const struct sapwood_request *last = NULL;
-    for (int i = 0; i < count; i++) {
-        uint32_t number = sapwood_request_found(
-            sapwood_request_handle(completion->requests, i, completion->is_fortran));
+    for (int i = 0; i < completion->handles.count; i++) {
+        uint32_t number = sapwood_request_found(sapwood_request_handle(completion->handles, i));
         struct sapwood_request *request = number == 0 ? NULL : sapwood_request_at(number);
         if (request == NULL || !request->is_active || request->kind == SAPWOOD_PERSISTENT_SEND)
+            continue;
+        /* It is listed already: by this call, if its handle comes twice, or by another thread's. */
+        if (request->is_waited)
             continue;
         needs_status = needs_status || request->kind != SAPWOOD_COLLECTIVE;
         request->index = i;
@@ -46,7 +43,7 @@ static bool list_requests(struct sapwood_completion *completion, int count)
         request->is_waited = true;
         *link = number;
         link = &request->waited;
-        if (request->space != NULL && !is_persistent(request)) {
+        if (request->space != NULL && !sapwood_request_is_persistent(request)) {
             told++;
             last = request;
         }
@@ -56,73 +53,95 @@ static bool list_requests(struct sapwood_completion *completion, int count)
     return needs_status;
 }
 
-void *sapwood_completes(struct sapwood_completion *completion, const void *requests, int count, void *statuses,
-                        bool is_one, bool is_fortran)
+void *sapwood_completes(struct sapwood_completion *completion, struct sapwood_handles handles, void *statuses,
+                        enum sapwood_statuses kind)
 {
     static _Thread_local MPI_Status own[STATUSES] __attribute__((tls_model("initial-exec")));
-    *completion = (struct sapwood_completion){.requests = requests, .is_fortran = is_fortran, .is_one = is_one};
+    *completion = (struct sapwood_completion){.handles = handles, .kind = kind};
     sapwood_requests_lock();
     completion->generation = sapwood_requests_generation;
-    bool needs_status = list_requests(completion, count);
+    bool needs_status = list_requests(completion);
     sapwood_requests_unlock();
-    if (!sapwood_is_ignored(statuses, is_fortran)) {
+    if (!sapwood_is_ignored(statuses, handles.is_fortran)) {
         completion->statuses = statuses;
         return statuses;
     }
     if (!needs_status)
         return statuses;
-    if (!is_one && count > STATUSES)
-        completion->statuses = completion->allocated = malloc((size_t)count * sizeof(MPI_Status));
+    if (kind == SAPWOOD_STATUS_OF_EACH && handles.count > STATUSES)
+        completion->statuses = completion->allocated = malloc((size_t)handles.count * sizeof(MPI_Status));
     else
         completion->statuses = own;
     return completion->statuses == NULL ? statuses : (void *)(uintptr_t)completion->statuses;
 }
 
-static bool has_ended(const struct sapwood_completion *completion, const struct sapwood_request *request)
+/* Takes the lock; the list is empty if its requests were forgotten meanwhile. */
+static void lock_listed(struct sapwood_completion *completion)
 {
-    return sapwood_request_handle(completion->requests, request->index, completion->is_fortran) ==
-           SAPWOOD_HANDLE(sapwood_library.request_null);
+    sapwood_requests_lock();
+    if (completion->generation != sapwood_requests_generation)
+        completion->first = 0;
 }
 
-static bool is_listed(struct sapwood_completed completed, int index)
+/* The number of the first request of the list, which is taken off it; 0 at its end. */
+static uint32_t taken_off(struct sapwood_completion *completion)
 {
-    for (int i = 0; i < completed.count; i++)
-        if (completed.indices[i] == index)
-            return true;
-    return false;
+    uint32_t number = completion->first;
+    if (number != 0) {
+        struct sapwood_request *request = sapwood_request_at(number);
+        completion->first = request->waited;
+        request->is_waited = false;
+    }
+    return number;
+}
+
+static bool has_ended(const struct sapwood_completion *completion, const struct sapwood_request *request)
+{
+    return sapwood_request_handle(completion->handles, request->index) == SAPWOOD_HANDLE(sapwood_library.request_null);
+}
+
+/* The place of an index among those that the call lists; -1 if it is not there. They mostly come in
+ * the order of the requests, so that the search goes on at `cursor`. */
+static int listed_at(struct sapwood_completed completed, int index, int *cursor)
+{
+    for (int tries = 0; tries < completed.count; tries++) {
+        int place = *cursor;
+        *cursor = place + 1 < completed.count ? place + 1 : 0;
+        if (completed.indices[place] == index)
+            return place;
+    }
+    return -1;
 }
 
 /* The index that the call gives to the first request: 0 in C, 1 in Fortran. That of mpi_f08 in MPICH
  * 4.0 gives C's: where a request has ended whose index by Fortran's count is not listed. */
 static int first_index(const struct sapwood_completion *completion, struct sapwood_completed completed)
 {
-    if (!completion->is_fortran || completed.indices == NULL)
+    if (!completion->handles.is_fortran || completed.indices == NULL)
         return 0;
-    if (is_listed(completed, 0))
+    int cursor = 0;
+    if (listed_at(completed, 0, &cursor) >= 0)
         return 0;
     for (uint32_t at = completion->first; at != 0; at = sapwood_request_at(at)->waited) {
         const struct sapwood_request *request = sapwood_request_at(at);
-        if (!is_persistent(request) && has_ended(completion, request) && !is_listed(completed, request->index + 1))
+        bool is_at_end = !sapwood_request_is_persistent(request) && has_ended(completion, request);
+        if (is_at_end && listed_at(completed, request->index + 1, &cursor) < 0)
             return 0;
     }
     return 1;
 }
 
 /* The place of a request's status among those that the call has written; -1 if the call has not
- * completed it. Indices mostly come in the order of the requests, so that the search goes on at
- * `cursor`. */
+ * completed it. A request that goes on is not looked for: of many, a call may complete a few. */
 static int place_of(const struct sapwood_completion *completion, const struct sapwood_request *request,
                     struct sapwood_completed completed, int first_index, int *cursor)
 {
     if (completed.indices == NULL)
-        return completed.count <= 0 ? -1 : completion->is_one ? 0 : request->index;
-    for (int tries = 0; tries < completed.count; tries++) {
-        int place = *cursor;
-        *cursor = place + 1 < completed.count ? place + 1 : 0;
-        if (completed.indices[place] - first_index == request->index)
-            return place;
-    }
-    return -1;
+        return completed.count <= 0 ? -1 : completion->kind == SAPWOOD_STATUS_OF_ONE ? 0 : request->index;
+    bool may_go_on = !sapwood_request_is_persistent(request) && !request->is_replaced;
+    if (may_go_on && !has_ended(completion, request))
+        return -1;
+    return listed_at(completed, request->index + first_index, cursor);
 }
 
 static const void *status_at(const struct sapwood_completion *completion, int place)
@@ -149,14 +168,10 @@ void sapwood_completed(struct sapwood_completion *completion, uint32_t function,
 {
     uint32_t told = 0;
     int cursor = 0;
-    sapwood_requests_lock();
-    if (completion->generation != sapwood_requests_generation)
-        completion->first = 0;
+    lock_listed(completion);
     int origin = first_index(completion, completed);
-    for (uint32_t at = completion->first, next; at != 0; at = next) {
+    for (uint32_t at; (at = taken_off(completion)) != 0;) {
         struct sapwood_request *request = sapwood_request_at(at);
-        next = request->waited;
-        request->is_waited = false;
         int place = place_of(completion, request, completed, origin, &cursor);
         if (place < 0) {
             if (request->is_replaced)
@@ -165,7 +180,7 @@ void sapwood_completed(struct sapwood_completion *completion, uint32_t function,
         }
         const void *status = status_at(completion, place);
         count_bytes(request, status);
-        if (is_persistent(request)) {
+        if (sapwood_request_is_persistent(request)) {
             request->is_active = false;
         } else if (request->space == NULL) {
             sapwood_request_remove(at);
@@ -192,22 +207,19 @@ static bool is_in_status(int error)
 
 void sapwood_completion_failed(struct sapwood_completion *completion, struct sapwood_completed completed, int error)
 {
-    bool are_readable = !completion->is_one && completion->statuses != NULL && is_in_status(error), has_told = false;
+    bool has_each = completion->kind == SAPWOOD_STATUS_OF_EACH && completion->statuses != NULL;
+    bool are_readable = has_each && is_in_status(error), has_told = false;
     int cursor = 0;
-    sapwood_requests_lock();
-    if (completion->generation != sapwood_requests_generation)
-        completion->first = 0;
+    lock_listed(completion);
     int origin = are_readable ? first_index(completion, completed) : 0;
-    for (uint32_t at = completion->first, next; at != 0; at = next) {
+    for (uint32_t at; (at = taken_off(completion)) != 0;) {
         struct sapwood_request *request = sapwood_request_at(at);
-        next = request->waited;
-        request->is_waited = false;
         has_told = has_told || request->space != NULL;
         int place = are_readable ? place_of(completion, request, completed, origin, &cursor) : -1;
         int own_error = place < 0 ? error : sapwood_status_read(status_at(completion, place)).MPI_ERROR;
         if (place >= 0 && own_error == MPI_SUCCESS)
             count_bytes(request, status_at(completion, place));
-        if (is_persistent(request))
+        if (sapwood_request_is_persistent(request))
             request->is_active = place >= 0 && own_error == MPI_ERR_PENDING;
         else if (request->is_replaced || has_ended(completion, request))
             sapwood_request_remove(at);

@@ -10,15 +10,19 @@
 
 #include "messages.h"
 
+enum sapwood_statuses {
+    SAPWOOD_STATUS_OF_ONE, /* of the request that completes */
+    SAPWOOD_STATUS_OF_EACH,
+};
+
 /* The followed requests of one call that may complete them. */
 struct sapwood_completion {
     uint32_t first; /* number of a request plus 1; 0 none */
     uint32_t generation;
-    const void *requests;
+    struct sapwood_handles handles;
+    enum sapwood_statuses kind;
     const void *statuses; /* NULL where there are none to read */
     void *allocated;
-    bool is_fortran;
-    bool is_one; /* one status, of the one that completes */
 };
 
 #define SAPWOOD_NO_COMPLETION {.first = 0}
@@ -30,8 +34,8 @@ struct sapwood_completed {
 };
 
 /* Before such a call: notes those that are followed. The statuses that the call is to write. */
-SAPWOOD_HIDDEN void *sapwood_completes(struct sapwood_completion *completion, const void *requests, int count,
-                                       void *statuses, bool is_one, bool is_fortran);
+SAPWOOD_HIDDEN void *sapwood_completes(struct sapwood_completion *completion, struct sapwood_handles handles,
+                                       void *statuses, enum sapwood_statuses kind);
 /* After it. */
 SAPWOOD_HIDDEN void sapwood_completed(struct sapwood_completion *completion, uint32_t function,
                                       struct sapwood_completed completed, uint64_t begin, uint64_t ticks);

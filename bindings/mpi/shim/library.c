@@ -146,6 +146,7 @@ void sapwood_library_open(void)
     sapwood_library.comm_null = sapwood_symbol("ompi_mpi_comm_null");
     sapwood_library.type_null = sapwood_symbol("ompi_mpi_datatype_null");
     sapwood_library.request_null = sapwood_symbol("ompi_request_null");
+    sapwood_library.request_empty = sapwood_symbol("ompi_request_empty");
     sapwood_library.message_no_proc = sapwood_symbol("ompi_message_no_proc");
     sapwood_library.fortran_in_place = sapwood_symbol("mpi_fortran_in_place_");
     sapwood_library.fortran_status_ignore = sapwood_symbol("mpi_fortran_status_ignore_");

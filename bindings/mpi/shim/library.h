@@ -48,6 +48,9 @@ struct sapwood_library {
     MPI_Comm comm_null;
     MPI_Datatype type_null;
     MPI_Request request_null;
+#if defined(SAPWOOD_FOR_OPENMPI)
+    MPI_Request request_empty;
+#endif
     MPI_Message message_no_proc;
 #if defined(SAPWOOD_FOR_OPENMPI)
     __typeof__(PMPI_Comm_f2c) *comm_f2c;
@@ -113,6 +116,19 @@ static inline MPI_Message sapwood_message_f2c(const void *message)
     return sapwood_library.message_f2c(*(const MPI_Fint *)message);
 #else
     return PMPI_Message_f2c(*(const MPI_Fint *)message);
+#endif
+}
+
+/* Whether MPI may give this handle to several requests at once, all of which had completed when they
+ * were made: small sends, collectives that move nothing or are of one process. Which one of them a
+ * call is given cannot be told. */
+static inline bool sapwood_request_is_shared(MPI_Request request)
+{
+#if defined(SAPWOOD_FOR_OPENMPI)
+    return request == sapwood_library.request_empty;
+#else
+    /* The two highest bits of a handle tell where its object is; 01 for built-in ones. */
+    return (uint32_t)request >> 30 == 1;
 #endif
 }
 

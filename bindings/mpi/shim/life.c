@@ -225,9 +225,10 @@ void sapwood_phase_change(int phase)
 {
     pthread_mutex_lock(&phase_lock);
     if (phase_now() >= SAPWOOD_PAUSED) {
+        enter_phase(phase);
+        /* After that, so that a thread that is inside of a call adds none afterwards. */
         if (phase == SAPWOOD_PAUSED)
             sapwood_requests_forget();
-        enter_phase(phase);
     }
     pthread_mutex_unlock(&phase_lock);
 }
@@ -257,15 +258,18 @@ static bool is_initialised(void)
     return initialised && !finalised;
 }
 
+bool sapwood_take_settings(void)
+{
+    sapwood_control_take();
+    return phase_now() >= SAPWOOD_COUNTING;
+}
+
 bool sapwood_begin_slowly(void)
 {
     if (sapwood_inside || phase_now() == SAPWOOD_OFF)
         return false;
-    if (phase_now() == SAPWOOD_PAUSED) {
-        if (sapwood_control_is_pending())
-            sapwood_control_take();
-        return phase_now() >= SAPWOOD_COUNTING;
-    }
+    if (phase_now() == SAPWOOD_PAUSED)
+        return sapwood_control_is_pending() && sapwood_take_settings();
     pthread_mutex_lock(&phase_lock);
     /* What start asks of MPI may come back through our wrappers. */
     sapwood_inside = true;

@@ -176,11 +176,21 @@ void sapwood_receive_posted(const struct sapwood_posting *posting)
     sapwood_requests_unlock();
 }
 
-void sapwood_collective_followed(MPI_Comm comm, uint32_t sequence, int root, MPI_Request handle)
+void sapwood_collective_followed(uint32_t function, MPI_Comm comm, uint32_t sequence, int root, MPI_Request handle,
+                                 uint64_t returned)
 {
     struct sapwood_space *space = sapwood_space_of(comm);
     if (READ(space->handle) != SAPWOOD_HANDLE(comm))
         return;
+    /* A process alone waits for none. */
+    if (space->size < 2 && (space->flags & SAPWOOD_SPACE_BETWEEN) == 0)
+        return;
+    if (sapwood_request_is_shared(handle)) {
+        sapwood_record((struct sapwood_event_of_call){.begin = returned, .space = space, .function = function,
+                                                      .kind = SAPWOOD_EVENT_COLLECTIVE_COMPLETED, .members = 1,
+                                                      .sequence = sequence, .peer = root});
+        return;
+    }
     sapwood_requests_lock();
     sapwood_request_add((struct sapwood_request){.handle = SAPWOOD_HANDLE(handle), .space = space,
                                                  .sequence = sequence, .peer = root, .kind = SAPWOOD_COLLECTIVE,
@@ -188,9 +198,9 @@ void sapwood_collective_followed(MPI_Comm comm, uint32_t sequence, int root, MPI
     sapwood_requests_unlock();
 }
 
-void sapwood_persistent_made(const struct sapwood_posting *made, bool is_send)
+void sapwood_persistent_made(const struct sapwood_posting *made, enum sapwood_request_kind kind)
 {
-    struct sapwood_request request = request_of(made, is_send ? SAPWOOD_PERSISTENT_SEND : SAPWOOD_PERSISTENT_RECEIVE);
+    struct sapwood_request request = request_of(made, kind);
     if (sapwood_is_recording() && messages_are_told())
         request.space = space_of(made->comm);
     sapwood_requests_lock();
@@ -198,10 +208,10 @@ void sapwood_persistent_made(const struct sapwood_posting *made, bool is_send)
     sapwood_requests_unlock();
 }
 
-uint64_t sapwood_request_handle(const void *all, int index, bool is_fortran)
+uint64_t sapwood_request_handle(struct sapwood_handles handles, int index)
 {
-    return SAPWOOD_HANDLE(is_fortran ? sapwood_request_f2c((const MPI_Fint *)all + index)
-                                     : ((const MPI_Request *)all)[index]);
+    return SAPWOOD_HANDLE(handles.is_fortran ? sapwood_request_f2c((const MPI_Fint *)handles.all + index)
+                                             : ((const MPI_Request *)handles.all)[index]);
 }
 
 /* A persistent request that is an event was started. */
@@ -226,18 +236,18 @@ static void tell_start(uint32_t function, const struct sapwood_request *request,
                                                       .tag = request->tag});
 }
 
-void sapwood_persistent_started(uint32_t function, const void *all, int count, bool is_fortran, uint64_t begin)
+void sapwood_persistent_started(uint32_t function, struct sapwood_handles handles, uint64_t begin)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < handles.count; i++) {
         struct sapwood_request request = {.kind = SAPWOOD_COLLECTIVE};
         sapwood_requests_lock();
-        uint32_t number = sapwood_request_found(sapwood_request_handle(all, i, is_fortran));
+        uint32_t number = sapwood_request_found(sapwood_request_handle(handles, i));
         if (number != 0) {
-            sapwood_request_at(number)->is_active = true;
+            sapwood_request_at(number)->is_active = sapwood_is_counting();
             request = *sapwood_request_at(number);
         }
         sapwood_requests_unlock();
-        if (request.kind != SAPWOOD_PERSISTENT_SEND && request.kind != SAPWOOD_PERSISTENT_RECEIVE)
+        if (!sapwood_request_is_persistent(&request))
             continue;
         if (request.kind == SAPWOOD_PERSISTENT_SEND) {
             sapwood_add_sent(request.function, request.class, request.bytes);

@@ -42,13 +42,20 @@ extern SAPWOOD_HIDDEN _Thread_local bool sapwood_inside __attribute__((tls_model
 /* Moves on through the phases where that is due. Whether to count this call. */
 SAPWOOD_HIDDEN bool sapwood_begin_slowly(void);
 
+static SAPWOOD_HOT bool sapwood_is_counting(void)
+{
+    return atomic_load_explicit(&sapwood_phase, memory_order_relaxed) >= SAPWOOD_COUNTING;
+}
+
+/* Takes over pending settings. Whether to count this call by them. */
+SAPWOOD_HIDDEN bool sapwood_take_settings(void);
+
 static SAPWOOD_HOT bool sapwood_begin(uint64_t *begin)
 {
-    bool counting = atomic_load_explicit(&sapwood_phase, memory_order_relaxed) >= SAPWOOD_COUNTING;
-    if (__builtin_expect(!counting || sapwood_inside, 0) && !sapwood_begin_slowly())
+    if (__builtin_expect(!sapwood_is_counting() || sapwood_inside, 0) && !sapwood_begin_slowly())
         return false;
-    if (sapwood_control_is_pending())
-        sapwood_control_take();
+    if (sapwood_control_is_pending() && !sapwood_take_settings())
+        return false;
     sapwood_inside = true;
     *begin = sapwood_ticks();
     return true;

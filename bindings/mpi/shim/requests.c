@@ -68,7 +68,7 @@ void sapwood_request_remove(uint32_t number)
 {
     if (!requests[number - 1].is_replaced)
         unlink_request(number);
-    requests[number - 1].next = free_request;
+    requests[number - 1] = (struct sapwood_request){.next = free_request};
     free_request = number;
     add_followed(UINT32_MAX);
 }
@@ -97,8 +97,19 @@ static void replace(uint32_t number)
     }
 }
 
+static void link_request(uint32_t number, struct sapwood_request request)
+{
+    uint32_t *bucket = bucket_of(request.handle);
+    request.next = *bucket;
+    requests[number - 1] = request;
+    *bucket = number;
+}
+
 void sapwood_request_add(struct sapwood_request request)
 {
+    /* Another thread may have paused counting since this call began. */
+    if (!sapwood_is_counting() && !sapwood_request_is_persistent(&request))
+        return;
     uint32_t number = sapwood_request_found(request.handle);
     if (number != 0)
         replace(number);
@@ -108,10 +119,7 @@ void sapwood_request_add(struct sapwood_request request)
     else if (requests_used < SAPWOOD_REQUESTS)
         number = ++requests_used;
     if (number != 0) {
-        uint32_t *bucket = bucket_of(request.handle);
-        request.next = *bucket;
-        requests[number - 1] = request;
-        *bucket = number;
+        link_request(number, request);
         add_followed(1);
         return;
     }
@@ -124,9 +132,18 @@ void sapwood_request_add(struct sapwood_request request)
 void sapwood_requests_forget(void)
 {
     sapwood_requests_lock();
+    uint32_t kept = 0;
     memset(buckets, 0, sizeof buckets);
-    free_request = requests_used = 0;
+    for (uint32_t i = 0; i < requests_used; i++) {
+        struct sapwood_request request = requests[i];
+        if (!sapwood_request_is_persistent(&request) || request.is_replaced)
+            continue;
+        request.is_active = request.is_waited = false;
+        link_request(++kept, request);
+    }
+    free_request = 0;
+    requests_used = kept;
     sapwood_requests_generation++;
-    add_followed(-atomic_load_explicit(&sapwood_requests_followed, memory_order_relaxed));
+    atomic_store_explicit(&sapwood_requests_followed, kept, memory_order_relaxed);
     sapwood_requests_unlock();
 }

@@ -4,7 +4,8 @@
  * A receive is followed from the call that posts it until the call that completes it says by its
  * status what came; a persistent request from its initialisation until it is freed; a non-blocking
  * collective only while events are recorded. A request that finds no room, and a receive whose
- * completion no call shows, is counted as untracked: its bytes are not known.
+ * completion no call shows, is counted as untracked: its bytes are not known. While counting is
+ * paused only persistent requests are in the table.
  */
 #ifndef SAPWOOD_REQUESTS_H
 #define SAPWOOD_REQUESTS_H
@@ -44,9 +45,14 @@ struct sapwood_request {
     bool is_replaced; /* MPI has given its handle to another request meanwhile: it is in no bucket */
 };
 
+static inline bool sapwood_request_is_persistent(const struct sapwood_request *request)
+{
+    return request->kind == SAPWOOD_PERSISTENT_SEND || request->kind == SAPWOOD_PERSISTENT_RECEIVE;
+}
+
 /* How many are followed. */
 extern SAPWOOD_HIDDEN _Atomic uint32_t sapwood_requests_followed;
-/* Incremented when all are forgotten: numbers from before mean nothing. */
+/* Incremented when requests are forgotten: numbers from before mean nothing. */
 extern SAPWOOD_HIDDEN uint32_t sapwood_requests_generation;
 
 static SAPWOOD_HOT bool sapwood_requests_are_followed(void)
@@ -66,7 +72,8 @@ SAPWOOD_HIDDEN void sapwood_request_add(struct sapwood_request request);
 SAPWOOD_HIDDEN void sapwood_request_remove(uint32_t number);
 /* Nothing will show what it has received. */
 SAPWOOD_HIDDEN void sapwood_request_lost(const struct sapwood_request *request);
-/* Counting pauses: calls will pass unseen, and handles return. Takes the lock itself. */
+/* Counting has paused: calls pass unseen, and handles return. Persistent requests stay, as not
+ * started: that they are freed is seen always. Takes the lock itself. */
 SAPWOOD_HIDDEN void sapwood_requests_forget(void);
 
 #endif

@@ -85,10 +85,9 @@ void sapwood_tally(unsigned kind, uint64_t function, uint64_t handle, const stru
 void sapwood_tally_later(unsigned kind, uint64_t function, uint64_t handle, uint64_t bytes)
 {
     struct sapwood_tally *tally = tally_of((uint64_t)kind << 56 | function, handle);
+    /* A call that found no room was counted as dropped when it was made. */
     if (tally != NULL && atomic_load_explicit(&tally->key, memory_order_relaxed) != 0)
         sapwood_add(&tally->bytes, bytes, true);
-    else
-        sapwood_add(&sapwood_table->header.tallies_dropped, 1, true);
 }
 
 void sapwood_tallies_forget(unsigned kind, uint64_t handle)

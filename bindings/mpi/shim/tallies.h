@@ -14,7 +14,7 @@ typedef void sapwood_tally_fill(struct sapwood_tally *tally, const struct sapwoo
 void sapwood_tally(unsigned kind, uint64_t function, uint64_t handle, const struct sapwood_call *call, uint64_t ns,
                    sapwood_tally_fill *fill);
 
-/* Adds bytes to a tally that its call has made. */
+/* Adds bytes to the tally that the call has made, if it found room then. */
 void sapwood_tally_later(unsigned kind, uint64_t function, uint64_t handle, uint64_t bytes);
 
 /* A subject's text in the name area: its offset plus 1, 0 where it does not fit. The same text

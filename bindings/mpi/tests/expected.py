@@ -182,7 +182,7 @@ def transfers(rank, n, truncated=0):
     c.add("MPI_Irecv")
     c.add("MPI_Request_free", NONE)
     c.add("MPI_Send", moved=50)
-    for count in (300, REQUESTS + 16):
+    for count in (300, 300, REQUESTS + 16):
         c.add("MPI_Irecv", count=count, moved=receive("MPI_Irecv", ramp(min(count, REQUESTS))))
         c.add("MPI_Send", count=count, moved=ramp(count))
     c.add("MPI_Get_count", NONE, count=10)

@@ -8,6 +8,7 @@ is reported as one, apart from a wrong count.
 """
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ import expected
 import header
 import surroundings
 from marks import MARK, LeftBehind, end_what_is_left, new_mark
+from rank_events import COMPLETED, STARTED, EventFile
 from rank_profile import PEER, SITE, Profile
 
 RUN_SECONDS_MAX = 60
@@ -110,8 +112,16 @@ def execute(command, environment, **gone):
     return process.returncode, output, errors
 
 
+@functools.cache
+def transfers_unobserved(abi):
+    """What the program transfers prints without the shim."""
+    code, output, errors = execute([*LAUNCHERS[abi], str(RANKS[abi]), program(abi, "transfers")], {})
+    assert code == 0, errors
+    return output
+
+
 class Run:
-    """One observed run: its exit code and errors, and what leaf and ranks saw."""
+    """One observed run: its exit code and errors, and what leaf and ranks saw; `events` where waits are recorded."""
 
     def __init__(self, abi, command, ranks, leaves=1, launcher=True, environment=None):
         global run_number
@@ -133,14 +143,15 @@ class Run:
                 end_session(probe)
             self.seen = self.read(folder, ranks, "seen")
             self.dumped = self.read(folder, ranks, "profile")
+            self.events = self.read(folder, ranks, "events", EventFile)
 
     @staticmethod
-    def read(folder, ranks, ending):
-        profiles = {}
+    def read(folder, ranks, ending, reader=Profile):
+        files = {}
         for rank in range(ranks):
             with contextlib.suppress(FileNotFoundError), open(f"{folder}/rank-{rank}.{ending}", "rb") as file:
-                profiles[rank] = Profile(file.read())
-        return profiles
+                files[rank] = reader(file.read())
+        return files
 
 
 class EachAbi:
@@ -196,7 +207,7 @@ class EachAbi:
 
     def check_transfers(self, run):
         # Open MPI 4.1 gives a truncated message of the own process to MPI_Waitall as a success.
-        truncated = 0 if "in status" in run.output else 4
+        truncated = 0 if "in status" in transfers_unobserved(self.abi) else 4
         for rank, profile in run.seen.items():
             calls, received = expected.transfers(rank, len(run.seen), truncated)
             waits = {key: value for key, value in profile.calls.items() if key[0] in expected.COMPLETIONS}
@@ -212,17 +223,30 @@ class EachAbi:
         irecv = ("MPI_Irecv", (RANKS[self.abi] - 1).bit_length())
         for profile in run.seen.values():
             # Of each receive that has completed without an error.
-            failed = run.output.count("in status") // len(run.seen)
+            failed = transfers_unobserved(self.abi).count("in status") // len(run.seen)
             completed = profile.calls[irecv][0] - expected.TRANSFERS_UNTRACKED - failed
             self.assertEqual(sum(profile.sizes[irecv]), completed)
         # The program sees the same errors.
-        ranks = RANKS[self.abi]
-        code, output, _ = execute([*LAUNCHERS[self.abi], str(ranks), program(self.abi, "transfers")], {})
-        self.assertEqual((code, sorted(output.splitlines())), (0, sorted(run.output.splitlines())))
-        self.assertEqual(len(output.splitlines()), 2 * ranks)
+        output = sorted(transfers_unobserved(self.abi).splitlines())
+        self.assertEqual((output, len(output)), (sorted(run.output.splitlines()), 2 * RANKS[self.abi]))
 
     def test_receives_count_what_has_come_where_messages_are_told_too(self):
         self.check_transfers(self.observed([program(self.abi, "transfers")], environment={"SAPWOOD_MPI_WAITS": "1"}))
+
+    def test_collectives_of_one_handle_end_each_by_its_own_wait(self):
+        for environment in ({}, {"SAPWOOD_MPI_WAITS": "1"}):
+            with tempfile.TemporaryDirectory(prefix="sapwood-mpi-notes-") as folder:
+                command = [program(self.abi, "waits"), "completed", os.path.join(folder, "notes")]
+                run = self.observed(command, environment=environment)
+        for file in run.events.values():
+            of_world = lambda kind: [event for event in file.events if event.kind == kind and event.space.size > 1]
+            started, completed = of_world(STARTED), of_world(COMPLETED)
+            self.assertEqual([event.sequence for event in started], list(range(1, 21)))
+            self.assertEqual([event.sequence for event in completed], list(range(1, 21)))
+            # As the library gives it a request of its own, or one that has completed.
+            self.assertIn({event.function for event in completed}, ({"MPI_Wait"}, {"MPI_Ibcast"}))
+            # One process waits for none.
+            self.assertEqual({event.space for event in file.events if event.kind == COMPLETED}, {started[0].space})
 
     def test_call_sites_have_the_bytes_of_receives_that_complete_later(self):
         run = self.observed([program(self.abi, "transfers")], environment={"SAPWOOD_MPI_EXTRAS": "call-sites"})
@@ -247,7 +271,25 @@ class EachAbi:
             self.assertEqual(reductions, (15, 15 * 8))
             world = (RANKS[self.abi] - 1).bit_length()
             self.assertEqual((profile.calls["MPI_Irecv", world], profile.calls["MPI_Send", world]), ((2, 9), (1, 9)))
-            self.assertEqual((sum(profile.received.values()), profile.untracked), (9, 0))
+            # Six starts of 7 bytes, one of 11, one of 5 after the pause in which that receive was pending.
+            moved = 6 * 7 + 11 + 5
+            self.assertEqual((profile.calls["MPI_Send_init", world], profile.calls["MPI_Recv_init", world]),
+                             ((3, moved), (3, moved)))
+            self.assertEqual((sum(profile.received.values()), profile.untracked), (9 + moved, 0))
+
+    def test_no_request_is_followed_that_is_made_where_counting_pauses(self):
+        for profile in self.observed([program(self.abi, "settled")]).seen.values():
+            world = (RANKS[self.abi] - 1).bit_length()
+            self.assertEqual((profile.calls["MPI_Irecv", world], profile.calls["MPI_Send", world]), ((2, 20), (2, 20)))
+            self.assertEqual((profile.received, profile.untracked), ({("MPI_Irecv", world): 20}, 0))
+
+    def test_a_call_that_finds_no_room_for_its_site_is_dropped_once(self):
+        run = self.observed([program(self.abi, "crowded")], environment={"SAPWOOD_MPI_EXTRAS": "call-sites"})
+        for profile in run.seen.values():
+            listed = [count for (kind, *_), (count, _, _) in profile.tallies.items() if kind == SITE]
+            whole = ("MPI_Init", "MPI_Finalize")
+            calls = sum(count for (name, _), (count, _) in profile.calls.items() if name not in whole)
+            self.assertEqual((sum(listed), profile.tallies_dropped), (2048, calls - 2048))
 
     def fortran(self, kind):
         self.check(f"solver_{kind}", expected.fortran, regions={"solve": 1})

@@ -168,6 +168,25 @@ static void that_fail(void)
     MPI_Send(out, 50, MPI_BYTE, rank, 8, MPI_COMM_WORLD);
 }
 
+/* Receives of which a call completes few: each third one, the last first, and then all. */
+static void a_few_at_a_time(int count)
+{
+    static int indices[MANY];
+    static MPI_Status statuses[MANY];
+    for (int i = 0; i < count; i++)
+        MPI_Irecv(in + 16 * i, 16, MPI_BYTE, rank, i, MPI_COMM_WORLD, &requests[i]);
+    for (int i = count - 1; i >= 0; i--) {
+        MPI_Send(out, 1 + i % 7, MPI_BYTE, rank, i, MPI_COMM_WORLD);
+        for (int number = 0; i % 3 == 0 && number == 0;) {
+            if (i % 2)
+                MPI_Waitsome(count, requests, &number, indices, statuses);
+            else
+                MPI_Testsome(count, requests, &number, indices, MPI_STATUSES_IGNORE);
+        }
+    }
+    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+}
+
 static void in_one_call(int count)
 {
     for (int i = 0; i < count; i++)
@@ -191,6 +210,7 @@ int main(int argc, char **argv)
     persistent();
     derived();
     that_fail();
+    a_few_at_a_time(MANY);
     in_one_call(MANY);
     in_one_call(TOO_MANY);
     MPI_Finalize();

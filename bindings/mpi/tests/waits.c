@@ -262,6 +262,27 @@ static void threads(int count)
     pthread_join(other, NULL);
 }
 
+/* Collectives that have completed when they are started, of one process and of all: MPI may give all
+ * of them one handle, and small sends the same. The last rank's message is late. */
+static void completed(int count)
+{
+    double one = 1, other = 2;
+    int value = rank, got, to = (rank + 1) % size, from = (rank + size - 1) % size;
+    char nothing = 0;
+    for (int i = 0; i < count; i++) {
+        MPI_Request requests[2], broadcast;
+        MPI_Iallreduce(MPI_IN_PLACE, &one, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF, &requests[0]);
+        MPI_Iallreduce(MPI_IN_PLACE, &other, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        MPI_Ibcast(&nothing, 0, MPI_BYTE, size - 1, MPI_COMM_WORLD, &broadcast);
+        work(rank == size - 1 ? 4 : 0);
+        MPI_Isend(&value, 1, MPI_INT, to, 13, MPI_COMM_WORLD, &requests[0]);
+        MPI_Irecv(&got, 1, MPI_INT, from, 13, MPI_COMM_WORLD, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        MPI_Wait(&broadcast, MPI_STATUS_IGNORE);
+    }
+}
+
 /* More named communicators than a rank has places for those that it calls on. */
 static void named(int count)
 {
@@ -324,7 +345,8 @@ int main(int argc, char **argv)
         int count;
     } cases[] = {{"collectives", collectives, 20}, {"communicators", communicators, 20}, {"started", started, 20},
                  {"messages", messages, 10}, {"unsure", unsure, 10}, {"many", many, 20000}, {"even", even, 200},
-                 {"dies", dies, 40}, {"threads", threads, 20}, {"named", named, 5}};
+                 {"dies", dies, 40}, {"threads", threads, 20}, {"named", named, 5},
+                 {"completed", completed, 20}};
     char path[4096];
     int level = getenv("WAITS_THREADED") == NULL ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, provided;
     MPI_Init_thread(&argc, &argv, level, &provided);

@@ -210,6 +210,14 @@ class WaitsTruth:
             self.assertLessEqual(wait["wait_ns"]["max"], max(inside) * (1 + RATE))
             self.assertGreater(wait["wait_ns"]["max"], 0)
 
+    def test_a_collective_is_not_completed_by_the_wait_for_another_request_of_its_handle(self):
+        for fan_out, tree in TREES.items():
+            run = self.run_case("completed", *tree)
+            with self.subTest(fan_out=fan_out):
+                self.check_figures(run)
+                waits = run.profile["waits"]
+                self.assertEqual((waits["collectives"], waits["incomplete"], waits["unmatched_receives"]), (20, 0, 0))
+
     def test_messages(self):
         for run in self.compare("messages"):
             names = {event["name"] for event in run.profile["events"] if event["wait_ns"] is not None}
