@@ -18,16 +18,11 @@ enum { MHZ_MIN = 100, MHZ_MAX = 20000 };
 bool sapwood_clock_is_cycles;
 uint64_t sapwood_clock_scale = IDENTITY;
 
-struct instant {
-    uint64_t ticks;
-    uint64_t ns;
-};
-static struct instant chosen;
+static struct sapwood_instant chosen;
 
-/* Reads both clocks as close together as five tries allow. */
-static struct instant both_clocks(void)
+struct sapwood_instant sapwood_clock_both(void)
 {
-    struct instant best = {0, 0};
+    struct sapwood_instant best = {0, 0};
     uint64_t narrowest = UINT64_MAX;
     for (int attempt = 0; attempt < 5; attempt++) {
         uint64_t before = sapwood_ticks();
@@ -35,7 +30,7 @@ static struct instant both_clocks(void)
         uint64_t after = sapwood_ticks();
         if (after - before < narrowest) {
             narrowest = after - before;
-            best = (struct instant){before + (after - before) / 2, ns};
+            best = (struct sapwood_instant){before + (after - before) / 2, ns};
         }
     }
     return best;
@@ -61,16 +56,16 @@ void sapwood_clock_choose(void)
         sapwood_clock_is_cycles = have_counter;
     else
         sapwood_clock_is_cycles = have_counter && counter_is_invariant();
-    chosen = both_clocks();
+    chosen = sapwood_clock_both();
 }
 
 void sapwood_clock_calibrate(void)
 {
     if (!sapwood_clock_is_cycles)
         return;
-    struct instant now;
+    struct sapwood_instant now;
     do
-        now = both_clocks();
+        now = sapwood_clock_both();
     while (now.ns - chosen.ns < SAPWOOD_CALIBRATION_NS_MIN);
     uint64_t ticks = now.ticks - chosen.ticks;
     uint64_t ns = now.ns - chosen.ns;

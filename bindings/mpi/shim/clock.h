@@ -16,6 +16,16 @@ extern SAPWOOD_HIDDEN bool sapwood_clock_is_cycles;
 /* Nanoseconds per tick, in 1 / 2^32. */
 extern SAPWOOD_HIDDEN uint64_t sapwood_clock_scale;
 
+/* One moment by both clocks. */
+struct sapwood_instant {
+    uint64_t ticks;
+    uint64_t ns;
+};
+
+/* Now, by both clocks, as close together as five tries allow: a thread that is interrupted between
+ * the two reads would shift all its later times by as much. */
+SAPWOOD_HIDDEN struct sapwood_instant sapwood_clock_both(void);
+
 /* Decides which clock it is. Ticks mean something only afterwards. */
 void sapwood_clock_choose(void);
 

@@ -162,8 +162,9 @@ static void fill_header(bool contended)
     header->activities_offset = offsetof(struct sapwood_table, activities);
     header->activities_capacity = SAPWOOD_ACTIVITIES;
     header->communicators_capacity = SAPWOOD_COMMUNICATORS;
-    header->clock_ticks = sapwood_ticks();
-    header->clock_ns = sapwood_monotonic_ns();
+    struct sapwood_instant now = sapwood_clock_both();
+    header->clock_ticks = now.ticks;
+    header->clock_ns = now.ns;
     header->clock_scale = sapwood_clock_is_cycles ? sapwood_clock_scale : UINT64_C(1) << 32;
     header->snapshots_offset = (uint32_t)snapshots_offset();
     header->snapshots_capacity = SAPWOOD_SNAPSHOTS;

@@ -47,7 +47,7 @@ class Profile:
          self.dropped, table_bytes, activities, communicators, clock_ticks, clock_ns, clock_scale,
          _, histograms_at, histograms, histograms_used, tallies_at, tallies, self.extras, self.tallies_dropped,
          self.taken_functions, self.is_spawned, self.started_cpu_ns, *usage) = HEADER.unpack_from(data)
-        assert (magic, version, header_bytes) == (b"SWPROFIL", 4, 512)
+        assert (magic, version, header_bytes) == (b"SWPROFIL", 5, 512)
         assert activities_at == names_at + names_capacity == header_bytes + 64 * capacity + names_capacity
         assert histograms_at == activities_at + 64 * activities + 32 * communicators
         assert tallies_at == histograms_at + 256 * histograms and histograms_used <= histograms

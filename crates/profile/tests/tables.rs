@@ -31,7 +31,7 @@ impl Table {
         let mut table = Self { bytes: vec![0; TABLE_BYTES], used: 0 };
         table.put(0, b"SWPROFIL");
         for (at, word) in [
-            (8, 4),
+            (8, 5),
             (12, 512),
             (16, mpi_rank),
             (20, world_size),
@@ -371,6 +371,19 @@ fn a_finalization_counts_when_it_has_returned() {
     table.used = 0;
     table.slot(u64::from(function("MPI_Finalize")) << 8 | 255, [1, 100, 0]);
     assert_eq!(table.profile().expect("a table").events.len(), 1);
+}
+
+#[test]
+fn a_call_that_sends_and_receives_has_a_source_and_a_destination() {
+    let mut table = Table::new(3, 8);
+    table.thread(0, function("MPI_Sendrecv"), 0, WORLD, 2);
+    table.put(ACTIVITIES + 44, &4_i32.to_le_bytes());
+    let words = table.words();
+    let reader = TableReader::new(&words).expect("a table");
+    let moment =
+        Moment { now_ns: 9000, long_ns: 3000, condition: Condition::Unknown, ended_ns: None };
+    let [call] = &reader.calls(moment)[..] else { panic!("one thread is in a call") };
+    assert_eq!((call.peer, call.destination, call.for_ns), (Peer::Rank(2), Peer::Rank(4), 4000));
 }
 
 #[test]

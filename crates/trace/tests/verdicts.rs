@@ -220,7 +220,7 @@ fn a_ring_of_exchanges_beside_ranks_that_have_nothing_to_do_with_it_is_a_ring() 
 
 #[test]
 fn an_exchange_waits_for_its_destination_where_that_is_all_that_does_not_wait() {
-    // A shift along a line: the first receives from none and the last, which computes, sends to none.
+    // A shift along a line: the first receives from none; the last computes and sends to none.
     let mut job = job(&[0; 4]);
     let first = Standpoint { side: Side::None, ..exchange(0, 1) };
     enter(&mut job, &[0], first);

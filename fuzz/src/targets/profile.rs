@@ -44,7 +44,7 @@ fn table(bytes: &[u8], is_bare: bool) -> Option<RankProfile> {
         let mut put = |at: usize, number: u32| {
             header[at..at + 4].copy_from_slice(&number.to_le_bytes());
         };
-        for (at, number) in [(8, 4), (12, HEADER_BYTES as u32), (16, 1), (20, 3), (32, 1)] {
+        for (at, number) in [(8, 5), (12, HEADER_BYTES as u32), (16, 1), (20, 3), (32, 1)] {
             put(at, number);
         }
         // The last places of slots hold names and, if there are three, an activity.

@@ -24,7 +24,7 @@ F_ADD_SEALS = 1033
 
 def table(rank, size):
     state = 1 if rank == size - 1 else 2
-    header = struct.pack("<8sIIIIIIII Q64s64s IIIIII QQ40x", b"SWPROFIL", 4, HEADER, rank, size, os.getpid(), 1, state, 0,
+    header = struct.pack("<8sIIIIIIII Q64s64s IIIIII QQ40x", b"SWPROFIL", 5, HEADER, rank, size, os.getpid(), 1, state, 0,
                          12345, b"host", b"counting", SLOTS, 1, HEADER + 64 * SLOTS, NAMES, 0, TABLE_BYTES, rank,
                          TABLE_BYTES)
     slot = struct.pack("<QQQQ32x", ID << 8 | SIZE_CLASS, rank + 1, 1000 * (rank + 1) ** 2, 10 * rank)

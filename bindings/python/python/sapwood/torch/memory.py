@@ -113,7 +113,7 @@ def make_table(rank: int, size: int, program: str) -> SharedMemory:
     """The table of a rank that counts from now on; the program is told by its file's name."""
     table = SharedMemory("sapwood-profile", TABLE_BYTES, is_own=True)
     now = time.monotonic_ns()
-    head = struct.pack("<8sIIIIIIII", b"SWPROFIL", 4, HEADER_BYTES, rank, size, os.getpid(), 1, RUNNING, 0)
+    head = struct.pack("<8sIIIIIIII", b"SWPROFIL", 5, HEADER_BYTES, rank, size, os.getpid(), 1, RUNNING, 0)
     head += struct.pack("<Q", now) + label(socket.gethostname()) + label(program)
     head += struct.pack("<IIIIII", SLOTS, 0, SLOTS_END, NAMES_BYTES, 0, ACTIVITIES_AT)
     head += struct.pack("<QQIIQQQQ", 0, TABLE_BYTES, ACTIVITIES, COMMUNICATORS, now, now, 1 << 32, 1)
