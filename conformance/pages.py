@@ -52,7 +52,8 @@ class Help:
                 value = self.options[last[0]]
                 self.options.update({name.strip(): value for name in found[1].split(",")})
         usage = re.search(r"^Usage: (.*(?:\n {4,}.*)*)$", text, re.M)
-        self.is_open = usage is not None and "..." in usage[1]
+        # Behind the first of these words all options are of another program.
+        self.is_open = usage is not None and re.search(r"(COMMAND|PROGRAM)[>\]]*\.\.\.", usage[1]) is not None
         self.needs_command = usage is not None and usage[1].endswith("<COMMAND>") and "\n" not in usage[1]
 
 

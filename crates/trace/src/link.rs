@@ -146,8 +146,9 @@ impl Exchange {
         self.received.is_some() && self.taken.is_some()
     }
 
-    /// The message that was received, if the clocks tell how long it took: the call could not
-    /// return before the other message was taken either, so that its time counts from then.
+    /// The message that was received, if the clocks tell how long it took: from when both sides of
+    /// both messages had begun. A call that returned before its own message was taken did not wait
+    /// for that.
     #[must_use]
     pub fn link(&self) -> Option<Link> {
         let (received, taken) = (self.received?, self.taken?);
@@ -155,7 +156,10 @@ impl Exchange {
             Wait::Known(ns, _) => Some(ns),
             Wait::Undecided => None,
         };
-        let waited_ns = waited(&received.sender)?.max(waited(&taken)?);
+        let returned = received.begin.time.saturating_add_unsigned(received.span);
+        let has_waited = taken.time < returned;
+        let for_taken_ns = if has_waited { waited(&taken)? } else { 0 };
+        let waited_ns = waited(&received.sender)?.max(for_taken_ns);
         let bytes = bytes_of(received.size_class);
         Some(Link::of_message(received.span.saturating_sub(waited_ns), bytes, true))
     }
@@ -239,6 +243,8 @@ mod tests {
         assert_eq!((link.transfer_ns, link.bytes, link.exchanges), (48_000, 12_288, 1));
         let held_up = of(2_100, Some(45_100)).expect("both are known");
         assert_eq!(held_up.transfer_ns, 5_000, "it waited for the one to which it sends");
+        let buffered = of(2_100, Some(50_100)).expect("both are known");
+        assert_eq!(buffered.transfer_ns, 48_000, "it returned before its message was taken");
         assert_eq!(of(2_100, None), None);
     }
 }
