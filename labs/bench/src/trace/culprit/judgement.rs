@@ -98,13 +98,14 @@ fn least_share(why: &Value) -> f64 {
 }
 
 fn messages(why: &Value) -> Option<BTreeSet<u32>> {
-    let all = list(why, "messages");
+    // Those that only pass a delay on are not on the screen either.
+    let own = |one: &&Value| one["is_passed_on"] == false;
+    let all: Vec<&Value> = list(why, "messages").iter().filter(own).collect();
     let sum = |name: &str| all.iter().map(|one| real(one, name)).sum::<f64>();
     let (times, waits) = (sum("late_sends"), sum("send_wait_s"));
     let least = least_share(why);
-    let stands_out = |one: &&Value| {
-        one["is_passed_on"] == false
-            && count(one, "late_sends") >= TIMES_MIN
+    let stands_out = |one: &&&Value| {
+        count(one, "late_sends") >= TIMES_MIN
             && real(one, "late_sends") >= least * times
             && real(one, "send_wait_s") >= least * waits
             && real(one, "send_wait_s") >= RUN_SHARE_MIN * real(why, "elapsed_s")
@@ -191,7 +192,12 @@ mod tests {
         let of = |all: &[Value]| of(&json!({"messages": all}));
         let (cause, passed_on) = (late(2, 90, 5.0, false), late(3, 90, 5.0, true));
         assert_eq!(of(&[cause, passed_on.clone()]), (vec![2], "messages"));
-        assert_eq!(of(&[passed_on]), (vec![], ""));
+        assert_eq!(of(&[passed_on.clone()]), (vec![], ""));
+        let many: Vec<Value> = [late(2, 90, 5.0, false)]
+            .into_iter()
+            .chain((3..8).map(|rank| late(rank, 90, 4.0, true)))
+            .collect();
+        assert_eq!(of(&many), (vec![2], "messages"), "a delay that five others pass on");
         let even: Vec<Value> = (0..8).map(|rank| late(rank, 50, 3.0, false)).collect();
         assert_eq!(of(&even), (vec![], ""));
     }

@@ -1,4 +1,5 @@
-"""A Jacobi solver over mpi4py: rows of a plate in a ring of ranks, with sources that rank 0 gives, halos, a residual.
+"""A Jacobi solver over mpi4py: rows of a plate in a ring of ranks, with halos, a residual, and sources that each rank
+gives in its turn: a rank that always gave them would be late by itself.
 
     solver.py FOLDER [KIND RANK STEP]
 
@@ -83,7 +84,7 @@ def main():
     for step in range(1, STEPS_MAX):
         if steps and step % 5 == 0:
             print(step, file=steps, flush=True)
-        is_mine, root = rank == at_rank, 0
+        is_mine, root = rank == at_rank, step % size
         if is_mine and step == at_step:
             root = fault(root, step)
         if is_mine and kind == "slow_compute" and step >= at_step:
