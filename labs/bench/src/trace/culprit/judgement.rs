@@ -192,7 +192,7 @@ mod tests {
         let of = |all: &[Value]| of(&json!({"messages": all}));
         let (cause, passed_on) = (late(2, 90, 5.0, false), late(3, 90, 5.0, true));
         assert_eq!(of(&[cause, passed_on.clone()]), (vec![2], "messages"));
-        assert_eq!(of(&[passed_on.clone()]), (vec![], ""));
+        assert_eq!(of(std::slice::from_ref(&passed_on)), (vec![], ""));
         let many: Vec<Value> = [late(2, 90, 5.0, false)]
             .into_iter()
             .chain((3..8).map(|rank| late(rank, 90, 4.0, true)))
