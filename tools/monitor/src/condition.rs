@@ -1,13 +1,84 @@
 //! What the system says of a rank's process: whether it runs, waits or is stopped.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use sapwood_profile::Condition;
+use sapwood_profile::{Condition, Figure};
+
+/// Shorter than this, processor time in ticks of 10 ms says too little.
+const STRETCH_MIN: Duration = Duration::from_millis(200);
+/// A process that computes has more than a tenth of the time, or it gives its processor up less
+/// often than once in `PAUSE_MAX`: then it wants one and others have it.
+const USED_PARTS: u64 = 10;
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// The program that stops ranks for less than a millisecond to read their call stacks.
+const STACK_READER: &str = "sapwood-stacks";
+
+/// The conditions of one process from look to look.
+#[derive(Debug, Default)]
+pub(crate) struct Conditions {
+    /// What it was last.
+    last: Condition,
+    stretch: Option<Stretch>,
+    /// Whether it slept through nearly all of the last stretch.
+    slept: bool,
+}
+
+/// What the process had used at a moment.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    since: Instant,
+    cpu_ns: u64,
+    pauses: u64,
+}
+
+impl Conditions {
+    /// The condition of the process, which has used this until now. One that wakes for a moment,
+    /// to look whether there is something to do, sleeps, even when it waits for a processor just
+    /// then.
+    pub(crate) fn now(&mut self, process: i32, figures: &BTreeMap<Figure, u64>) -> Condition {
+        self.note_use(Instant::now(), figures);
+        let seen = condition(process);
+        self.last = match seen {
+            Condition::Computing if self.slept => Condition::Sleeping,
+            Condition::Stopped if is_read(process) => self.last,
+            seen => seen,
+        };
+        self.last
+    }
+
+    fn note_use(&mut self, now: Instant, figures: &BTreeMap<Figure, u64>) {
+        let figure = |figure| figures.get(&figure).copied().unwrap_or(0);
+        let cpu_ns = figure(Figure::CpuUserNs).saturating_add(figure(Figure::CpuSystemNs));
+        let pauses = figure(Figure::VoluntarySwitches);
+        let since = self.stretch.map(|stretch| now.saturating_duration_since(stretch.since));
+        if since.is_some_and(|since| since < STRETCH_MIN) {
+            return;
+        }
+        if let (Some(before), Some(since)) = (self.stretch, since) {
+            let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            let used = cpu_ns.saturating_sub(before.cpu_ns).saturating_mul(USED_PARTS);
+            let paused = pauses.saturating_sub(before.pauses);
+            self.slept = used <= nanoseconds(since)
+                && paused.saturating_mul(nanoseconds(PAUSE_MAX)) >= nanoseconds(since);
+        }
+        self.stretch = Some(Stretch { since: now, cpu_ns, pauses });
+    }
+}
+
+/// Whether a process is stopped only as long as its call stack is read.
+fn is_read(process: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).map(str::trim);
+    let name = |tracer: &str| fs::read_to_string(format!("/proc/{tracer}/comm"));
+    tracer.is_some_and(|tracer| name(tracer).is_ok_and(|name| name.trim_end() == STACK_READER))
+}
 
 /// The condition of a process of this host; unknown if it has ended. It computes if any of its
 /// threads does.
-pub(crate) fn condition(process: i32) -> Condition {
+fn condition(process: i32) -> Condition {
     let folder = Path::new("/proc").join(process.to_string());
     let first = of_folder(&folder);
     if first != Condition::Sleeping {
@@ -61,6 +132,54 @@ mod tests {
         let own = i32::try_from(std::process::id()).unwrap();
         assert_eq!(condition(own), Condition::Computing);
         assert_eq!(condition(i32::MAX), Condition::Unknown);
+    }
+
+    fn used(cpu_ms: u64, pauses: u64) -> BTreeMap<Figure, u64> {
+        BTreeMap::from([
+            (Figure::CpuUserNs, cpu_ms * 1_000_000),
+            (Figure::VoluntarySwitches, pauses),
+        ])
+    }
+
+    #[test]
+    fn a_process_that_wakes_for_moments_sleeps() {
+        let begin = Instant::now();
+        let slept = |cpu_ms: u64, pauses: u64| {
+            let mut conditions = Conditions::default();
+            conditions.note_use(begin, &used(500, 70));
+            conditions.note_use(begin + STRETCH_MIN, &used(500 + cpu_ms, 70 + pauses));
+            conditions.slept
+        };
+        assert!(slept(10, 20), "every 10 ms, one tick of processor time in 200 ms");
+        assert!(!slept(100, 20), "it computes half of the time");
+        assert!(!slept(10, 0), "it wants a processor all the time and gets none");
+    }
+
+    #[test]
+    fn a_process_that_wakes_and_is_ready_for_a_processor_is_said_to_sleep() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let mut conditions = Conditions::default();
+        assert_eq!(conditions.now(own, &used(0, 0)), Condition::Computing);
+        conditions.slept = true;
+        assert_eq!(conditions.now(own, &used(0, 0)), Condition::Sleeping);
+    }
+
+    #[test]
+    fn a_stretch_is_not_cut_by_looks_in_between() {
+        let begin = Instant::now();
+        let mut conditions = Conditions::default();
+        for look in 0..=20_u32 {
+            conditions.note_use(begin + STRETCH_MIN * look / 20, &used(0, look.into()));
+        }
+        assert!(conditions.slept);
+        conditions.note_use(begin + STRETCH_MIN * 2, &used(150, 20));
+        assert!(!conditions.slept, "it computes now");
+    }
+
+    #[test]
+    fn a_process_without_a_tracer_is_not_read() {
+        assert!(!is_read(i32::try_from(std::process::id()).unwrap()));
+        assert!(!is_read(i32::MAX));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use sapwood_transport::{
     ControlPage, SharedTable, TableAccepted, TableListener, TableOffer, TablePeer, monotonic_clock,
 };
 
-use super::condition::condition;
+use super::condition::Conditions;
 use super::control::request::RunSettings;
 use super::effort::{Effort, Patience, WatchedRank};
 use super::hardware::Hardware;
@@ -73,6 +73,7 @@ pub(crate) struct RankTable {
     /// What the system last said of its process.
     figures: BTreeMap<Figure, u64>,
     hardware: Hardware,
+    conditions: Conditions,
     /// How it had spent its time at the round before.
     before: TimeShare,
     /// The words of its table that say in which function each thread is, once they were read.
@@ -432,6 +433,7 @@ impl RankTable {
             is_noted: false,
             lost_at: None,
             figures: BTreeMap::new(),
+            conditions: Conditions::default(),
             before: TimeShare::default(),
             call_words: OnceCell::new(),
         }
@@ -478,10 +480,10 @@ impl RankTable {
             ));
         }
         let process = self.process();
-        let condition = process.map(condition);
         // Of a process that has ended the last figures hold.
         let figures = process.map(usage::of_process).unwrap_or_default();
         self.figures.extend(figures);
+        let condition = process.map(|process| self.conditions.now(process, &self.figures));
         self.figures.extend(self.hardware.read());
         // Before the copy, so that no activity seems to last longer than it does.
         let now_ns = u64::try_from(monotonic_clock()).unwrap_or(0);
