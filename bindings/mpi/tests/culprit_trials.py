@@ -36,6 +36,7 @@ class CulpritTrials(unittest.TestCase):
         self.assertEqual((done.returncode, left, files), (0, [], []), done.stderr)
         found = json.loads(done.stdout)["culprit"]
         if not found["rows"]:
+            self.assertTrue(found["left_out"], found)
             self.skipTest("; ".join(one["why"] for one in found["left_out"]))
         return found
 

@@ -59,19 +59,25 @@ def key(event):
     return event.function, size_class(event.space.size)
 
 
+def is_exchange(event):
+    """Whether the call sends one message and receives another."""
+    return event.function.startswith("MPI_Sendrecv")
+
+
 class Waits:
     """What all ranks' events say of waits, in ticks.
 
     `waited` maps (rank, event) to (calls, ticks), `made` a rank to its [times last, ticks, late sends, ticks,
     late receives, ticks]. `ties` maps a rank to how often it came within a nanosecond of when another time of
     the same call decides: [as the last one, as a late sender, as a late receiver]. The tree counts whole
-    nanoseconds, of which a tick is a part, so there it may be told either way.
+    nanoseconds, of which a tick is a part, so there it may be told either way. `slack` is how many ticks hang on that.
     """
 
     def __init__(self, files):
         self.waited = defaultdict(lambda: [0, 0])
         self.made = defaultdict(lambda: [0] * 6)
         self.ties = defaultdict(lambda: [0] * 3)
+        self.slack = 0
         self.tick_ns = files[0].scale / 2**32
         self.collectives = self.incomplete = self.unmatched_receives = 0
         events = [event for file in files for event in file.events]
@@ -126,7 +132,7 @@ class Waits:
         for event in events:
             if event.kind in (SEND, SEND_STARTED):
                 sends[(event.space.identity, event.space.rank, event.peer, event.tag, event.sequence)] = event
-        calls = defaultdict(list)
+        calls, takers = defaultdict(list), {}
         for event in events:
             if event.kind not in (RECEIVE, RECEIVE_COMPLETED):
                 continue
@@ -138,6 +144,8 @@ class Waits:
                     self.made[event.rank][4] += 1
                     self.made[event.rank][5] += ticks
                 self.ties[event.rank][2] += self.is_tie(abs(event.time - send.time))
+            if send is not None and is_exchange(send) and event.kind == RECEIVE:
+                takers[(send.rank, send.time)] = event
             if event.members == 0:
                 continue
             if send is None:
@@ -149,7 +157,8 @@ class Waits:
                 continue
             late = min((send for _, send in members), key=lambda send: (-send.time, send.rank))
             ticks = min(max(0, late.time - one.time), one.span)
-            self.credit(one.rank, key(one), ticks)
+            taker = takers.get((one.rank, one.time)) if is_exchange(one) else None
+            self.credit(one.rank, key(one), ticks + self.tell_taker(one, ticks, taker))
             if ticks:
                 self.made[late.rank][2] += 1
                 self.made[late.rank][3] += ticks
@@ -157,3 +166,18 @@ class Waits:
             if len(rivals) > 1 or self.is_tie(abs(late.time - one.time)):
                 for send in rivals:
                     self.ties[send.rank][1] += 1
+
+    def tell_taker(self, one, ticks, taker):
+        """How long an exchange that waited for its sender then waited for the rank to which it sends."""
+        if taker is None:
+            return 0
+        more = min(max(0, taker.time - one.time), one.span) - ticks
+        if self.is_tie(abs(taker.time - one.time - one.span)):
+            self.ties[taker.rank][2] += 1
+            self.slack += max(0, more)
+        if more <= 0 or taker.time >= one.time + one.span:
+            return 0
+        self.ties[taker.rank][2] += self.is_tie(more)
+        self.made[taker.rank][4] += 1
+        self.made[taker.rank][5] += more
+        return more

@@ -238,6 +238,7 @@ class EachAbi:
             with tempfile.TemporaryDirectory(prefix="sapwood-mpi-notes-") as folder:
                 command = [program(self.abi, "waits"), "completed", os.path.join(folder, "notes")]
                 run = self.observed(command, environment=environment)
+        self.assertEqual(sorted(run.events), list(range(RANKS[self.abi])))
         for file in run.events.values():
             of_world = lambda kind: [event for event in file.events if event.kind == kind and event.space.size > 1]
             started, completed = of_world(STARTED), of_world(COMPLETED)

@@ -197,6 +197,24 @@ static void messages(int count)
     }
 }
 
+/* Large messages around the ring, which are not sent before they are received; the last rank comes
+ * late, when the others are on time again. */
+static void exchanges(int count)
+{
+    static char large[2][1 << 20];
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    for (int i = 0; i < count; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        work(rank == size - 1 ? 5 : 0);
+        int64_t begin = now();
+        MPI_Sendrecv(large[0], sizeof *large, MPI_CHAR, to, 12, large[1], sizeof *large, MPI_CHAR, from, 12,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        int64_t end = now();
+        note_send("MPI_Sendrecv", to, 12, i + 1, begin);
+        note_receive("MPI_Sendrecv", from, 12, i + 1, ++calls, begin, end);
+    }
+}
+
 /* Receives of which it is not sure what they took: several from any source at once, and one from
  * any source while one is posted that is not. */
 static void unsure(int count)
@@ -346,7 +364,7 @@ int main(int argc, char **argv)
     } cases[] = {{"collectives", collectives, 20}, {"communicators", communicators, 20}, {"started", started, 20},
                  {"messages", messages, 10}, {"unsure", unsure, 10}, {"many", many, 20000}, {"even", even, 200},
                  {"dies", dies, 40}, {"threads", threads, 20}, {"named", named, 5},
-                 {"completed", completed, 20}};
+                 {"completed", completed, 20}, {"exchanges", exchanges, 10}};
     char path[4096];
     int level = getenv("WAITS_THREADED") == NULL ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, provided;
     MPI_Init_thread(&argc, &argv, level, &provided);

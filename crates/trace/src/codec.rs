@@ -6,10 +6,11 @@ use alloc::vec::Vec;
 use sapwood_packet::{Directive, ElementType, Shape, Values, ValuesRef};
 
 use crate::TraceError;
+use crate::exchange::{Exchange, ExchangeReceived, Taken};
 use crate::file::FileClock;
 use crate::gathered::{COUNTERS, ENTRIES_MAX, Gathered, Made, Waited};
 use crate::instance::{Arrival, Instance, Pattern};
-use crate::link::{Exchange, ExchangeReceived, Link};
+use crate::link::Link;
 use crate::message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent};
 use crate::place::PlaceWaits;
 
@@ -27,9 +28,10 @@ const IS_MIXED: u64 = 8;
 const IS_BLOCKING: u64 = 1;
 const BESIDE_SHIFT: u32 = 1;
 const IS_EXCHANGE: u32 = 1 << 8;
-const EXCHANGE_WORDS: usize = 11;
+const EXCHANGE_WORDS: usize = 12;
 const HAS_RECEIVED: u32 = 1;
 const HAS_TAKEN: u32 = 2;
+const IS_TAKEN_AT_ONCE: u32 = 4;
 
 /// Two numbers of 32 bits in one word.
 pub(crate) fn pair(low: u32, high: u32) -> u64 {
@@ -118,28 +120,34 @@ fn awaited(words: &[u64]) -> Awaited {
 }
 
 fn push_exchange(row: &mut Vec<u64>, (key, one): (&CallKey, &Exchange)) {
+    let (received, taken) = (one.received.unwrap_or_default(), one.taken.unwrap_or_default());
     let flags = (u32::from(one.received.is_some()) * HAS_RECEIVED)
-        | (u32::from(one.taken.is_some()) * HAS_TAKEN);
-    let received = one.received.unwrap_or_default();
+        | (u32::from(one.taken.is_some()) * HAS_TAKEN)
+        | (u32::from(taken.is_blocking) * IS_TAKEN_AT_ONCE);
     row.extend([pair(key.0, flags), key.1.cast_unsigned()]);
     push_arrival(row, &received.sender);
-    row.extend([pair(received.begin.clock, received.size_class.into()), received.begin.error]);
-    row.push(received.span);
-    push_arrival(row, &one.taken.unwrap_or_default());
+    row.extend([pair(received.begin.clock, received.event), received.begin.error]);
+    row.extend([received.span, received.size_class.into()]);
+    push_arrival(row, &taken.begin);
 }
 
 fn exchange(words: &[u64]) -> Result<(CallKey, Exchange), TraceError> {
     let ((rank, flags), time) = (halves(words[0]), words[1].cast_signed());
-    let (clock, size_class) = halves(words[5]);
+    let (clock, event) = halves(words[5]);
     let received = ExchangeReceived {
         sender: arrival(&words[2..]),
         begin: Arrival { time, rank, clock, error: words[6] },
         span: words[7],
-        size_class: u8::try_from(size_class).map_err(|_| WRONG)?,
+        event,
+        size_class: u8::try_from(words[8]).map_err(|_| WRONG)?,
     };
+    let is_blocking = flags & IS_TAKEN_AT_ONCE != 0;
+    if flags & !(HAS_RECEIVED | HAS_TAKEN | IS_TAKEN_AT_ONCE) != 0 {
+        return Err(WRONG);
+    }
     let one = Exchange {
         received: (flags & HAS_RECEIVED != 0).then_some(received),
-        taken: (flags & HAS_TAKEN != 0).then(|| arrival(&words[8..])),
+        taken: (flags & HAS_TAKEN != 0).then(|| Taken { begin: arrival(&words[9..]), is_blocking }),
     };
     if one.is_whole() || one == Exchange::default() { Err(WRONG) } else { Ok(((rank, time), one)) }
 }

@@ -49,7 +49,7 @@ pub(crate) fn deviations(
 ) -> Vec<Deviation> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
-    // An exchange may be held by the rank that it sends to, which is not known.
+    // Which of its two messages holds an exchange is not known.
     let known = inside.iter().filter(|group| group.place.kind != CallKind::Exchange);
     for group in known {
         let Place { space, number, .. } = group.place;

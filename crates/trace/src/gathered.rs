@@ -20,20 +20,21 @@
 //!            the one that waited; calls; nanoseconds
 //! 10  %auld  transfers by sender and receiver, 6 words each: these two; messages; nanoseconds;
 //!            bytes; messages of calls that send, too; logarithms of the times
-//! 11  %auld  calls that send and receive, 11 words each: the rank and which halves are known;
-//!            the begin of the call; of what it has received the sender, the clock of the call and
-//!            the class of the size, the clock's error, the time of the call; the receiver of what
-//!            it has sent
+//! 11  %auld  calls that send and receive, 12 words each: the rank and which halves are known;
+//!            the begin of the call; of what it has received the sender, the clock and the event of
+//!            the call, the clock's error, the time of the call, the class of the size; the
+//!            receiver of what it has sent
 //! ```
 
 use alloc::collections::BTreeMap;
 
 use sapwood_packet::Rank;
 
+use crate::exchange::{Exchange, ExchangeReceived, Taken};
 use crate::file::FileClock;
 use crate::instance::{Instance, InstanceKey};
-use crate::link::{Exchange, ExchangeReceived, Link};
-use crate::message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
+use crate::link::Link;
+use crate::message::{Awaited, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
 use crate::place::{MESSAGES, PlaceKey, PlaceWaits};
 
 /// The most entries of each kind in one packet. What is beyond is counted.
@@ -228,66 +229,69 @@ impl Gathered {
             let waited = wait(&sent.begin, sent.span, &awaited.begin);
             self.credit(sent.begin.rank, sent.event, waited);
             if let Wait::Known(ns @ 1.., _) = waited {
-                let made = Made { receives: 1, receive_ns: ns, ..Made::default() };
-                self.blame(awaited.begin.rank, &made);
-                self.add_message_wait(awaited.begin.rank, sent.begin.rank, ns);
+                self.blame_receiver(awaited.begin.rank, sent.begin.rank, ns);
             }
         }
-        self.note_transfer(sent, &awaited);
-        if awaited.members > 0 {
-            let key = (awaited.begin.rank, awaited.begin.time);
+        let (sender, receiver) = (sent.begin, awaited.begin);
+        if let Some(link) = Link::of(sent, &awaited) {
+            self.add_link((sender.rank, receiver.rank), &link);
+        }
+        if sent.is_exchange {
+            let taken = Some(Taken { begin: receiver, is_blocking: awaited.is_blocking });
+            let half = Exchange { received: None, taken };
+            self.add_exchange((sender.rank, sender.time), &half);
+        }
+        let key = (receiver.rank, receiver.time);
+        if awaited.is_exchange() {
+            let received = Some(ExchangeReceived::of(sent, &awaited));
+            self.add_exchange(key, &Exchange { received, taken: None });
+        } else if awaited.members > 0 {
             self.add_call(key, &ReceivingCall::of(awaited, sent));
         }
     }
 
-    /// How long a message took, or what it says of the calls that have sent and received it.
-    fn note_transfer(&mut self, sent: &Sent, awaited: &Awaited) {
-        let (sender, receiver) = (&sent.begin, &awaited.begin);
-        if let Some(link) = Link::of(sent, awaited) {
-            self.add_link((sender.rank, receiver.rank), &link);
-        }
-        if awaited.members == 1 && awaited.beside == Beside::Send {
-            let received = Some(ExchangeReceived::of(sent, awaited));
-            let key = (receiver.rank, receiver.time);
-            self.add_exchange(key, &Exchange { received, taken: None });
-        }
-        if sent.is_exchange {
-            let taken = Some(*receiver);
-            let key = (sender.rank, sender.time);
-            self.add_exchange(key, &Exchange { received: None, taken });
+    fn add_exchange(&mut self, key: CallKey, exchange: &Exchange) {
+        let whole = joined(&mut self.exchanges, key, exchange, Exchange::merge, Exchange::is_whole);
+        if let Some(exchange) = whole {
+            self.end_exchange(&exchange);
         }
     }
 
-    fn add_exchange(&mut self, key: CallKey, exchange: &Exchange) {
-        let mut whole = *exchange;
-        if let Some(mine) = self.exchanges.remove(&key) {
-            whole.merge(&mine);
+    /// Adds the waits of an exchange of which nothing more will be known.
+    pub(crate) fn end_exchange(&mut self, exchange: &Exchange) {
+        let (Some(received), Some(waits)) = (exchange.received, exchange.waits()) else { return };
+        let (sender, rank) = (received.sender.rank, received.begin.rank);
+        if let Some(link) = exchange.link() {
+            self.add_link((sender, rank), &link);
         }
-        if !whole.is_whole() {
-            self.exchanges.insert(key, whole);
-            return;
+        self.credit(rank, received.event, waits.whole);
+        if waits.for_sender_ns > 0 {
+            self.blame_sender(sender, rank, waits.for_sender_ns);
         }
-        if let (Some(received), Some(link)) = (whole.received, whole.link()) {
-            self.add_link((received.sender.rank, received.begin.rank), &link);
+        if let Some(taker) = waits.for_taker {
+            self.blame_receiver(taker.rank, rank, taker.ns);
         }
     }
 
     fn add_call(&mut self, key: CallKey, call: &ReceivingCall) {
-        let mut whole = *call;
-        if let Some(mine) = self.calls.remove(&key) {
-            whole.merge(&mine);
-        }
-        if !whole.is_whole() {
-            self.calls.insert(key, whole);
-            return;
-        }
+        let (merge, is_whole) = (ReceivingCall::merge, ReceivingCall::is_whole);
+        let Some(whole) = joined(&mut self.calls, key, call, merge, is_whole) else { return };
         let ReceivingCall { call, last, .. } = whole;
         let waited = wait(&call.begin, call.span, &last);
         self.credit(call.begin.rank, call.event, waited);
         if let Wait::Known(ns @ 1.., _) = waited {
-            self.blame(last.rank, &Made { sends: 1, send_ns: ns, ..Made::default() });
-            self.add_message_wait(last.rank, call.begin.rank, ns);
+            self.blame_sender(last.rank, call.begin.rank, ns);
         }
+    }
+
+    fn blame_sender(&mut self, sender: Rank, waiter: Rank, ns: u64) {
+        self.blame(sender, &Made { sends: 1, send_ns: ns, ..Made::default() });
+        self.add_message_wait(sender, waiter, ns);
+    }
+
+    fn blame_receiver(&mut self, receiver: Rank, waiter: Rank, ns: u64) {
+        self.blame(receiver, &Made { receives: 1, receive_ns: ns, ..Made::default() });
+        self.add_message_wait(receiver, waiter, ns);
     }
 
     fn add_message_wait(&mut self, culprit: Rank, waiter: Rank, ns: u64) {
@@ -372,6 +376,25 @@ impl Gathered {
             self.add_link((OTHERS, OTHERS), &one);
         }
     }
+}
+
+/// What is known of a call with this part of it, once that is all; until then the part is kept.
+fn joined<T: Copy>(
+    open: &mut BTreeMap<CallKey, T>,
+    key: CallKey,
+    part: &T,
+    merge: impl Fn(&mut T, &T),
+    is_whole: impl Fn(&T) -> bool,
+) -> Option<T> {
+    let mut all = *part;
+    if let Some(mine) = open.remove(&key) {
+        merge(&mut all, &mine);
+    }
+    if is_whole(&all) {
+        return Some(all);
+    }
+    open.insert(key, all);
+    None
 }
 
 fn cut<K: Ord, V>(map: &mut BTreeMap<K, V>) -> u64 {

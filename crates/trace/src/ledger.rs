@@ -13,7 +13,8 @@ use crate::place::{Outlier, PlaceFigures, PlaceKey, late_ns};
 
 /// Entries of each kind that wait for their other part, at most.
 const OPEN_MAX: usize = 1 << 17;
-/// Calls of which one half is known: the other one may be with `MPI_PROC_NULL`, and never comes.
+/// Exchanges of which one half is known. The other one never comes if its message has no known
+/// receive, or if nothing was received: from `MPI_PROC_NULL`.
 const EXCHANGES_MAX: usize = 1 << 14;
 /// Ends of instances that wait to be told to the leaves, at most.
 const SETTLED_MAX: usize = 1 << 18;
@@ -129,6 +130,12 @@ impl Ledger {
         self.open.reference = reference;
         self.settle();
         self.give_up(OPEN_MAX);
+        self.collect();
+        is_new
+    }
+
+    /// Adds to what was found the sums that have come.
+    fn collect(&mut self) {
         let found = &mut self.findings;
         for (mine, theirs) in found.counters.iter_mut().zip(&mut self.open.counters) {
             *mine = mine.saturating_add(core::mem::take(theirs));
@@ -146,7 +153,6 @@ impl Ledger {
             let figures = place_in(&mut found.places, place);
             figures.waits.entry((culprit, waiter)).or_default().merge(&one);
         }
-        is_new
     }
 
     fn settle(&mut self) {
@@ -206,7 +212,9 @@ impl Ledger {
             open.calls.remove(&key);
         }
         for key in oldest(&open.exchanges, most.min(EXCHANGES_MAX), |key, _| key.1) {
-            open.exchanges.remove(&key);
+            if let Some(one) = open.exchanges.remove(&key) {
+                open.end_exchange(&one);
+            }
         }
         // Leaves forget by themselves what they are not told.
         let excess = self.settled.len().saturating_sub(SETTLED_MAX);
@@ -228,6 +236,7 @@ impl Ledger {
     #[must_use]
     pub fn close(mut self) -> Findings {
         self.give_up(0);
+        self.collect();
         self.findings
     }
 

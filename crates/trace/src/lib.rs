@@ -56,6 +56,7 @@ mod culprit;
 mod deviation;
 mod error;
 mod event;
+mod exchange;
 mod file;
 mod filter;
 mod frozen;
@@ -82,6 +83,7 @@ pub use coscheduling::Coscheduling;
 pub use culprit::{Culprit, culprits};
 pub use error::TraceError;
 pub use event::{Event, EventKind, RECORD_WORDS, Record};
+pub use exchange::{Exchange, ExchangeReceived, ExchangeWaits, Taken, TakerWait};
 pub use file::{EventFile, FileClock, HEADER_WORDS, Space, spaces};
 pub use filter::{TRACE_WAITS, register};
 pub use frozen::{
@@ -96,7 +98,7 @@ pub use hops::{
 };
 pub use instance::{Arrival, Instance, InstanceKey, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
-pub use link::{Exchange, ExchangeReceived, LINK_BYTES_MIN, Link, LinkFigures, STRETCH_MESSAGES};
+pub use link::{LINK_BYTES_MIN, Link, LinkFigures, STRETCH_MESSAGES};
 pub use message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
 pub use place::{Lateness, MESSAGES, Outlier, PlaceFigures, PlaceKey, PlaceWaits};

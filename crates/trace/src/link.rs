@@ -1,6 +1,5 @@
 //! Links: how long messages take from one rank to another, once both sides have begun.
 
-use crate::instance::Arrival;
 use crate::message::{Awaited, Beside, Sent, Wait, wait};
 
 /// Smaller messages cost as much as those of this size, in bytes.
@@ -102,69 +101,6 @@ impl LinkFigures {
     }
 }
 
-/// A call that has sent one message and received another, as far as it is known how both met.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exchange {
-    /// The message that it has received.
-    pub received: Option<ExchangeReceived>,
-    /// When the rank began to receive to which it has sent.
-    pub taken: Option<Arrival>,
-}
-
-/// The half of a call that receives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExchangeReceived {
-    /// When the message began to be sent.
-    pub sender: Arrival,
-    /// When the call began.
-    pub begin: Arrival,
-    /// Until it returned, in nanoseconds.
-    pub span: u64,
-    /// The class of the message's size.
-    pub size_class: u8,
-}
-
-impl ExchangeReceived {
-    /// Of a message and the call that has received it.
-    #[must_use]
-    pub const fn of(sent: &Sent, awaited: &Awaited) -> Self {
-        let Awaited { begin, span, .. } = *awaited;
-        Self { sender: sent.begin, begin, span, size_class: sent.size_class }
-    }
-}
-
-impl Exchange {
-    /// Takes in what else is known of the same call.
-    pub fn merge(&mut self, other: &Self) {
-        self.received = self.received.or(other.received);
-        self.taken = self.taken.or(other.taken);
-    }
-
-    /// Whether both halves are known.
-    #[must_use]
-    pub const fn is_whole(&self) -> bool {
-        self.received.is_some() && self.taken.is_some()
-    }
-
-    /// The message that was received, if the clocks tell how long it took: from when both sides of
-    /// both messages had begun. A call that returned before its own message was taken did not wait
-    /// for that.
-    #[must_use]
-    pub fn link(&self) -> Option<Link> {
-        let (received, taken) = (self.received?, self.taken?);
-        let waited = |other| match wait(&received.begin, received.span, other) {
-            Wait::Known(ns, _) => Some(ns),
-            Wait::Undecided => None,
-        };
-        let returned = received.begin.time.saturating_add_unsigned(received.span);
-        let has_waited = taken.time < returned;
-        let for_taken_ns = if has_waited { waited(&taken)? } else { 0 };
-        let waited_ns = waited(&received.sender)?.max(for_taken_ns);
-        let bytes = bytes_of(received.size_class);
-        Some(Link::of_message(received.span.saturating_sub(waited_ns), bytes, true))
-    }
-}
-
 /// The binary logarithm of a time, in 1/16; linear between powers of two.
 #[allow(clippy::cast_possible_truncation, reason = "from 16 to 31")]
 fn log_of(ns: u64) -> u64 {
@@ -175,7 +111,7 @@ fn log_of(ns: u64) -> u64 {
 }
 
 /// The middle of the sizes of a class.
-fn bytes_of(size_class: u8) -> u64 {
+pub(crate) fn bytes_of(size_class: u8) -> u64 {
     match size_class.saturating_sub(1) {
         0 => 0,
         1 => 1,
@@ -226,25 +162,5 @@ mod tests {
         let mut times = [50_000; 20];
         times[3] = 50_000_000;
         assert!(of(&times) < 100_000);
-    }
-
-    #[test]
-    fn the_time_of_an_exchange_counts_from_when_both_sides_of_both_messages_had_begun() {
-        let at = |time| Arrival { time, ..Arrival::default() };
-        let of = |sender, taken: Option<i64>| {
-            let sent = Sent { begin: at(sender), size_class: 15, ..Sent::default() };
-            let awaited = Awaited { begin: at(100), span: 50_000, ..Awaited::default() };
-            let received = Some(ExchangeReceived::of(&sent, &awaited));
-            let mut one = Exchange { received, taken: None };
-            one.merge(&Exchange { received: None, taken: taken.map(at) });
-            one.link()
-        };
-        let link = of(2_100, Some(0)).expect("both are known");
-        assert_eq!((link.transfer_ns, link.bytes, link.exchanges), (48_000, 12_288, 1));
-        let held_up = of(2_100, Some(45_100)).expect("both are known");
-        assert_eq!(held_up.transfer_ns, 5_000, "it waited for the one to which it sends");
-        let buffered = of(2_100, Some(50_100)).expect("both are known");
-        assert_eq!(buffered.transfer_ns, 48_000, "it returned before its message was taken");
-        assert_eq!(of(2_100, None), None);
     }
 }

@@ -64,6 +64,14 @@ pub struct Awaited {
     pub beside: Beside,
 }
 
+impl Awaited {
+    /// Whether it is a call that receives this message and sends another one.
+    #[must_use]
+    pub const fn is_exchange(&self) -> bool {
+        self.members == 1 && matches!(self.beside, Beside::Send)
+    }
+}
+
 /// Which call of which rank: it began then.
 pub type CallKey = (Rank, i64);
 

@@ -1,7 +1,7 @@
 //! The leaf's side: events of its ranks become what travels up, and the ranks' own waits are told
 //! once it is known for whom they waited.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use sapwood_packet::Rank;
@@ -17,6 +17,8 @@ use crate::place::PlaceWaits;
 
 /// Instances whose end is awaited, at most; those that are awaited longest are given up.
 const AWAITED_MAX: usize = 1 << 18;
+/// Calls of one rank that have sent a message and may receive another: its threads have one each.
+const SENDING_MAX: usize = 16;
 /// Words of a [`Settled`].
 pub const SETTLED_WORDS: usize = 6;
 
@@ -93,9 +95,9 @@ pub struct Observer {
     parts: BTreeMap<InstanceKey, Vec<Part>>,
     /// The keys of these, the oldest first.
     order: VecDeque<InstanceKey>,
-    /// The rank and the begin of the last call that has sent a message and receives another; the
-    /// send is recorded first.
-    sending: Option<(Rank, u64)>,
+    /// The rank and the begin of each call that has sent a message and receives another, until
+    /// that has been observed, too; the send is recorded first.
+    sending: BTreeSet<(Rank, u64)>,
     gathered: Gathered,
 }
 
@@ -131,7 +133,7 @@ impl Observer {
                 let size_class = event.members;
                 let is_exchange = about.beside == Beside::Send;
                 if is_exchange {
-                    self.sending = Some((about.rank, event.time));
+                    self.note_sending(about.rank, event.time);
                 }
                 let sent = Sent { begin, span, event: about.event, size_class, is_exchange };
                 self.gathered.add_send(key, sent);
@@ -152,11 +154,20 @@ impl Observer {
         }
     }
 
+    /// Notes a call that has sent a message and receives another. Of one that receives from
+    /// `MPI_PROC_NULL` nothing else is observed.
+    fn note_sending(&mut self, rank: Rank, time: u64) {
+        self.sending.insert((rank, time));
+        let of_rank = || self.sending.range((rank, 0)..=(rank, u64::MAX));
+        let oldest = if of_rank().count() > SENDING_MAX { of_rank().next().copied() } else { None };
+        oldest.map(|oldest| self.sending.remove(&oldest));
+    }
+
     /// What else a call waits for that has received a message: nothing if it should have sent one
     /// and did not, since its destination was `MPI_PROC_NULL`.
     fn beside(&mut self, event: &Event, about: &Circumstances) -> Beside {
         let is_alone =
-            about.beside == Beside::Send && self.sending.take() != Some((about.rank, event.time));
+            about.beside == Beside::Send && !self.sending.remove(&(about.rank, event.time));
         if is_alone { Beside::Nothing } else { about.beside }
     }
 

@@ -130,7 +130,7 @@ fn posture(words: &[u64]) -> Result<(Rank, Posture), TraceError> {
         pattern: Pattern::from_code(pattern.into()).ok_or(WRONG)?,
         space: words[1],
         side: side_of(side),
-        destination: side_of(halves(words[8]).0),
+        destination: side_of(u32::try_from(words[8]).map_err(|_| WRONG)?),
         tag: has(HAS_TAG).then_some(tag.cast_signed()),
         request,
         is_request_known: has(IS_REQUEST_KNOWN),

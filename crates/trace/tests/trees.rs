@@ -29,6 +29,51 @@ fn about(rank: u32, ranks: u32, event: u32) -> Circumstances {
     Circumstances { rank, space, event, pattern: Pattern::All, beside: Beside::Nothing }
 }
 
+/// Four ranks that send to the next one and receive from the one before in one call; the last one
+/// comes 4,000 ns late. Leaves read the sends of all their ranks before the receives.
+fn late_exchange(leaves: usize, receivers: &[u32]) -> Vec<Gathered> {
+    let mut observers = vec![Observer::default(); leaves];
+    for kind in [EventKind::SendStarted, EventKind::Receive] {
+        for rank in 0..4_u32 {
+            let is_send = kind == EventKind::SendStarted;
+            if !is_send && !receivers.contains(&rank) {
+                continue;
+            }
+            let begin = if rank == 3 { 5_000 } else { 1_000 };
+            let peer = if is_send { (rank + 1) % 4 } else { (rank + 3) % 4 };
+            let event = event(kind, begin, 6_000 - begin, 1, peer.cast_signed());
+            let about = Circumstances { beside: Beside::Send, ..about(rank, 4, RECV) };
+            observers[rank as usize % leaves].observe(&event, &about, &clock());
+        }
+    }
+    observers.iter_mut().map(Observer::take).collect()
+}
+
+#[test]
+fn exchanges_wait_for_both_neighbours_whichever_leaf_reads_them() {
+    let found = |leaves, fan_out, receivers: &[u32]| {
+        let mut ledger = Ledger::default();
+        ledger.absorb(through_tree(late_exchange(leaves, receivers), fan_out));
+        ledger.close()
+    };
+    for (leaves, fan_out) in [(1, 2), (2, 2), (4, 2), (4, 8)] {
+        let all = found(leaves, fan_out, &[0, 1, 2, 3]);
+        let late = all.made[&3];
+        assert_eq!((late.sends, late.send_ns), (1, 4_000), "rank 0 receives from it");
+        assert_eq!((late.receives, late.receive_ns), (1, 4_000), "rank 2 sends to it");
+        assert_eq!(all.made.len(), 1, "{all:?}");
+        let waits = [0, 1, 2, 3].map(|rank| (all.of_rank(rank).calls, all.of_rank(rank).wait_ns));
+        assert_eq!(waits, [(1, 4_000), (1, 0), (1, 4_000), (1, 0)]);
+        assert_eq!(all.links.len(), 4, "all messages took their time: {:?}", all.links);
+        // What the late rank receives is not known: so is not when it took it.
+        let some = found(leaves, fan_out, &[0, 1, 2]);
+        let late = some.made[&3];
+        assert_eq!((late.sends, late.receives), (1, 0));
+        assert_eq!((some.of_rank(2).calls, some.of_rank(2).wait_ns), (1, 0), "none is lost");
+        assert_eq!(some.unmatched_sends, 1);
+    }
+}
+
 /// Merges the packets of some children in the filter of one process.
 fn filtered(children: Vec<Gathered>) -> Gathered {
     let mut filter = register(Registry::empty())

@@ -232,7 +232,7 @@ fn an_exchange_waits_for_its_destination_where_that_is_all_that_does_not_wait() 
 }
 
 #[test]
-fn a_thousand_ranks_that_exchange_messages_are_judged_at_once() {
+fn a_thousand_ranks_that_exchange_messages_are_a_ring() {
     let ranks = 1_000;
     let mut job = job(&vec![0; ranks as usize]);
     for rank in 0..ranks {

@@ -227,15 +227,18 @@ class Run:
         """Ends the program if it still runs, as a terminal would by SIGTERM, and removes what was gathered."""
         if self._process.poll() is None:
             self._process.terminate()
+        is_ended = True
         try:
             self._process.wait(_ENDS_WITHIN)
         except subprocess.TimeoutExpired:
+            is_ended = False
             self._process.kill()
             self._process.wait()
-            text = f"the program did not end within {_ENDS_WITHIN} s of SIGTERM; its processes may still run"
-            warnings.warn(text, ResourceWarning, stacklevel=2)
         self._lines.close()
         self._folder.cleanup()
+        if not is_ended:
+            text = f"the program did not end within {_ENDS_WITHIN} s of SIGTERM; its processes may still run"
+            warnings.warn(text, ResourceWarning, stacklevel=2)
 
 
 def _words(folder: str, scopes: Sequence[Scope]) -> list[str]:

@@ -28,6 +28,8 @@ const LEASE: Duration = Duration::from_secs(30);
 const MOST: u32 = 1 << 16;
 /// Answers of one member in one reading of all: one that notes faster than it is read is left then.
 const ANSWERS_MAX: usize = 16;
+/// A member that does not answer the last question after a signal is not waited for longer.
+const LAST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Between two readings of all members.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -137,9 +139,13 @@ impl<'a> Follower<'a> {
         let (mut signal, mut is_told) = (None, false);
         loop {
             let is_last = signal.is_some() || begun.elapsed() >= self.arguments.duration;
-            let came = self.read_all(if is_last { Duration::ZERO } else { lease }, signals);
+            // After a signal the user waits for the end.
+            let patience = if signal.is_some() { LAST_TIMEOUT } else { Duration::MAX };
+            let timeout = self.arguments.timeout.min(patience);
+            let lease = if is_last { Duration::ZERO } else { lease };
+            let came = self.read_all(lease, timeout, signals);
             signal = signal.or(came);
-            if !is_told {
+            if !is_told && signal.is_none() {
                 is_told = true;
                 self.say_that_it_follows();
             }
@@ -165,7 +171,12 @@ impl<'a> Follower<'a> {
     /// Asks each member to go on noting for this time, and reads what it has noted. One that does
     /// not answer is not asked again. A signal ends it between two members: each may take as long
     /// as the time-out.
-    fn read_all(&mut self, lease: Duration, signals: &mut Signals) -> Option<Signal> {
+    fn read_all(
+        &mut self,
+        lease: Duration,
+        timeout: Duration,
+        signals: &mut Signals,
+    ) -> Option<Signal> {
         let mut silent = BTreeSet::new();
         let mut signal = None;
         for (id, source) in &mut self.sources {
@@ -181,7 +192,6 @@ impl<'a> Follower<'a> {
                     most: MOST,
                 };
                 let encryption = self.arguments.key.plain.then_some(false);
-                let timeout = self.arguments.timeout;
                 let told = trace_member(&source.address, self.key, encryption, question, timeout);
                 let traced = match told {
                     Ok(traced) => traced,

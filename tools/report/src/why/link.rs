@@ -35,7 +35,6 @@ pub struct SlowLink {
     pub messages: u64,
     /// Those that were compared with messages of other links: all of them, or where the link was
     /// slow only for a part of the time, those of its slowest stretch.
-    #[serde(default)]
     pub slow_messages: u64,
     /// The bytes of these on the mean, as far as the class of a size tells.
     pub mean_bytes: u64,
@@ -270,14 +269,15 @@ mod tests {
                 findings.links.insert((from, (from + 1) % 8), link((0..100).map(noisy), 1));
             }
             let late = std::iter::repeat_n(slow_ns, slow);
-            findings.links.insert((3, 4), link((0..100).map(noisy).chain(late), 1));
+            let times = (0..100).map(noisy).chain(late).chain((0..100).map(noisy));
+            findings.links.insert((3, 4), link(times, 1));
             links(&findings, Duration::from_secs(10))
         };
         let [one] = &of(25, 200 * MS)[..] else { panic!("one link") };
-        assert_eq!((one.from, one.to, one.messages, one.slow_messages), (3, 4, 125, 10));
+        assert_eq!((one.from, one.to, one.messages, one.slow_messages), (3, 4, 225, 10));
         assert!((0.187..0.21).contains(&one.typical_s), "{one:?}");
         assert!(
-            one.line().contains("10 of 125 messages, one after another, took"),
+            one.line().contains("10 of 225 messages, one after another, took"),
             "{}",
             one.line()
         );
