@@ -15,10 +15,11 @@ from test_mpi import MpiJobs
 from test_processors import Processors
 from test_slurm import Allocation
 from test_start import Ends, LostHosts, Outages, StartUp, Strangers, WrongClock
+from test_trace import Traces
 
 __all__ = [
     "Allocation", "Commands", "Copies", "Ends", "Hosts", "Languages", "LostHosts", "MpiJobs", "Outages", "Processors",
-    "StartUp", "Strangers", "WarmTree", "WrongClock",
+    "StartUp", "Strangers", "Traces", "WarmTree", "WrongClock",
 ]
 
 

@@ -108,7 +108,7 @@ fn interface_steps() -> Vec<Step> {
             .with_tests(Selection::Instead("StartUp")),
         Step::program("MPI jobs on hosts", mpi_jobs(), 10)
             .after(&[RELEASE])
-            .with_tests(Selection::Instead("MpiJobs")),
+            .with_tests(Selection::Instead("MpiJobs Traces")),
         Step::program("group in emulated clusters", group_demo(), 6).after(&[RELEASE]),
         Step::program("groups measured", group_bench(), 6).after(&[BUILD]),
         Step::program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10)
@@ -131,10 +131,11 @@ fn launchers() -> String {
     )
 }
 
-/// MPI programs on five hosts of the test bed, with every launcher and every failure.
+/// MPI programs on five hosts of the test bed, with every launcher and every failure, and traces of
+/// them.
 fn mpi_jobs() -> String {
     let program = release_program();
-    format!("env TESTBED_HOSTS=5 testbed/tests/run --if-able {program} MpiJobs")
+    format!("env TESTBED_HOSTS=5 testbed/tests/run --if-able {program} MpiJobs Traces")
 }
 
 /// Members of a group on hosts of three clusters.

@@ -108,7 +108,9 @@ class FreezeTruth:
         self.check_files(run)
         place = self.place(freeze, "MPI_Allreduce", "high")
         self.assertEqual((place["instances"], place["whole"], place["open"], place["absent"]), (40, 39, 2, "3"))
-        self.assertEqual(sum(one["times"] for one in place["last"]), 39)
+        # Between hosts the clocks may not say who came last.
+        self.assertEqual(sum(one["times"] for one in place["last"]) + place["undecided"], 39)
+        self.assertTrue(watched.ON_HOSTS or place["undecided"] == 0, place)
         place = self.place(freeze, "MPI_Barrier", "MPI_COMM_WORLD")
         self.assertEqual((place["ranks"], place["open"], place["absent"]), ("0-1,3", 3, "2,4"))
         open_calls = {event["rank"]: event for event in freeze["events"] if event["is_open"]}

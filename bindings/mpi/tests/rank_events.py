@@ -111,7 +111,8 @@ class Waits:
             root = next((one for one in arrivals if one.peer == one.space.rank), None)
             pool = [one for one in arrivals if one is not root] if word in TO_ROOT else arrivals
             culprit = root if word in FROM_ROOT else min(pool, key=lambda one: (-one.time, one.rank))
-            first = min(one.time for one in arrivals)
+            # Those that wait: the root, or all.
+            first = root.time if word in TO_ROOT else min(one.time for one in arrivals)
             if culprit.time > first:
                 self.made[culprit.rank][0] += 1
             rivals = [culprit] if word in FROM_ROOT else [one for one in pool if self.is_tie(culprit.time - one.time)]

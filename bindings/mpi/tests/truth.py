@@ -20,12 +20,15 @@ from fractions import Fraction
 import watched
 from expected import TRANSFERS_UNTRACKED, peers as expected_peers
 from rank_profile import COMMUNICATOR, NONE, SITE, USAGE, function_groups
-from watched import HERE, LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, test_program
+from watched import HERE, LAUNCHERS, ON_HOSTS, SYSTEM_PYTHON, Watched, has_mpi, test_program
 
 POINT_TO_POINT = {name for name, group in function_groups().items() if group == "point-to-point"}
 STATES = {1: "running", 2: "finalized", 3: "exited"}
 # Fan-out 1: a chain above one leaf. 2: a binary tree of four leaves. 8: a flat tree.
 TREES = {1: ["--topology", "1x1x1"], 2: ["--topology", "2^2"], 8: ["--topology", "8"]}
+if ON_HOSTS:
+    # Each of the four hosts has a leaf.
+    TREES[1] = ["--topology", "1x1x4"]
 # The digits that a float of profile.json has lost at most.
 ROUNDING = 1e-12
 

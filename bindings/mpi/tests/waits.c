@@ -107,7 +107,7 @@ static void started(int count)
     double one = 1, sum;
     for (int i = 0; i < count; i++) {
         MPI_Request request;
-        work(rank == size - 1 ? 6 : 0);
+        work(rank == size - 1 ? 30 : 0);
         int64_t begin = now();
         MPI_Iallreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
         work(rank == 0 ? 3 : 0);
@@ -345,7 +345,7 @@ static void even(int count)
 static void dies(int count)
 {
     for (int i = 0; i < count; i++) {
-        work(rank == size - 1 ? 5 : 0);
+        work(rank == size - 1 ? 25 : 0);
         if (rank == size - 1 && i == count / 2) {
             fclose(notes);
             kill(getpid(), 9);

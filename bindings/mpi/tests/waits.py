@@ -32,6 +32,8 @@ CALIBRATION = 1e-3
 RATE = 5e-3
 # A note is taken beside the call: between the two clocks nothing else is off by more, in nanoseconds.
 NOTE_NS = 20_000
+# The clocks of two hosts are aligned better than this, in nanoseconds, also on a busy machine.
+CLOCK_ERROR_MAX = 1_000_000
 
 
 def whole_lines(path):
@@ -154,7 +156,7 @@ class WaitsTruth:
         waits = run.profile["waits"]
         scale = run.files[0].scale / 2**32
         slack = expected.slack * scale
-        self.assertEqual((waits["collectives"], waits["undecided"], waits["mixed"]), (expected.collectives, 0, 0))
+        self.assertEqual((waits["collectives"], waits["mixed"]), (expected.collectives, 0))
         self.assertEqual(waits["incomplete"], expected.incomplete)
         by_event = defaultdict(dict)
         for (rank, event), (calls, ticks) in expected.waited.items():
@@ -162,6 +164,10 @@ class WaitsTruth:
         came = {(event["name"], event["communicator_size_class"]): event["wait_ns"] for event in run.profile["events"]
                 if event["wait_ns"] is not None}
         self.assertEqual(set(came), set(by_event))
+        if watched.ON_HOSTS:
+            self.check_bounds(waits, expected, by_event, came)
+            return expected
+        self.assertEqual(waits["undecided"], 0)
         for event, by_rank in by_event.items():
             one = came[event]
             calls = sum(calls for calls, _ in by_rank.values())
@@ -181,6 +187,21 @@ class WaitsTruth:
                                    (one["late_receive_ns"], receive_ns), (one["wait_ns"], total[rank])):
                 self.near(came_ns, ticks * scale, sum(calls for calls, _ in expected.waited.values()), rank, slack)
         return expected
+
+    def check_bounds(self, waits, expected, by_event, came):
+        """Between hosts figures are right within the error that is given with them, and no rank is said to have come
+        last that did not. The hosts of the test bed have one clock, which the ranks' files are read by."""
+        for event, by_rank in by_event.items():
+            one = came[event]
+            calls, wanted = (sum(pair) for pair in zip(*by_rank.values()))
+            self.assertEqual((one["calls"] + one["undecided"], one["ranks"]), (calls, len(by_rank)), event)
+            off = wanted * CALIBRATION + 2 * calls + one["error"]
+            self.assertLessEqual(one["sum"], wanted + off, event)
+            self.assertGreaterEqual(one["sum"], wanted - off - calls * CLOCK_ERROR_MAX, event)
+        told = {one["rank"]: one["times_last"] for one in waits["ranks"]}
+        for rank, times in told.items():
+            self.assertLessEqual(times, expected.made.get(rank, [0])[0] + expected.ties[rank][0], rank)
+        self.assertLessEqual(sum(told.values()), expected.collectives - waits["undecided"])
 
     def near(self, came, expected, calls, what, slack):
         """Equal but for the calibrations of clocks, and for what hangs on one nanosecond."""

@@ -2,8 +2,9 @@
 
 Where the command is and where the shims and test programs were built comes from the environment:
 SAPWOOD (the program), SAPWOOD_LIB_DIR (the Makefile's OUT) and RANK_ROWS (the reader of
-ranks.parquet, an example of the command's crate). Nothing else of the caller's settings reaches a
-program of these tests.
+ranks.parquet, an example of the command's crate; without it no rows are read). On the test bed,
+MPIRUN_OPENMPI has the words that start a job of Open MPI over several hosts. Nothing else of the
+caller's settings reaches a program of these tests.
 """
 
 import contextlib
@@ -23,15 +24,16 @@ import surroundings
 from marks import MARK, LeftBehind, end_what_is_left, marked, new_mark
 from rank_profile import Profile
 
-surroundings.keep_only("SAPWOOD", "SAPWOOD_BENCH", "SAPWOOD_LIB_DIR", "RANK_ROWS", **surroundings.MPI,
+surroundings.keep_only("SAPWOOD", "SAPWOOD_BENCH", "SAPWOOD_LIB_DIR", "RANK_ROWS", "MPIRUN_OPENMPI", **surroundings.MPI,
                        **surroundings.runtime_folder())
 
 RUN_SECONDS_MAX = 120
 SYSTEM_PYTHON = "/usr/bin/python3"
 # Writes a line at once: what a rank writes in pieces, launchers mix with that of others.
 SAY_HERE = "import os; os.write(1, b'here\\n')"
+ON_HOSTS = "MPIRUN_OPENMPI" in os.environ
 LAUNCHERS = {
-    "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"],
+    "openmpi": [*os.environ.get("MPIRUN_OPENMPI", "mpirun.openmpi --allow-run-as-root --oversubscribe").split(), "-np"],
     "mpich": ["mpirun.mpich", "-np"],
 }
 
@@ -140,7 +142,7 @@ class Watched:
 
     def read_rows(self):
         file = os.path.join(self.out, "ranks.parquet")
-        if not os.path.exists(file):
+        if not os.path.exists(file) or "RANK_ROWS" not in os.environ:
             return None
         done = subprocess.run([os.path.abspath(os.environ["RANK_ROWS"]), file], capture_output=True, text=True,
                               check=True, timeout=RUN_SECONDS_MAX)

@@ -14,11 +14,13 @@ use crate::link::Link;
 use crate::message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent};
 use crate::place::PlaceWaits;
 
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const LAYOUT: [Directive; 12] =
     [WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS];
+/// The first of the arrays of rows.
+const FIRST_ROWS: usize = 3;
 const WRONG: TraceError = TraceError::Contradiction { what: "rows" };
 
 const HAS_LAST: u64 = 1;
@@ -28,10 +30,9 @@ const IS_MIXED: u64 = 8;
 const IS_BLOCKING: u64 = 1;
 const BESIDE_SHIFT: u32 = 1;
 const IS_EXCHANGE: u32 = 1 << 8;
-const EXCHANGE_WORDS: usize = 12;
 const HAS_RECEIVED: u32 = 1;
 const HAS_TAKEN: u32 = 2;
-const IS_TAKEN_AT_ONCE: u32 = 4;
+const IS_TAKER_BLOCKING: u32 = 4;
 
 /// Two numbers of 32 bits in one word.
 pub(crate) fn pair(low: u32, high: u32) -> u64 {
@@ -64,11 +65,11 @@ fn push_instance(row: &mut Vec<u64>, (key, one): (&(u64, u32), &Instance)) {
         pair(key.1, one.event),
         pair(one.size, one.count),
         flags | (one.pattern as u64) << 8,
-        one.first.cast_unsigned(),
         one.sum as u64,
         (one.sum >> 64) as u64,
         one.rival.unwrap_or(0).cast_unsigned(),
     ]);
+    push_arrival(row, &one.first);
     push_arrival(row, &one.last.unwrap_or_default());
     push_arrival(row, &one.root.unwrap_or_default());
 }
@@ -76,17 +77,17 @@ fn push_instance(row: &mut Vec<u64>, (key, one): (&(u64, u32), &Instance)) {
 fn instance(words: &[u64]) -> Result<((u64, u32), Instance), TraceError> {
     let ((sequence, event), (size, count)) = (halves(words[1]), halves(words[2]));
     let has = |flag| words[3] & flag != 0;
-    let low = i128::from(words[5]);
+    let low = i128::from(words[4]);
     let one = Instance {
         event,
         pattern: Pattern::from_code(words[3] >> 8).ok_or(WRONG)?,
         size,
         count,
-        last: has(HAS_LAST).then(|| arrival(&words[8..])),
-        rival: has(HAS_RIVAL).then(|| words[7].cast_signed()),
-        root: has(HAS_ROOT).then(|| arrival(&words[11..])),
-        first: words[4].cast_signed(),
-        sum: i128::from(words[6].cast_signed()) << 64 | low,
+        last: has(HAS_LAST).then(|| arrival(&words[10..])),
+        rival: has(HAS_RIVAL).then(|| words[6].cast_signed()),
+        root: has(HAS_ROOT).then(|| arrival(&words[13..])),
+        first: arrival(&words[7..]),
+        sum: i128::from(words[5].cast_signed()) << 64 | low,
         is_mixed: has(IS_MIXED),
     };
     if count == 0 { Err(WRONG) } else { Ok(((words[0], sequence), one)) }
@@ -123,7 +124,7 @@ fn push_exchange(row: &mut Vec<u64>, (key, one): (&CallKey, &Exchange)) {
     let (received, taken) = (one.received.unwrap_or_default(), one.taken.unwrap_or_default());
     let flags = (u32::from(one.received.is_some()) * HAS_RECEIVED)
         | (u32::from(one.taken.is_some()) * HAS_TAKEN)
-        | (u32::from(taken.is_blocking) * IS_TAKEN_AT_ONCE);
+        | (u32::from(taken.is_blocking) * IS_TAKER_BLOCKING);
     row.extend([pair(key.0, flags), key.1.cast_unsigned()]);
     push_arrival(row, &received.sender);
     row.extend([pair(received.begin.clock, received.event), received.begin.error]);
@@ -141,8 +142,9 @@ fn exchange(words: &[u64]) -> Result<(CallKey, Exchange), TraceError> {
         event,
         size_class: u8::try_from(words[8]).map_err(|_| WRONG)?,
     };
-    let is_blocking = flags & IS_TAKEN_AT_ONCE != 0;
-    if flags & !(HAS_RECEIVED | HAS_TAKEN | IS_TAKEN_AT_ONCE) != 0 {
+    let is_blocking = flags & IS_TAKER_BLOCKING != 0;
+    let is_alone = flags & (HAS_TAKEN | IS_TAKER_BLOCKING) == IS_TAKER_BLOCKING;
+    if flags & !(HAS_RECEIVED | HAS_TAKEN | IS_TAKER_BLOCKING) != 0 || is_alone {
         return Err(WRONG);
     }
     let one = Exchange {
@@ -153,6 +155,9 @@ fn exchange(words: &[u64]) -> Result<(CallKey, Exchange), TraceError> {
 }
 
 impl Gathered {
+    /// Words of a row of each array, from the array of instances on.
+    pub const ROW_WORDS: [usize; 9] = [16, 8, 9, 10, 5, 7, 5, 6, 12];
+
     /// As the values of a packet.
     #[must_use]
     pub fn encode(&self) -> Values {
@@ -221,11 +226,11 @@ impl Gathered {
         let counters: &[u64] = values.array(2)?;
         let counters = *<&[u64; COUNTERS]>::try_from(counters).map_err(|_| WRONG)?;
         let mut read = Self { reference, counters, ..Self::default() };
-        for words in rows(values, 3, 14)? {
+        for words in rows(values, 3)? {
             let (key, one) = instance(words)?;
             fresh(read.instances.insert(key, one))?;
         }
-        for words in rows(values, 4, 8)? {
+        for words in rows(values, 4)? {
             let begin = arrival(&words[3..]);
             let (event, flags) = halves(words[7]);
             let is_exchange = flags & IS_EXCHANGE != 0;
@@ -233,41 +238,41 @@ impl Gathered {
             let sent = Sent { begin, span: words[6], event, size_class, is_exchange };
             fresh(read.sends.insert(message_key(words), sent))?;
         }
-        for words in rows(values, 5, 9)? {
+        for words in rows(values, 5)? {
             fresh(read.receives.insert(message_key(words), awaited(&words[3..])))?;
         }
-        for words in rows(values, 6, 10)? {
+        for words in rows(values, 6)? {
             let (rank, known) = halves(words[0]);
             let call = awaited(&words[1..]);
             let one = ReceivingCall { call, known, last: arrival(&words[7..]) };
             fresh(read.calls.insert((rank, call.begin.time), one))?;
         }
-        for words in rows(values, 7, 5)? {
+        for words in rows(values, 7)? {
             let [_, calls, wait_ns, error_ns, undecided] = *words else { return Err(WRONG) };
             let one = Waited { calls, wait_ns, error_ns, undecided };
             fresh(read.waited.insert(halves(words[0]), one))?;
         }
-        for words in rows(values, 8, 7)? {
+        for words in rows(values, 8)? {
             let [rank, last, collective_ns, sends, send_ns, receives, receive_ns] = *words else {
                 return Err(WRONG);
             };
             let one = Made { last, collective_ns, sends, send_ns, receives, receive_ns };
             fresh(read.made.insert(halves(rank).0, one))?;
         }
-        for words in rows(values, 9, 5)? {
+        for words in rows(values, 9)? {
             let [space, whom, waiter, calls, wait_ns] = *words else { return Err(WRONG) };
             let (function, culprit) = halves(whom);
             let key = ((space, function), culprit, halves(waiter).0);
             fresh(read.placed.insert(key, PlaceWaits { calls, wait_ns }))?;
         }
-        for words in rows(values, 10, 6)? {
+        for words in rows(values, 10)? {
             let [ends, messages, transfer_ns, bytes, exchanges, log_sum] = *words else {
                 return Err(WRONG);
             };
             let link = Link { messages, transfer_ns, log_sum, bytes, exchanges };
             fresh(read.links.insert(halves(ends), link))?;
         }
-        for words in rows(values, 11, EXCHANGE_WORDS)? {
+        for words in rows(values, 11)? {
             let (key, one) = exchange(words)?;
             fresh(read.exchanges.insert(key, one))?;
         }
@@ -279,9 +284,9 @@ impl Gathered {
 fn rows(
     values: ValuesRef<'_>,
     index: usize,
-    words: usize,
 ) -> Result<core::slice::ChunksExact<'_, u64>, TraceError> {
     let all: &[u64] = values.array(index)?;
+    let words = Gathered::ROW_WORDS[index - FIRST_ROWS];
     // The entry for all others is beside the others.
     if !all.len().is_multiple_of(words) || all.len() / words > ENTRIES_MAX + 1024 {
         return Err(WRONG);

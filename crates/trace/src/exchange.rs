@@ -41,24 +41,15 @@ pub struct Taken {
     pub is_blocking: bool,
 }
 
-/// For whom an exchange waited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExchangeWaits {
-    /// The wait of the call.
-    pub whole: Wait,
-    /// Of it, until the message that it has received began to be sent, in nanoseconds.
-    pub for_sender_ns: u64,
-    /// The rest, until its own message began to be received.
-    pub for_taker: Option<TakerWait>,
-}
-
-/// The wait for a rank to take a message.
+/// The wait of an exchange for the rank to which it sends, beyond that for its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakerWait {
     /// The rank.
     pub rank: Rank,
     /// Nanoseconds.
     pub ns: u64,
+    /// By how much these may be off.
+    pub error_ns: u64,
 }
 
 impl ExchangeReceived {
@@ -74,11 +65,30 @@ impl ExchangeReceived {
         wait(&self.begin, self.span, other)
     }
 
-    /// Whether the call returned only after something had begun elsewhere.
-    fn has_outlasted(&self, other: &Arrival) -> bool {
-        let error = self.begin.error_to(other);
-        other.time.saturating_add_unsigned(error)
-            < self.begin.time.saturating_add_unsigned(self.span)
+    /// How long the call waited until the message was sent that it has received.
+    #[must_use]
+    pub fn wait_for_sender(&self) -> Wait {
+        self.wait_for(&self.sender)
+    }
+
+    /// How long the call waited until its own message was taken: not at all if it returned before,
+    /// as calls with small messages mostly do. Undecided where the message may have been taken
+    /// before the call that completed its receive, or where the clocks do not tell.
+    fn wait_for_taker(&self, taken: &Taken) -> Wait {
+        let waited = self.wait_for(&taken.begin);
+        if matches!(waited, Wait::Known(0, _) | Wait::Undecided) {
+            return waited;
+        }
+        if !taken.is_blocking {
+            return Wait::Undecided;
+        }
+        let returned = self.begin.time.saturating_add_unsigned(self.span);
+        let error = self.begin.error_to(&taken.begin);
+        if taken.begin.time.saturating_sub_unsigned(error) >= returned {
+            return Wait::Known(0, 0);
+        }
+        let has_outlasted = taken.begin.time.saturating_add_unsigned(error) < returned;
+        if has_outlasted { waited } else { Wait::Undecided }
     }
 }
 
@@ -95,29 +105,21 @@ impl Exchange {
         self.received.is_some() && self.taken.is_some()
     }
 
-    /// For whom the call waited: first for its sender, then for the rank to which it sends, unless
-    /// it returned before that began to receive, as calls with small messages mostly do. Nothing
-    /// where it is not known what it has received.
+    /// How long the call waited for the rank to which it sends: from when its sender had begun, or
+    /// from its own begin if that was later.
     #[must_use]
-    pub fn waits(&self) -> Option<ExchangeWaits> {
-        let received = self.received?;
-        let for_sender = received.wait_for(&received.sender);
-        let for_sender_ns = match for_sender {
+    pub fn taker_wait(&self) -> Option<TakerWait> {
+        let (received, taken) = (self.received?, self.taken?);
+        let Wait::Known(whole_ns, error_ns) = received.wait_for_taker(&taken) else { return None };
+        let for_sender_ns = match received.wait_for_sender() {
             Wait::Known(ns, _) => ns,
             Wait::Undecided => 0,
         };
-        let alone = ExchangeWaits { whole: for_sender, for_sender_ns, for_taker: None };
-        let is_awaited = |taken: &Taken| taken.is_blocking && received.has_outlasted(&taken.begin);
-        let Some(taken) = self.taken.filter(is_awaited) else { return Some(alone) };
-        let Wait::Known(whole_ns, error) = received.wait_for(&taken.begin) else {
-            return Some(alone);
-        };
         let ns = whole_ns.saturating_sub(for_sender_ns);
-        if ns == 0 || ns <= received.sender.error_to(&taken.begin) {
-            return Some(alone);
-        }
-        let for_taker = Some(TakerWait { rank: taken.begin.rank, ns });
-        Some(ExchangeWaits { whole: Wait::Known(whole_ns, error), for_sender_ns, for_taker })
+        let later = taken.begin.time.saturating_sub(received.sender.time);
+        let is_later =
+            later > received.sender.error_to(&taken.begin).try_into().unwrap_or(i64::MAX);
+        (ns > 0 && is_later).then_some(TakerWait { rank: taken.begin.rank, ns, error_ns })
     }
 
     /// The message that was received, if it is known how long it took: from when both sides of
@@ -126,18 +128,9 @@ impl Exchange {
     #[must_use]
     pub fn link(&self) -> Option<Link> {
         let (received, taken) = (self.received?, self.taken?);
-        let waited = |other| match received.wait_for(other) {
-            Wait::Known(ns, _) => Some(ns),
-            Wait::Undecided => None,
-        };
-        let returned = received.begin.time.saturating_add_unsigned(received.span);
-        let has_waited = taken.begin.time < returned;
-        if has_waited && !taken.is_blocking && taken.begin.time > received.begin.time {
-            // It may have been taken at any time before.
-            return None;
-        }
-        let for_taken_ns = if has_waited { waited(&taken.begin)? } else { 0 };
-        let waited_ns = waited(&received.sender)?.max(for_taken_ns);
+        let Wait::Known(for_taker_ns, _) = received.wait_for_taker(&taken) else { return None };
+        let Wait::Known(for_sender_ns, _) = received.wait_for_sender() else { return None };
+        let waited_ns = for_sender_ns.max(for_taker_ns);
         let bytes = bytes_of(received.size_class);
         Some(Link::of_message(received.span.saturating_sub(waited_ns), bytes, true))
     }
@@ -173,46 +166,67 @@ mod tests {
         assert_eq!(exchange(2_100, None).link(), None);
     }
 
+    /// The rank to which it sends, for which it waited, and how long.
+    fn taker_of(one: &Exchange) -> Option<(Rank, u64)> {
+        one.taker_wait().map(|wait| (wait.rank, wait.ns))
+    }
+
     #[test]
     fn an_exchange_waits_for_its_sender_and_then_for_the_rank_to_which_it_sends() {
         let of = |sender, taken| {
-            let waits = exchange(sender, taken).waits().expect("what it received is known");
-            (waits.whole, waits.for_sender_ns, waits.for_taker)
+            let one = exchange(sender, taken);
+            (one.received.expect("it is known").wait_for_sender(), taker_of(&one))
         };
-        let sender_alone = (Wait::Known(2_000, 0), 2_000, None);
+        let sender_alone = (Wait::Known(2_000, 0), None);
         assert_eq!(of(2_100, None), sender_alone, "the other half is not known");
         assert_eq!(of(2_100, Some(1_100)), sender_alone, "the sender was later");
         assert_eq!(of(2_100, Some(2_100)), sender_alone, "they came at once");
         assert_eq!(of(2_100, Some(50_100)), sender_alone, "it returned first");
-        let taker = Some(TakerWait { rank: 2, ns: 3_000 });
-        assert_eq!(of(2_100, Some(5_100)), (Wait::Known(5_000, 0), 2_000, taker));
-        let taker = Some(TakerWait { rank: 2, ns: 5_000 });
-        assert_eq!(of(50, Some(5_100)), (Wait::Known(5_000, 0), 0, taker));
+        assert_eq!(of(2_100, Some(5_100)), (Wait::Known(2_000, 0), Some((2, 3_000))));
+        assert_eq!(of(50, Some(5_100)), (Wait::Known(0, 0), Some((2, 5_000))));
         let nothing_received = Exchange { received: None, ..exchange(50, Some(5_100)) };
-        assert_eq!(nothing_received.waits(), None);
+        assert_eq!(nothing_received.taker_wait(), None);
     }
 
     #[test]
-    fn a_rank_that_may_have_taken_a_message_before_is_not_waited_for() {
-        let mut one = exchange(2_100, Some(5_100));
-        one.taken = one.taken.map(|taken| Taken { is_blocking: false, ..taken });
-        let waits = one.waits().expect("what it received is known");
-        assert_eq!((waits.whole, waits.for_taker), (Wait::Known(2_000, 0), None));
-        assert_eq!(one.link(), None, "nor is it known when its message was taken");
+    fn of_a_rank_that_may_have_taken_a_message_before_nothing_is_claimed() {
+        // The first completes its receive while the call waits, the second once it has returned.
+        for taken in [5_100, 50_200] {
+            let mut one = exchange(2_100, Some(taken));
+            one.taken = one.taken.map(|taken| Taken { is_blocking: false, ..taken });
+            assert_eq!((one.taker_wait(), one.link()), (None, None), "{taken}");
+        }
+        let mut ready = exchange(2_100, Some(50));
+        ready.taken = ready.taken.map(|taken| Taken { is_blocking: false, ..taken });
+        assert_eq!(ready.link().map(|link| link.transfer_ns), Some(48_000));
+    }
+
+    /// The same between hosts whose clocks are off by 500 ns.
+    fn between_hosts(sender: i64, taken: i64) -> Exchange {
+        let mut one = exchange(sender, Some(taken));
+        one.taken = one.taken.map(|mut taken| {
+            (taken.begin.clock, taken.begin.error) = (2, 500);
+            taken
+        });
+        one
     }
 
     #[test]
     fn between_hosts_a_rank_is_waited_for_only_if_it_came_later_than_the_clocks_are_off() {
-        let of = |taken| {
-            let mut one = exchange(2_100, Some(taken));
-            one.taken = one.taken.map(|mut taken| {
-                (taken.begin.clock, taken.begin.error) = (2, 500);
-                taken
-            });
-            one.waits().expect("what it received is known").for_taker
-        };
-        assert_eq!(of(2_600), None);
-        assert_eq!(of(2_601), Some(TakerWait { rank: 2, ns: 501 }));
-        assert_eq!(of(49_600), None, "it may have returned before");
+        assert_eq!(taker_of(&between_hosts(2_100, 2_600)), None);
+        assert_eq!(taker_of(&between_hosts(2_100, 2_601)), Some((2, 501)));
+        assert_eq!(taker_of(&between_hosts(2_100, 49_600)), None, "it may have returned before");
+        let returned = |taken| between_hosts(2_100, taken).link().map(|link| link.transfer_ns);
+        assert_eq!((returned(50_599), returned(50_600)), (None, Some(48_000)));
+    }
+
+    #[test]
+    fn the_wait_for_a_rank_of_the_own_host_is_exact_whatever_the_clock_of_the_sender() {
+        let mut one = exchange(-1_000_000, Some(500));
+        one.received = one.received.map(|mut received| {
+            (received.sender.clock, received.sender.error) = (3, 500);
+            received
+        });
+        assert_eq!(one.taker_wait(), Some(TakerWait { rank: 2, ns: 400, error_ns: 0 }));
     }
 }

@@ -30,8 +30,8 @@ pub struct FrozenInstance {
     pub arrivals: Vec<usize>,
     /// The event of the process for which others have waited, if all have come.
     pub culprit: Option<usize>,
-    /// Whether the clocks say that it was the one.
-    pub is_decided: bool,
+    /// Whether it came after one that waits for it; none where the clocks do not say.
+    pub is_late: Option<bool>,
     /// Whether its processes called different functions.
     pub is_mixed: bool,
     /// Members that have not come, where others wait for them still.
@@ -162,7 +162,7 @@ fn instance(frozen: &Frozen, key: InstanceKey, arrivals: Vec<usize>) -> Option<F
     for &at in &arrivals[1..] {
         merged.merge(&one(&frozen.events[at]));
     }
-    let culprit = merged.culprit().filter(|_| merged.is_whole() && size > 1);
+    let culprit = merged.latecomer().filter(|_| merged.is_whole() && size > 1);
     let is_of = |rank: Rank| arrivals.iter().copied().find(|&at| frozen.events[at].rank == rank);
     let is_waited = arrivals.iter().any(|&at| frozen.events[at].is_open);
     let absent = if merged.is_whole() || !is_waited {
@@ -180,8 +180,8 @@ fn instance(frozen: &Frozen, key: InstanceKey, arrivals: Vec<usize>) -> Option<F
         function: first.function,
         pattern: first.pattern,
         size,
-        culprit: culprit.and_then(|(arrival, _)| is_of(arrival.rank)),
-        is_decided: culprit.is_some_and(|(_, is_decided)| is_decided),
+        culprit: culprit.and_then(|one| is_of(one.arrival.rank)),
+        is_late: culprit.and_then(|one| one.is_late),
         is_mixed: merged.is_mixed,
         absent,
         arrivals,
@@ -258,7 +258,9 @@ mod tests {
         let (frozen, relations) = window(&events, 3);
         let [instance] = &relations.instances[..] else { panic!("one collective") };
         assert_eq!(instance.culprit.map(|at| frozen.events[at].rank), Some(1));
-        assert!(instance.is_whole() && instance.is_decided && instance.absent.is_empty());
+        assert!(
+            instance.is_whole() && instance.is_late == Some(true) && instance.absent.is_empty()
+        );
         let waits = |rank| waits_of(&frozen, &relations, rank);
         assert_eq!([waits(0), waits(1), waits(2)], [[Some(90)], [Some(0)], [Some(40)]]);
     }

@@ -6,11 +6,11 @@
 //! grows with the number of events that have been settled. It travels as these values:
 //!
 //! ```text
-//!  0  %ud    version, 5
+//!  0  %ud    version, 6
 //!  1  %auld  the clock of the lowest rank: rank, ticks, nanoseconds, scale, whether it is cycles;
 //!            or nothing
 //!  2  %auld  counters, in the order of `Counter`
-//!  3  %auld  instances, 14 words each
+//!  3  %auld  instances, 16 words each
 //!  4  %auld  sends, 8 words each, with whether the call receives, too
 //!  5  %auld  receives, 9 words each
 //!  6  %auld  calls that complete receives, 10 words each
@@ -20,10 +20,10 @@
 //!            the one that waited; calls; nanoseconds
 //! 10  %auld  transfers by sender and receiver, 6 words each: these two; messages; nanoseconds;
 //!            bytes; messages of calls that send, too; logarithms of the times
-//! 11  %auld  calls that send and receive, 12 words each: the rank and which halves are known;
-//!            the begin of the call; of what it has received the sender, the clock and the event of
-//!            the call, the clock's error, the time of the call, the class of the size; the
-//!            receiver of what it has sent
+//! 11  %auld  calls that send and receive, 12 words each: the rank, which halves are known, and
+//!            whether a blocking receive took what was sent; the begin of the call; of what it has
+//!            received the sender, the clock and the event of the call, the clock's error, the time
+//!            of the call, the class of the size; the receiver of what it has sent
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -95,7 +95,7 @@ pub struct Made {
     pub sends: u64,
     /// Nanoseconds of these.
     pub send_ns: u64,
-    /// Sends that waited for its receive to begin.
+    /// Sends and exchanges that waited for its receive to begin.
     pub receives: u64,
     /// Nanoseconds of these.
     pub receive_ns: u64,
@@ -243,10 +243,21 @@ impl Gathered {
         }
         let key = (receiver.rank, receiver.time);
         if awaited.is_exchange() {
-            let received = Some(ExchangeReceived::of(sent, &awaited));
-            self.add_exchange(key, &Exchange { received, taken: None });
+            let received = ExchangeReceived::of(sent, &awaited);
+            self.credit_sender(&received);
+            self.add_exchange(key, &Exchange { received: Some(received), taken: None });
         } else if awaited.members > 0 {
             self.add_call(key, &ReceivingCall::of(awaited, sent));
+        }
+    }
+
+    /// Adds the wait of an exchange for its sender; that for the other rank is added once it is
+    /// known, which it may never be.
+    fn credit_sender(&mut self, received: &ExchangeReceived) {
+        let waited = received.wait_for_sender();
+        self.credit(received.begin.rank, received.event, waited);
+        if let Wait::Known(ns @ 1.., _) = waited {
+            self.blame_sender(received.sender.rank, received.begin.rank, ns);
         }
     }
 
@@ -257,18 +268,17 @@ impl Gathered {
         }
     }
 
-    /// Adds the waits of an exchange of which nothing more will be known.
-    pub(crate) fn end_exchange(&mut self, exchange: &Exchange) {
-        let (Some(received), Some(waits)) = (exchange.received, exchange.waits()) else { return };
-        let (sender, rank) = (received.sender.rank, received.begin.rank);
+    /// Adds what the two halves of an exchange say together.
+    fn end_exchange(&mut self, exchange: &Exchange) {
+        let Some(received) = exchange.received else { return };
+        let rank = received.begin.rank;
         if let Some(link) = exchange.link() {
-            self.add_link((sender, rank), &link);
+            self.add_link((received.sender.rank, rank), &link);
         }
-        self.credit(rank, received.event, waits.whole);
-        if waits.for_sender_ns > 0 {
-            self.blame_sender(sender, rank, waits.for_sender_ns);
-        }
-        if let Some(taker) = waits.for_taker {
+        if let Some(taker) = exchange.taker_wait() {
+            // The call has been counted with its wait for the sender.
+            let more = Waited { wait_ns: taker.ns, error_ns: taker.error_ns, ..Waited::default() };
+            self.waited.entry((rank, received.event)).or_default().merge(&more);
             self.blame_receiver(taker.rank, rank, taker.ns);
         }
     }

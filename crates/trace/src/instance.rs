@@ -56,6 +56,24 @@ impl Arrival {
     fn latest(&self) -> i64 {
         self.time.saturating_add_unsigned(self.error)
     }
+
+    /// Whether this one was later than another, where their clocks say so.
+    fn was_after(&self, other: &Self) -> Option<bool> {
+        let error = self.error_to(other);
+        let later = self.time.saturating_sub(other.time);
+        let is_known = error == 0 || later.unsigned_abs() > error;
+        is_known.then_some(later > 0)
+    }
+}
+
+/// The process of an instance for which others have waited, if it came late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latecomer {
+    /// When it came.
+    pub arrival: Arrival,
+    /// Whether it was this one, and later than one that waits for it. None where the clocks do not
+    /// say.
+    pub is_late: Option<bool>,
 }
 
 /// Which instance of which communicator: its identity and the number of the collective on it.
@@ -78,8 +96,8 @@ pub struct Instance {
     pub rival: Option<i64>,
     /// The arrival of the root.
     pub root: Option<Arrival>,
-    /// The earliest arrival.
-    pub first: i64,
+    /// The earliest arrival; of equal ones that of the lowest rank.
+    pub first: Arrival,
     /// Sum of all arrivals.
     pub sum: i128,
     /// Whether its processes called different functions.
@@ -99,7 +117,7 @@ impl Instance {
             last: is_last.then_some(arrival),
             rival: None,
             root: is_root.then_some(arrival),
-            first: arrival.time,
+            first: arrival,
             sum: arrival.time.into(),
             is_mixed: false,
         }
@@ -110,7 +128,8 @@ impl Instance {
         self.is_mixed |= other.is_mixed || self.event != other.event || self.size != other.size;
         self.event = self.event.min(other.event);
         self.count = self.count.saturating_add(other.count);
-        self.first = self.first.min(other.first);
+        let order = |one: &Arrival| (one.time, one.rank);
+        self.first = core::cmp::min_by_key(self.first, other.first, order);
         self.sum = self.sum.saturating_add(other.sum);
         self.root = self.root.or(other.root);
         let rivals = [self.rival, other.rival];
@@ -131,24 +150,23 @@ impl Instance {
         self.count >= self.size
     }
 
-    /// The process for which others have waited; none if the calls do not belong together. Whether
-    /// it was the one is not decided where its clock does not say.
+    /// The process for which others have waited, if it came late; none if the calls do not belong
+    /// together.
     #[must_use]
-    pub fn culprit(&self) -> Option<(Arrival, bool)> {
+    pub fn latecomer(&self) -> Option<Latecomer> {
         if self.is_mixed || self.count > self.size {
             return None;
         }
-        match self.pattern {
-            Pattern::All => {
-                let last = self.last?;
-                let is_decided = self
-                    .rival
-                    .is_none_or(|rival| last.time.saturating_sub_unsigned(last.error) > rival);
-                Some((last, is_decided))
-            }
-            Pattern::FromRoot => Some((self.root?, true)),
-            Pattern::ToRoot => Some((self.last?, true)),
-        }
+        let (arrival, waiting) = match self.pattern {
+            Pattern::All => (self.last?, self.first),
+            Pattern::FromRoot => (self.root?, self.first),
+            Pattern::ToRoot => (self.last?, self.root?),
+        };
+        let earliest = arrival.time.saturating_sub_unsigned(arrival.error);
+        let is_it =
+            self.pattern == Pattern::FromRoot || self.rival.is_none_or(|one| earliest > one);
+        let is_late = if is_it { arrival.was_after(&waiting) } else { None };
+        Some(Latecomer { arrival, is_late })
     }
 }
 
@@ -158,6 +176,10 @@ mod tests {
 
     fn arrival(rank: Rank, time: i64, clock: u32) -> Arrival {
         Arrival { time, rank, clock, error: u64::from(clock) * 10 }
+    }
+
+    fn late(arrival: Arrival) -> Latecomer {
+        Latecomer { arrival, is_late: Some(true) }
     }
 
     fn merged(order: &[Rank], arrivals: &[Arrival], pattern: Pattern, root: Rank) -> Instance {
@@ -174,17 +196,35 @@ mod tests {
         let arrivals = [arrival(0, 5, 0), arrival(1, 90, 0), arrival(2, 90, 0), arrival(3, 7, 0)];
         let instance = merged(&[0, 1, 2, 3], &arrivals, Pattern::All, 9);
         assert_eq!(instance, merged(&[3, 2, 0, 1], &arrivals, Pattern::All, 9));
-        assert_eq!((instance.sum, instance.first, instance.is_whole()), (192, 5, true));
-        assert_eq!(instance.culprit(), Some((arrivals[1], true)));
+        assert_eq!((instance.sum, instance.first, instance.is_whole()), (192, arrivals[0], true));
+        assert_eq!(instance.latecomer(), Some(late(arrivals[1])));
     }
 
     #[test]
     fn of_rooted_collectives_the_root_or_the_last_of_the_others_counts() {
         let arrivals = [arrival(0, 5, 0), arrival(1, 50, 0), arrival(2, 90, 0)];
         let from = merged(&[2, 0, 1], &arrivals, Pattern::FromRoot, 1);
-        assert_eq!(from.culprit(), Some((arrivals[1], true)));
+        assert_eq!(from.latecomer(), Some(late(arrivals[1])));
+        let to = merged(&[2, 0, 1], &arrivals, Pattern::ToRoot, 0);
+        assert_eq!(to.latecomer(), Some(late(arrivals[2])));
+        // A root that comes after all others has not waited for them.
         let to = merged(&[2, 0, 1], &arrivals, Pattern::ToRoot, 2);
-        assert_eq!(to.culprit(), Some((arrivals[1], true)));
+        assert_eq!(to.latecomer(), Some(Latecomer { arrival: arrivals[1], is_late: Some(false) }));
+    }
+
+    #[test]
+    fn between_two_clocks_a_root_is_late_only_beyond_their_errors() {
+        // Errors are 10 and 20: 30 together.
+        let is_late = |pattern, root_time, other_time| {
+            let arrivals = [arrival(0, root_time, 1), arrival(1, other_time, 2)];
+            merged(&[0, 1], &arrivals, pattern, 0).latecomer().and_then(|one| one.is_late)
+        };
+        for (root, other, is) in [(131, 100, Some(true)), (130, 100, None), (100, 131, Some(false))]
+        {
+            assert_eq!(is_late(Pattern::FromRoot, root, other), is, "{root} {other}");
+            let of_others = is.map(|is| !is);
+            assert_eq!(is_late(Pattern::ToRoot, root, other), of_others, "{root} {other}");
+        }
     }
 
     #[test]
@@ -193,20 +233,21 @@ mod tests {
         let decided = [arrival(0, 100, 1), arrival(1, 131, 2)];
         let close = [arrival(0, 100, 1), arrival(1, 130, 2)];
         let culprit = |arrivals: &[Arrival], order: &[Rank]| {
-            merged(order, arrivals, Pattern::All, 9).culprit().expect("one came last")
+            merged(order, arrivals, Pattern::All, 9).latecomer().expect("one came last")
         };
         for order in [[0, 1], [1, 0]] {
-            assert_eq!(culprit(&decided, &order), (decided[1], true));
-            assert_eq!(culprit(&close, &order), (close[1], false));
+            assert_eq!(culprit(&decided, &order), late(decided[1]));
+            let unknown = Latecomer { arrival: close[1], is_late: None };
+            assert_eq!(culprit(&close, &order), unknown);
         }
         let same = [arrival(0, 100, 1), arrival(1, 101, 1)];
-        assert_eq!(culprit(&same, &[0, 1]), (same[1], true));
+        assert_eq!(culprit(&same, &[0, 1]), late(same[1]));
     }
 
     #[test]
     fn calls_that_do_not_belong_together_accuse_no_rank() {
         let mut instance = Instance::of(7, Pattern::All, 2, arrival(0, 5, 0), false);
         instance.merge(&Instance::of(8, Pattern::All, 2, arrival(1, 9, 0), false));
-        assert_eq!((instance.is_whole(), instance.culprit()), (true, None));
+        assert_eq!((instance.is_whole(), instance.latecomer()), (true, None));
     }
 }

@@ -7,15 +7,13 @@ use alloc::vec::Vec;
 use sapwood_packet::Rank;
 
 use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
+use crate::instance::Latecomer;
 use crate::link::LinkFigures;
 use crate::observer::Settled;
 use crate::place::{Outlier, PlaceFigures, PlaceKey, late_ns};
 
 /// Entries of each kind that wait for their other part, at most.
 const OPEN_MAX: usize = 1 << 17;
-/// Exchanges of which one half is known. The other one never comes if its message has no known
-/// receive, or if nothing was received: from `MPI_PROC_NULL`.
-const EXCHANGES_MAX: usize = 1 << 14;
 /// Ends of instances that wait to be told to the leaves, at most.
 const SETTLED_MAX: usize = 1 << 18;
 
@@ -168,11 +166,10 @@ impl Ledger {
             let figures = place_in(&mut found.places, place);
             figures.size = one.size;
             figures.collectives += 1;
-            let culprit = one.culprit();
-            if let Some((arrival, is_decided)) = culprit {
-                found.undecided += u64::from(!is_decided);
-                // One that came first has made no other wait.
-                if is_decided && arrival.time > one.first {
+            let latecomer = one.latecomer();
+            if let Some(Latecomer { arrival, is_late }) = latecomer {
+                found.undecided += u64::from(is_late.is_none());
+                if is_late == Some(true) {
                     found.made.entry(arrival.rank).or_default().last += 1;
                     let late = figures.late.entry(arrival.rank).or_default();
                     let late_ns = late_ns(one, &arrival);
@@ -182,7 +179,7 @@ impl Ledger {
                     found.outlier = found.outlier.max(Some(outlier));
                 }
             }
-            let culprit = culprit.map(|(arrival, _)| arrival);
+            let culprit = latecomer.map(|one| one.arrival);
             settled.push(Settled { key, pattern: one.pattern, culprit });
             false
         });
@@ -191,7 +188,7 @@ impl Ledger {
     /// Gives up the oldest of what is open, down to fewer than as many.
     fn give_up(&mut self, most: usize) {
         let open = &mut self.open;
-        for key in oldest(&open.instances, most, |_, one| one.first) {
+        for key in oldest(&open.instances, most, |_, one| one.first.time) {
             if let Some(one) = open.instances.remove(&key) {
                 self.findings.incomplete += 1;
                 // So that its leaves wait no longer.
@@ -211,10 +208,10 @@ impl Ledger {
             // Their other receives are counted by themselves.
             open.calls.remove(&key);
         }
-        for key in oldest(&open.exchanges, most.min(EXCHANGES_MAX), |key, _| key.1) {
-            if let Some(one) = open.exchanges.remove(&key) {
-                open.end_exchange(&one);
-            }
+        for key in oldest(&open.exchanges, most, |key, _| key.1) {
+            // The missing half is a message of which one side is not known, and counted as that,
+            // or there was none: with `MPI_PROC_NULL`.
+            open.exchanges.remove(&key);
         }
         // Leaves forget by themselves what they are not told.
         let excess = self.settled.len().saturating_sub(SETTLED_MAX);
@@ -236,7 +233,6 @@ impl Ledger {
     #[must_use]
     pub fn close(mut self) -> Findings {
         self.give_up(0);
-        self.collect();
         self.findings
     }
 

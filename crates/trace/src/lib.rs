@@ -83,7 +83,7 @@ pub use coscheduling::Coscheduling;
 pub use culprit::{Culprit, culprits};
 pub use error::TraceError;
 pub use event::{Event, EventKind, RECORD_WORDS, Record};
-pub use exchange::{Exchange, ExchangeReceived, ExchangeWaits, Taken, TakerWait};
+pub use exchange::{Exchange, ExchangeReceived, Taken, TakerWait};
 pub use file::{EventFile, FileClock, HEADER_WORDS, Space, spaces};
 pub use filter::{TRACE_WAITS, register};
 pub use frozen::{
@@ -96,7 +96,7 @@ pub use hops::{
     Blame, BlameShare, EdgeFigures, Figure, HopClock, HopLosses, HopProcess, HopTrace, OneWay,
     ProcessFigures, RECENT_EVENTS, StreamFigures,
 };
-pub use instance::{Arrival, Instance, InstanceKey, Pattern};
+pub use instance::{Arrival, Instance, InstanceKey, Latecomer, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
 pub use link::{LINK_BYTES_MIN, Link, LinkFigures, STRETCH_MESSAGES};
 pub use message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};

@@ -1,7 +1,7 @@
 //! The leaf's side: events of its ranks become what travels up, and the ranks' own waits are told
 //! once it is known for whom they waited.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use sapwood_packet::Rank;
@@ -95,9 +95,9 @@ pub struct Observer {
     parts: BTreeMap<InstanceKey, Vec<Part>>,
     /// The keys of these, the oldest first.
     order: VecDeque<InstanceKey>,
-    /// The rank and the begin of each call that has sent a message and receives another, until
-    /// that has been observed, too; the send is recorded first.
-    sending: BTreeSet<(Rank, u64)>,
+    /// By rank, the begins of its calls that have sent a message and receive another, until that
+    /// has been observed, too; the send is recorded first.
+    sending: BTreeMap<Rank, VecDeque<u64>>,
     gathered: Gathered,
 }
 
@@ -155,20 +155,28 @@ impl Observer {
     }
 
     /// Notes a call that has sent a message and receives another. Of one that receives from
-    /// `MPI_PROC_NULL` nothing else is observed.
+    /// `MPI_PROC_NULL` nothing else is observed, so that the one noted first is forgotten: its
+    /// receive would stand beside it in its ring.
     fn note_sending(&mut self, rank: Rank, time: u64) {
-        self.sending.insert((rank, time));
-        let of_rank = || self.sending.range((rank, 0)..=(rank, u64::MAX));
-        let oldest = if of_rank().count() > SENDING_MAX { of_rank().next().copied() } else { None };
-        oldest.map(|oldest| self.sending.remove(&oldest));
+        let sending = self.sending.entry(rank).or_default();
+        sending.push_back(time);
+        if sending.len() > SENDING_MAX {
+            sending.pop_front();
+        }
     }
 
-    /// What else a call waits for that has received a message: nothing if it should have sent one
-    /// and did not, since its destination was `MPI_PROC_NULL`.
+    /// What else a call waits for that has received a message. One that should have sent one, of
+    /// which none is known, is taken to have sent to `MPI_PROC_NULL`, and waits for nothing else.
     fn beside(&mut self, event: &Event, about: &Circumstances) -> Beside {
-        let is_alone =
-            about.beside == Beside::Send && !self.sending.remove(&(about.rank, event.time));
-        if is_alone { Beside::Nothing } else { about.beside }
+        if about.beside != Beside::Send {
+            return about.beside;
+        }
+        let Some(sending) = self.sending.get_mut(&about.rank) else { return Beside::Nothing };
+        let Some(place) = sending.iter().position(|&time| time == event.time) else {
+            return Beside::Nothing;
+        };
+        sending.remove(place);
+        Beside::Send
     }
 
     /// A rank has come to a collective.

@@ -184,6 +184,9 @@ fn seat(words: &[u64]) -> ((u64, Rank), Seat) {
 }
 
 impl Standing {
+    /// Words of a row of each array, from the array of postures on.
+    pub const ROW_WORDS: [usize; 3] = [9, 5, 3];
+
     /// As the values of a packet.
     #[must_use]
     pub fn encode(&self) -> Values {
@@ -211,15 +214,15 @@ impl Standing {
         }
         let (world_size, left_out) = (values.scalar(1)?, values.scalar(7)?);
         let mut read = Self { world_size, left_out, ..Self::default() };
-        for words in rows(values, 2, 9)? {
+        for words in rows(values, 2, Self::ROW_WORDS[0])? {
             let (rank, one) = posture(words)?;
             read.postures.insert(rank, one);
         }
-        for words in rows(values, 3, 5)? {
+        for words in rows(values, 3, Self::ROW_WORDS[1])? {
             let (key, one) = seat(words);
             read.seats.insert(key, one);
         }
-        for words in rows(values, 4, 3)? {
+        for words in rows(values, 4, Self::ROW_WORDS[2])? {
             let kind = usize::try_from(words[1]).ok().and_then(|kind| KINDS.get(kind));
             read.shared.insert(halves(words[0]), (*kind.ok_or(WRONG)?, words[2]));
         }

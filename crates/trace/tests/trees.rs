@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use sapwood_filter::{Emitter, Registry, WaveRef};
-use sapwood_packet::{Packet, RankSet, ValuesRef};
+use sapwood_packet::{Packet, RankSet, Values, ValuesRef};
 use sapwood_trace::{
-    Beside, Circumstances, Event, EventKind, FileClock, Findings, Gathered, HostClock, Ledger,
-    Observer, Pattern, Space, TRACE_WAITS, register,
+    Arrival, Awaited, Beside, COUNTERS, Circumstances, Event, EventKind, Exchange,
+    ExchangeReceived, FileClock, Findings, Gathered, HostClock, Ledger, Link, MESSAGES, Made,
+    MessageKey, Observer, Pattern, PlaceWaits, ReceivingCall, Sent, Space, TRACE_WAITS, Wait,
+    register,
 };
 
 const ALLREDUCE: u32 = 17;
@@ -54,7 +56,10 @@ fn exchanges_wait_for_both_neighbours_whichever_leaf_reads_them() {
     let found = |leaves, fan_out, receivers: &[u32]| {
         let mut ledger = Ledger::default();
         ledger.absorb(through_tree(late_exchange(leaves, receivers), fan_out));
-        ledger.close()
+        let so_far = ledger.snapshot();
+        let all = ledger.close();
+        assert_eq!((&so_far.waited, &so_far.made), (&all.waited, &all.made), "known at once");
+        all
     };
     for (leaves, fan_out) in [(1, 2), (2, 2), (4, 2), (4, 8)] {
         let all = found(leaves, fan_out, &[0, 1, 2, 3]);
@@ -248,23 +253,74 @@ fn a_started_collective_waits_in_the_call_that_completes_it() {
     assert_eq!(found.made[&1].collective_ns, 400);
 }
 
+/// The arrays of rows in a packet.
+const ROWS: std::ops::Range<usize> = 3..12;
+/// Those of calls that send and receive.
+const EXCHANGES: usize = 11;
+
+/// A packet with rows in each of its arrays.
+fn packet() -> Gathered {
+    let mut gathered = Gathered { counters: [1; COUNTERS], ..Gathered::default() };
+    let mut observer = Observer::default();
+    observer.observe(&event(EventKind::Collective, 1, 1, 1, -1), &about(0, 2, ALLREDUCE), &clock());
+    gathered.merge(observer.take());
+    let key = MessageKey { communicator: 77, source: 1, destination: 2, tag: 3, number: 4 };
+    gathered.sends.insert(key, Sent { size_class: 9, is_exchange: true, ..Sent::default() });
+    let awaited = Awaited { members: 2, is_blocking: true, ..Awaited::default() };
+    gathered.receives.insert(MessageKey { number: 5, ..key }, awaited);
+    let call = ReceivingCall { call: awaited, known: 1, ..ReceivingCall::default() };
+    gathered.calls.insert((0, 0), call);
+    gathered.credit(1, RECV, Wait::Known(5, 1));
+    gathered.blame(2, &Made { sends: 1, send_ns: 5, ..Made::default() });
+    gathered.add_placed(MESSAGES, 2, 1, &PlaceWaits { calls: 1, wait_ns: 5 });
+    gathered.add_link((2, 1), &Link::of_message(7, 8, false));
+    let begin = Arrival { time: 50, rank: 3, ..Arrival::default() };
+    let received = ExchangeReceived { begin, span: 9, ..ExchangeReceived::default() };
+    let half = Exchange { received: Some(received), taken: None };
+    gathered.exchanges.insert((3, 50), half);
+    gathered
+}
+
+/// A packet in which one array has other rows.
+fn forged(values: ValuesRef<'_>, index: usize, rows: &[u64]) -> Values {
+    let version = values.scalar::<u32>(0).expect("the version");
+    (1..ROWS.end).fold(Values::new().scalar(version), |forged, at| {
+        let own: &[u64] = values.array(at).expect("an array of words");
+        forged.array(if at == index { rows } else { own })
+    })
+}
+
 #[test]
 fn forged_packets_are_refused() {
-    let mut gathered = Gathered::default();
-    let mut observer = Observer::default();
-    let event = event(EventKind::Collective, 1, 1, 1, -1);
-    observer.observe(&event, &about(0, 2, ALLREDUCE), &clock());
-    gathered.merge(observer.take());
+    let gathered = packet();
     let values = gathered.encode();
-    assert_eq!(Gathered::decode(values.as_ref()), Ok(gathered.clone()));
-    assert!(Gathered::decode(sapwood_packet::Values::new().as_ref()).is_err());
-    let rows: &[u64] = values.as_ref().array(3).expect("the instances");
-    for cut in [&rows[..13], &[rows, rows].concat()[..]] {
-        let mut forged = sapwood_packet::Values::new().scalar(1_u32);
-        for index in 1..9 {
-            let own: &[u64] = values.as_ref().array(index).expect("an array of words");
-            forged = forged.array(if index == 3 { cut } else { own });
+    assert!(Gathered::decode(Values::new().as_ref()).is_err());
+    for index in ROWS {
+        let rows: &[u64] = values.as_ref().array(index).expect("an array of words");
+        assert_eq!(rows.len(), Gathered::ROW_WORDS[index - ROWS.start], "one row of array {index}");
+        let same = forged(values.as_ref(), index, rows);
+        assert_eq!(Gathered::decode(same.as_ref()), Ok(gathered.clone()));
+        for rows in [&rows[1..], &[rows, rows].concat()[..]] {
+            let forged = forged(values.as_ref(), index, rows);
+            assert!(Gathered::decode(forged.as_ref()).is_err(), "array {index}: {rows:?}");
         }
-        assert!(Gathered::decode(forged.as_ref()).is_err(), "{} words", cut.len());
     }
+}
+
+#[test]
+fn forged_exchanges_are_refused() {
+    let values = packet().encode();
+    let row: &[u64] = values.as_ref().array(EXCHANGES).expect("an array of words");
+    let decoded = |at: usize, word: u64| {
+        let mut row = row.to_vec();
+        row[at] = word;
+        Gathered::decode(forged(values.as_ref(), EXCHANGES, &row).as_ref())
+    };
+    let flags = |flags: u64| decoded(0, 3 | flags << 32);
+    assert!(flags(1).is_ok() && flags(2).is_ok() && flags(6).is_ok());
+    for wrong in [0, 3, 4, 5, 7, 8, 1 << 31] {
+        assert!(flags(wrong).is_err(), "flags {wrong}");
+    }
+    assert!(decoded(8, 255).is_ok());
+    assert!(decoded(8, 256).is_err(), "no class of sizes");
 }

@@ -2,8 +2,8 @@
 
 use sapwood_packet::{FormatRef, Slab, Values, ValuesRef};
 use sapwood_trace::{
-    EventFile, Frozen, Gathered, HEADER_WORDS, HostClock, Ledger, RECORD_WORDS, Record, Relations,
-    RingCursor, Scope, ScopeFigures, Standing, TraceError, Verdict, spaces,
+    COUNTERS, EventFile, Frozen, Gathered, HEADER_WORDS, HostClock, Ledger, RECORD_WORDS, Record, Relations,
+    RingCursor, SCOPE_COUNTERS, Scope, ScopeFigures, Standing, TraceError, Verdict, spaces,
 };
 
 use crate::Target;
@@ -100,26 +100,33 @@ fn rows(source: &mut Source<'_>) -> Values {
     let names = ["a", "\u{1b}b", ""];
     match words(1).len() {
         0 => {
-            let head = Values::new().scalar(4_u32).array(&[0_u64; 0]).array(&[1_u64; 7]);
-            let lengths = [14, 8, 9, 10, 5, 7, 5, 6];
-            lengths.iter().fold(head, |values, length| values.array(&words(*length)))
+            let head = Values::new().scalar(version(&Gathered::default().encode()));
+            let head = head.array(&[0_u64; 0]).array(&[1_u64; COUNTERS]);
+            Gathered::ROW_WORDS.iter().fold(head, |values, length| values.array(&words(*length)))
         }
         1 => {
-            let head = Values::new().scalar(3_u32).scalar(4_u32);
-            let body = [8, 5, 3].iter().fold(head, |values, length| values.array(&words(*length)));
+            let head = Values::new().scalar(version(&Standing::default().encode())).scalar(4_u32);
+            let lengths = Standing::ROW_WORDS;
+            let body = lengths.iter().fold(head, |values, length| values.array(&words(*length)));
             body.array(&words(1)).strings(&names).scalar(1_u64)
         }
         2 => {
-            let head = Values::new().scalar(1_u32).scalar(4_u32);
+            let head = Values::new().scalar(version(&Frozen::default().encode())).scalar(4_u32);
             let lengths = [6, 6, 3, 6];
             let body = lengths.iter().fold(head, |values, length| values.array(&words(*length)));
             body.array(&words(1)).strings(&names)
         }
         _ => {
-            let head = Values::new().scalar(1_u32).array(&[1_u64; 11]);
+            let head = Values::new().scalar(version(&ScopeFigures::default().encode()));
+            let head = head.array(&[1_u64; SCOPE_COUNTERS]);
             head.array(&words(9)).array(&words(2)).array(&words(1)).strings(&names)
         }
     }
+}
+
+/// The version that a packet of this kind has.
+fn version(values: &Values) -> u32 {
+    values.as_ref().scalar(0).expect("the version is the first value")
 }
 
 fn known<T>(read: Result<T, TraceError>) -> Option<T> {

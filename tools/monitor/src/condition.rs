@@ -15,6 +15,8 @@ const USED_PARTS: u64 = 10;
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// The program that stops ranks for less than a millisecond to read their call stacks.
 const STACK_READER: &str = "sapwood-stacks";
+/// A rank that is found stopped by it for longer is stopped: the reader hangs or is stopped itself.
+const READ_MAX: Duration = Duration::from_secs(1);
 
 /// The conditions of one process from look to look.
 #[derive(Debug, Default)]
@@ -24,6 +26,8 @@ pub(crate) struct Conditions {
     stretch: Option<Stretch>,
     /// Whether it slept through nearly all of the last stretch.
     slept: bool,
+    /// Since when it has been found stopped because its call stack is read.
+    read_since: Option<Instant>,
 }
 
 /// What the process had used at a moment.
@@ -39,14 +43,23 @@ impl Conditions {
     /// to look whether there is something to do, sleeps, even when it waits for a processor just
     /// then.
     pub(crate) fn now(&mut self, process: i32, figures: &BTreeMap<Figure, u64>) -> Condition {
-        self.note_use(Instant::now(), figures);
-        let seen = condition(process);
-        self.last = match seen {
-            Condition::Computing if self.slept => Condition::Sleeping,
-            Condition::Stopped if is_read(process) => self.last,
-            seen => seen,
-        };
+        let now = Instant::now();
+        self.note_use(now, figures);
+        let seen = seen(process);
+        self.last = self.told(now, &seen);
         self.last
+    }
+
+    /// What is said of a process that looks like this.
+    fn told(&mut self, now: Instant, seen: &Seen) -> Condition {
+        if !seen.is_read {
+            self.read_since = None;
+            let sleeps = seen.condition == Condition::Computing && self.slept;
+            return if sleeps { Condition::Sleeping } else { seen.condition };
+        }
+        let since = *self.read_since.get_or_insert(now);
+        let hangs = now.saturating_duration_since(since) > READ_MAX;
+        if hangs { Condition::Stopped } else { self.last }
     }
 
     fn note_use(&mut self, now: Instant, figures: &BTreeMap<Figure, u64>) {
@@ -68,7 +81,24 @@ impl Conditions {
     }
 }
 
-/// Whether a process is stopped only as long as its call stack is read.
+/// What a process looks like.
+struct Seen {
+    condition: Condition,
+    /// Whether it is stopped only as long as its call stack is read.
+    is_read: bool,
+}
+
+fn seen(process: i32) -> Seen {
+    let condition = condition(process);
+    if condition != Condition::Stopped || is_read(process) {
+        return Seen { condition, is_read: condition == Condition::Stopped };
+    }
+    // The reader may have let it go between the two looks.
+    let condition = self::condition(process);
+    Seen { condition, is_read: condition == Condition::Stopped && is_read(process) }
+}
+
+/// Whether the process that traces another is the reader of call stacks.
 fn is_read(process: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).map(str::trim);
@@ -161,7 +191,22 @@ mod tests {
         let mut conditions = Conditions::default();
         assert_eq!(conditions.now(own, &used(0, 0)), Condition::Computing);
         conditions.slept = true;
-        assert_eq!(conditions.now(own, &used(0, 0)), Condition::Sleeping);
+        // However long the first look was ago, it has slept since.
+        assert_eq!(conditions.now(own, &used(0, 1_000_000)), Condition::Sleeping);
+    }
+
+    #[test]
+    fn a_process_that_is_read_is_what_it_was_before_unless_its_reader_hangs() {
+        let begin = Instant::now();
+        let mut conditions = Conditions { last: Condition::Sleeping, ..Conditions::default() };
+        let mut told = |after, is_read| {
+            conditions.told(begin + after, &Seen { condition: Condition::Stopped, is_read })
+        };
+        assert_eq!(told(Duration::ZERO, true), Condition::Sleeping);
+        assert_eq!(told(READ_MAX, true), Condition::Sleeping);
+        assert_eq!(told(READ_MAX * 2, true), Condition::Stopped);
+        assert_eq!(told(READ_MAX * 3, false), Condition::Stopped, "by another process");
+        assert_eq!(told(READ_MAX * 4, true), Condition::Sleeping, "read anew");
     }
 
     #[test]

@@ -61,9 +61,7 @@ impl Standstill {
             wanted.map(|(kind, statistics)| (kind.clone(), statistics.clone())).collect()
         };
         let (waiting, absent) = (entries(&waits), entries(&does_not_come));
-        let mut ended = round.ranks_in(RankState::Finalized);
-        ended.union_with(round.ranks_in(RankState::Exited).as_ref());
-        let ended = ended.difference(still.as_ref());
+        let ended = ended(round).difference(still.as_ref());
         Some(Self { waiting, absent, ended, unknown: round.missing() })
     }
 
@@ -99,6 +97,13 @@ impl Standstill {
         }
         lines
     }
+}
+
+/// Ranks that have called MPI_Finalize or exited.
+fn ended(round: &Round) -> RankSet {
+    let mut ended = round.ranks_in(RankState::Finalized);
+    ended.union_with(round.ranks_in(RankState::Exited).as_ref());
+    ended
 }
 
 /// An entry in words, as `ranks 0-2 in MPI_Recv on MPI_COMM_WORLD from 1-3 for 2.10 s`.
@@ -154,15 +159,23 @@ pub struct Standstills {
     /// How many more there were between these.
     pub more: u64,
     is_going_on: bool,
+    /// Ranks that had ended in the round before.
+    ended: RankSet,
 }
 
 impl Standstills {
     /// Takes in a round of this time; gives a line when there is something to be told at once.
     pub fn note(&mut self, now: Duration, round: &Round) -> Option<String> {
+        let had_ended = std::mem::replace(&mut self.ended, ended(round));
         let Some(standstill) = Standstill::of(round) else {
             self.is_going_on = false;
             return None;
         };
+        // The ranks of a round are not read in one moment: one that was read first seems to wait
+        // for others that have gone on with it and ended meanwhile.
+        if !standstill.ended.difference(had_ended.as_ref()).is_empty() {
+            return None;
+        }
         if !std::mem::replace(&mut self.is_going_on, true) {
             if self.episodes.len() == REMEMBERED_MAX {
                 self.more += 1;
@@ -251,6 +264,43 @@ mod tests {
         let still = Standstill::of(&round).unwrap();
         assert_eq!(still.lines().last().unwrap(), "not arrived: rank 2, ended");
         assert!(still.is_certain(), "it cannot come");
+    }
+
+    fn round_with_ended(waiting: &[Activity], ended: u32) -> Round {
+        let size = u32::try_from(waiting.len()).unwrap() + ended;
+        let mut round = Round::new(size);
+        for rank in 0..size {
+            let mut profile = RankProfile::new(rank, size);
+            match waiting.get(rank as usize) {
+                Some(activity) => profile.activities = vec![activity.clone()],
+                None => profile.state = RankState::Finalized,
+            }
+            round.add(&profile).unwrap();
+        }
+        round
+    }
+
+    #[test]
+    fn ranks_that_are_seen_to_wait_before_the_others_are_seen_to_have_ended_wait_no_longer() {
+        let mut all = Standstills::default();
+        assert_eq!(all.note(Duration::from_secs(5), &round_with_ended(&[waits()], 3)), None);
+        assert_eq!(all.note(Duration::from_secs(6), &round_with_ended(&[], 4)), None);
+        assert!(all.episodes.is_empty(), "{:?}", all.episodes);
+        let mut all = Standstills::default();
+        let sleeps = activity("", true, Condition::Sleeping);
+        let still = round(&[waits(), sleeps]);
+        assert_eq!(all.note(Duration::from_secs(4), &still), None, "it may come yet");
+        assert_eq!(all.note(Duration::from_secs(5), &round_with_ended(&[waits()], 1)), None);
+        assert_eq!(all.note(Duration::from_secs(6), &round_with_ended(&[], 2)), None);
+        assert_eq!(all.episodes[0].standstill, Standstill::of(&still).unwrap());
+        // Those that wait in the next round, too, wait for ranks that have ended.
+        let mut all = Standstills::default();
+        for (second, is_told) in [(7, false), (8, true), (9, false)] {
+            let told = all.note(Duration::from_secs(second), &round_with_ended(&[waits()], 3));
+            assert_eq!(told.is_some(), is_told, "after {second} s");
+        }
+        assert_eq!(all.note(Duration::from_secs(10), &round_with_ended(&[], 4)), None);
+        assert_eq!(all.episodes.len(), 1);
     }
 
     #[test]

@@ -102,6 +102,7 @@ pub(super) mod tests {
             spread_ns: Some(800),
             last: Some(1),
             is_decided: true,
+            is_late: true,
             ..FreezeCollective::default()
         };
         let open = FreezeCollective {

@@ -158,8 +158,10 @@ pub struct FreezeCollective {
     /// The event for which others have waited, which is the last one, or that of a root; null
     /// unless all have come.
     pub last: Option<usize>,
-    /// Whether the clocks say that it was the one.
+    /// Whether the clocks say that it was the one, and whether others have waited for it.
     pub is_decided: bool,
+    /// Whether others have waited for it: whether it came after one that waits for it.
+    pub is_late: bool,
     /// Whether its processes called different functions.
     pub is_mixed: bool,
     /// The ranks that have not come, where others wait for them still.
@@ -408,7 +410,8 @@ fn collective(
         size: one.size,
         spread_ns: one.is_whole().then(|| u64::try_from(spread).unwrap_or(0)),
         last: one.culprit,
-        is_decided: one.is_decided,
+        is_decided: one.is_late.is_some(),
+        is_late: one.is_late == Some(true),
         is_mixed: one.is_mixed,
         absent: one.absent.iter().copied().collect::<RankSet>().to_string(),
         arrivals: one.arrivals.clone(),

@@ -88,12 +88,7 @@ impl Sums {
         place.whole += 1;
         place.spread_max_ns = place.spread_max_ns.max(Some(spread));
         self.spread_ns += u128::from(spread);
-        // One that came first has made no other wait.
-        let is_late = one
-            .arrivals
-            .first()
-            .is_some_and(|&first| freeze.events[last].begin_ns > freeze.events[first].begin_ns);
-        if one.is_decided && is_late {
+        if one.is_late {
             *self.last.entry(freeze.events[last].rank).or_default() += 1;
         } else if !one.is_decided {
             place.undecided += 1;

@@ -53,7 +53,7 @@ pub struct RankWait {
     pub late_sends: u64,
     /// How long these waited.
     pub late_send_ns: u64,
-    /// Sends that waited for it to begin to receive.
+    /// Sends, and exchanges such as MPI_Sendrecv, that waited for it to begin to receive.
     pub late_receives: u64,
     /// How long these waited.
     pub late_receive_ns: u64,

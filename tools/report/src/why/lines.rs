@@ -1,6 +1,6 @@
 //! The answer on one screen.
 
-use super::{SlowGroup, SlowPlace, Stuck, Why};
+use super::{SlowGroup, SlowMessages, SlowPlace, Stuck, Why};
 use crate::quantity;
 use crate::text::ranks_text;
 
@@ -24,6 +24,8 @@ const WAITING: usize = 6;
 const UNITS: [&str; 5] = ["s", "ms", "us", "ns", "%"];
 /// A place that takes less than this part of the ranks' time is not told.
 const SHARE_MIN: f64 = 0.01;
+/// A part of the waits for a rank that is smaller than this share is not told.
+const PART_MIN: f64 = 0.1;
 
 impl Stuck {
     /// Lines for people: what holds the ranks, and who waits.
@@ -79,18 +81,12 @@ impl Why {
         for link in self.links.iter().take(LINKS) {
             lines.extend(wrapped(&link.line(), ""));
         }
-        // One that waits for a slow link sends late itself.
-        let is_held = |rank| self.links.iter().any(|link| link.to == rank);
+        // Both ends of a slow link come late to their other messages.
+        let is_held = |rank| self.links.iter().any(|link| link.from == rank || link.to == rank);
         let late = self.messages.iter().filter(|one| !one.is_passed_on && !is_held(one.rank));
-        let late = late.filter(|one| one.send_wait_s >= one.receive_wait_s);
-        let rank_s = self.elapsed_s * f64::from(self.ranks);
-        for one in late.filter(|one| one.send_wait_s >= rank_s * SHARE_MIN).take(LATE) {
-            lines.push(format!(
-                "messages of rank {} came late {} times: others waited {} for them",
-                one.rank,
-                quantity::whole(one.late_sends.into()),
-                seconds(one.send_wait_s)
-            ));
+        let least_s = self.elapsed_s * f64::from(self.ranks) * SHARE_MIN;
+        for one in late.filter(|one| one.total_s() >= least_s).take(LATE) {
+            lines.extend(wrapped(&one.line(), ""));
         }
         for what in &self.unknown {
             lines.extend(wrapped(&format!("not known: {what}"), ""));
@@ -109,7 +105,7 @@ impl Why {
             (None, false) => "running",
         };
         let rank_s = (self.known_s * f64::from(self.ranks)).max(f64::MIN_POSITIVE);
-        let late = self.messages.iter().map(|one| one.send_wait_s).fold(0.0, |all, one| all + one);
+        let late = self.messages.iter().map(SlowMessages::total_s).fold(0.0, |all, one| all + one);
         let late = late / rank_s;
         let until = match self.known_s > 0.0 && self.elapsed_s - self.known_s > UNTIL_S {
             true => format!(" until {:.1} s", self.known_s),
@@ -127,6 +123,30 @@ impl Why {
             self.elapsed_s,
             quantity::percent(Some(lost))
         )
+    }
+}
+
+impl SlowMessages {
+    /// How long others have waited for it: for its messages, and until it took theirs.
+    fn total_s(&self) -> f64 {
+        self.send_wait_s + self.receive_wait_s
+    }
+
+    fn line(&self) -> String {
+        let times = |times: u64| quantity::whole(times.into());
+        let (rank, wait_s) = (self.rank, seconds(self.send_wait_s));
+        let sends = times(self.late_sends);
+        let sends =
+            format!("messages of rank {rank} came late {sends} times: others waited {wait_s}");
+        let (receives, wait_s) = (times(self.late_receives), seconds(self.receive_wait_s));
+        let is_small = |part_s: f64| part_s < self.total_s() * PART_MIN;
+        if is_small(self.receive_wait_s) {
+            format!("{sends} for them")
+        } else if is_small(self.send_wait_s) {
+            format!("rank {rank} received late {receives} times: senders waited {wait_s}")
+        } else {
+            format!("{sends}; it received late {receives} times: senders waited {wait_s}")
+        }
     }
 }
 

@@ -255,6 +255,35 @@ mod tests {
     }
 
     #[test]
+    fn a_rank_is_told_by_the_messages_that_it_sends_late_and_those_that_it_receives_late() {
+        let lines = |send_wait_s: f64, receive_wait_s: f64| {
+            let late = SlowMessages {
+                rank: 3,
+                late_sends: 140,
+                send_wait_s,
+                late_receives: 139,
+                receive_wait_s,
+                ..SlowMessages::default()
+            };
+            let (ranks, elapsed_s, messages) = (8, 10.0, vec![late]);
+            Why { ranks, elapsed_s, known_s: elapsed_s, messages, ..Why::default() }.lines()
+        };
+        // Of exchanges both are alike, and which is longer is a matter of luck.
+        for (sent_s, received_s) in [(9.79, 9.81), (9.81, 9.79)] {
+            let lines = lines(sent_s, received_s);
+            assert!(lines[0].ends_with("24.5 % for late messages"), "{}", lines[0]);
+            let told = format!("{} {}", lines[1], lines[2].trim_start());
+            assert!(told.starts_with("messages of rank 3 came late 140 times"), "{told}");
+            assert!(told.contains("it received late 139 times: senders"), "{told}");
+        }
+        let [_, sends] = &lines(9.8, 0.1)[..] else { panic!("two lines") };
+        assert_eq!(sends, "messages of rank 3 came late 140 times: others waited 9.80 s for them");
+        let [_, receives] = &lines(0.1, 9.8)[..] else { panic!("two lines") };
+        assert_eq!(receives, "rank 3 received late 139 times: senders waited 9.80 s");
+        assert_eq!(lines(0.3, 0.3).len(), 1, "less than 1 % of the ranks' time");
+    }
+
+    #[test]
     fn an_answer_is_as_its_schema_says() {
         let all = [
             why(&findings(), true),

@@ -74,7 +74,7 @@ pub struct SlowMessages {
     pub late_sends: u64,
     /// How long.
     pub send_wait_s: f64,
-    /// Sends that waited for it to begin to receive.
+    /// Sends, and exchanges such as MPI_Sendrecv, that waited for it to begin to receive.
     pub late_receives: u64,
     /// How long.
     pub receive_wait_s: f64,

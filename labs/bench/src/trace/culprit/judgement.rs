@@ -101,14 +101,17 @@ fn messages(why: &Value) -> Option<BTreeSet<u32>> {
     // Those that only pass a delay on are not on the screen either.
     let own = |one: &&Value| one["is_passed_on"] == false;
     let all: Vec<&Value> = list(why, "messages").iter().filter(own).collect();
-    let sum = |name: &str| all.iter().map(|one| real(one, name)).sum::<f64>();
-    let (times, waits) = (sum("late_sends"), sum("send_wait_s"));
+    let times = |one: &&Value| count(one, "late_sends") + count(one, "late_receives");
+    let waits = |one: &&Value| real(one, "send_wait_s") + real(one, "receive_wait_s");
+    let all_times: u64 = all.iter().map(times).sum();
+    let all_waits: f64 = all.iter().map(waits).sum();
     let least = least_share(why);
+    #[allow(clippy::cast_precision_loss, reason = "shares are compared roughly")]
     let stands_out = |one: &&&Value| {
-        count(one, "late_sends") >= TIMES_MIN
-            && real(one, "late_sends") >= least * times
-            && real(one, "send_wait_s") >= least * waits
-            && real(one, "send_wait_s") >= RUN_SHARE_MIN * real(why, "elapsed_s")
+        times(one) >= TIMES_MIN
+            && times(one) as f64 >= least * all_times as f64
+            && waits(one) >= least * all_waits
+            && waits(one) >= RUN_SHARE_MIN * real(why, "elapsed_s")
     };
     let one = all.iter().find(stands_out)?;
     Some(BTreeSet::from([u32::try_from(count(one, "rank")).ok()?]))
@@ -200,6 +203,9 @@ mod tests {
         assert_eq!(of(&many), (vec![2], "messages"), "a delay that five others pass on");
         let even: Vec<Value> = (0..8).map(|rank| late(rank, 50, 3.0, false)).collect();
         assert_eq!(of(&even), (vec![], ""));
+        let receives = json!({"rank": 5, "late_receives": 90, "receive_wait_s": 5.0,
+                              "is_passed_on": false});
+        assert_eq!(of(&[receives]), (vec![5], "messages"), "senders waited for it");
     }
 
     #[test]

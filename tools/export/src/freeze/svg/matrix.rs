@@ -99,10 +99,7 @@ fn column<'a>(freeze: &Freeze, one: &'a FreezeCollective) -> Column<'a> {
         let late_ns = u64::try_from(event.begin_ns.saturating_sub(first)).unwrap_or(0);
         (event.rank, Cell { place: place + 1, late_ns, is_open: event.is_open })
     };
-    // One that came first has made no other wait.
-    let is_late = |at: &usize| freeze.events[*at].begin_ns > first;
-    let last = one.last.filter(|_| one.is_decided).filter(is_late);
-    let last = last.map(|at| freeze.events[at].rank);
+    let last = one.last.filter(|_| one.is_late).map(|at| freeze.events[at].rank);
     Column { one, cells: one.arrivals.iter().enumerate().map(cell).collect(), last }
 }
 

@@ -1,7 +1,7 @@
 //! The time line: a row for each thread of each rank, with its calls as bars.
 
 use maud::{Markup, html};
-use sapwood_report::freeze::{Freeze, FreezeCollective};
+use sapwood_report::freeze::Freeze;
 use sapwood_report::quantity::time;
 
 use super::{LEFT, MARGIN, Part, RIGHT, number};
@@ -283,12 +283,8 @@ fn drawn(bar: &Bar, top: f64) -> Markup {
 
 /// A mark above the calls for which others have waited.
 fn marks(freeze: &Freeze, shown: &[(&Track, &Vec<Slice<'_>>)], scale: &Scale) -> Markup {
-    let late = |one: &&FreezeCollective| {
-        let first = one.arrivals.first().map(|&at| freeze.events[at].begin_ns);
-        one.last.map(|at| freeze.events[at].begin_ns) > first
-    };
-    let decided = freeze.collectives.iter().filter(|one| one.is_decided).filter(late);
-    let last: Vec<usize> = decided.filter_map(|one| one.last).collect();
+    let late = freeze.collectives.iter().filter(|one| one.is_late);
+    let last: Vec<usize> = late.filter_map(|one| one.last).collect();
     let last = if last.len() > MARKS_MAX { &[] } else { &last[..] };
     let place = |at: usize| {
         let event = &freeze.events[at];
