@@ -1,8 +1,11 @@
 //! Any message survives the way to bytes and back; harm to the bytes is refused or harmless, and a
 //! short message never costs much memory.
 
-use proptest::collection::vec;
+use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
+use sapwood_group::limits::{
+    ROUND_TRIP_MAX, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, STRIPES_MAX, VALUE_BYTES_MAX,
+};
 use sapwood_group::message::{
     Head, Life, Message, PartHead, Purpose, Ranges, Record, Route, Table, decode, encode,
     encoded_bytes,
@@ -34,7 +37,8 @@ fn any_record() -> impl Strategy<Value = Record> {
 
 fn any_head() -> impl Strategy<Value = Head> {
     let tree = prop::sample::select(TreeKind::ALL.to_vec());
-    (any::<u64>(), any::<u64>(), 0_u8..8, tree, any::<u64>(), any::<u32>()).prop_map(
+    let (bytes, segment_bytes) = (0..=VALUE_BYTES_MAX, SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX);
+    (any::<u64>(), any::<u64>(), 0_u8..8, tree, bytes, segment_bytes).prop_map(
         |(root, number, stripe, tree, bytes, segment_bytes)| Head {
             cast: CastId { root: MemberId(root), number },
             stripe,
@@ -50,13 +54,13 @@ fn any_head() -> impl Strategy<Value = Head> {
 }
 
 fn any_message() -> impl Strategy<Value = Message> {
-    let open = (any_head(), any_ranges(), vec((any::<u64>(), any::<u32>()), 0..9), any_payload());
-    let part = (any::<u32>(), any::<u64>(), any_ranges(), any_payload());
+    let open = (any_head(), any_ranges(), btree_set(any::<u64>(), 0..9), any_payload());
+    let part = (any::<u32>(), 0..=VALUE_BYTES_MAX, any_ranges(), any_payload());
     prop_oneof![
         (any::<u32>(), any_record()).prop_map(|(space, record)| Message::Join { space, record }),
         (any_ranges(), vec(any_record(), 0..5))
             .prop_map(|(targets, records)| Message::Update { targets, records }),
-        (any_ranges(), any::<u64>()).prop_map(|(targets, version)| Message::Clusters {
+        (any_ranges(), 0..=ROUND_TRIP_MAX).prop_map(|(targets, version)| Message::Clusters {
             table: Table {
                 version,
                 author: MemberId(7),
@@ -68,7 +72,14 @@ fn any_message() -> impl Strategy<Value = Message> {
         open.prop_map(|(head, targets, route, data)| Message::Open {
             head,
             targets,
-            route: Route(route.into_iter().map(|(id, below)| (MemberId(id), below)).collect()),
+            // A chain.
+            route: Route(
+                (0..route.len() as u32)
+                    .rev()
+                    .zip(route)
+                    .map(|(below, id)| (MemberId(id), below))
+                    .collect()
+            ),
             ask: false,
             receipt: true,
             data,
@@ -118,4 +129,69 @@ proptest! {
             prop_assert!(encode(&message).is_ok());
         }
     }
+}
+
+type Change = dyn Fn(&mut Head, &mut Route);
+
+fn open(change: impl Fn(&mut Head, &mut Route)) -> Message {
+    let mut head = Head {
+        cast: CastId { root: MemberId(1), number: 1 },
+        stripe: 0,
+        stripes: 1,
+        floor: 1,
+        tree: TreeKind::Adaptive,
+        purpose: Purpose::Broadcast,
+        bytes: 100,
+        segment_bytes: 100,
+        tag: 0,
+    };
+    let mut route = Route([(2, 1), (3, 0), (4, 0)].map(|(id, below)| (MemberId(id), below)).into());
+    change(&mut head, &mut route);
+    let (targets, data) = (Ranges::from(&RankSet::range(0, 9)), Payload::default());
+    Message::Open { head, targets, route, ask: false, receipt: false, data }
+}
+
+#[test]
+fn transfers_that_no_value_has_are_refused() {
+    let read = |change: &Change| decode(&encode(&open(change)).unwrap());
+    assert!(read(&|_, _| {}).is_ok());
+    let wrong: [&Change; 8] = [
+        &|head, _| head.bytes = VALUE_BYTES_MAX + 1,
+        &|head, _| (head.bytes, head.segment_bytes) = (VALUE_BYTES_MAX, 8),
+        &|head, _| head.stripes = 0,
+        &|head, _| head.stripe = 1,
+        &|head, _| head.stripes = STRIPES_MAX + 1,
+        // A member below itself, one below two others, and a subtree beyond its parent's end.
+        &|_, route| route.0[1].0 = MemberId(2),
+        &|_, route| route.0[2].0 = MemberId(3),
+        &|_, route| route.0[1].1 = 1,
+    ];
+    for (at, change) in wrong.into_iter().enumerate() {
+        assert!(read(change).is_err(), "number {at}");
+    }
+}
+
+#[test]
+fn parts_that_no_value_has_are_refused_and_round_trips_are_cut() {
+    let part = |segment, segments, bytes| {
+        let head = PartHead {
+            fold: FoldId { root: 0, number: 1 },
+            segment,
+            segments,
+            operation: Operation::Sum,
+            element: Element::I32,
+            bytes,
+            direct: false,
+        };
+        let (names, data) = (Ranges::from(&RankSet::range(0, 0)), Payload::default());
+        decode(&encode(&Message::Part { head, names, data }).unwrap())
+    };
+    assert!(part(1, 2, 8).is_ok());
+    for (segment, segments, bytes) in
+        [(2, 2, 8), (0, 0, 8), (0, u32::MAX, 8), (0, 1, VALUE_BYTES_MAX + 1)]
+    {
+        assert!(part(segment, segments, bytes).is_err(), "{segment} of {segments}, {bytes} bytes");
+    }
+    let report = |time| Message::Report { distances: vec![(MemberId(2), time)] };
+    assert_eq!(decode(&encode(&report(u64::MAX)).unwrap()), Ok(report(ROUND_TRIP_MAX)));
 }

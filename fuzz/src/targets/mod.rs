@@ -6,6 +6,7 @@ pub mod control;
 pub mod filter;
 pub mod format;
 pub mod frame;
+pub mod group;
 pub mod handshake;
 pub mod message;
 pub mod node;
@@ -24,11 +25,12 @@ pub mod values;
 mod world;
 
 /// All of them.
-pub const ALL: [Target; 18] = [
+pub const ALL: [Target; 19] = [
     control::TARGET,
     filter::TARGET,
     format::TARGET,
     frame::TARGET,
+    group::TARGET,
     handshake::TARGET,
     message::TARGET,
     node::TARGET,

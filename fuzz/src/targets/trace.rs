@@ -2,8 +2,9 @@
 
 use sapwood_packet::{FormatRef, Slab, Values, ValuesRef};
 use sapwood_trace::{
-    COUNTERS, EventFile, Frozen, Gathered, HEADER_WORDS, HostClock, Ledger, RECORD_WORDS, Record, Relations,
-    RingCursor, SCOPE_COUNTERS, Scope, ScopeFigures, Standing, TraceError, Verdict, spaces,
+    COUNTERS, EventFile, Frozen, Gathered, HEADER_WORDS, HostClock, Ledger, RECORD_WORDS, Record,
+    Relations, RingCursor, SCOPE_COUNTERS, Scope, ScopeFigures, Standing, TraceError, Verdict,
+    spaces,
 };
 
 use crate::Target;

@@ -23,10 +23,8 @@ impl Clusters {
         }
         self.labels.clear();
         for (index, (_, names)) in (0..).zip(&table.labels) {
-            for name in names.as_set().iter() {
-                if let Some(owner) = view.owner(name) {
-                    self.labels.insert(owner, index);
-                }
+            for (owner, _) in view.owners(names.as_set()).0 {
+                self.labels.insert(owner, index);
             }
         }
         self.distances =

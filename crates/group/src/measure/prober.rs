@@ -9,6 +9,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+use sapwood_packet::{Rank, RankSetRef};
+
 use crate::identity::{MILLISECOND, MemberId, Time};
 use crate::member::{Member, Phase, Timer};
 use crate::message::Message;
@@ -208,8 +210,10 @@ impl Member {
     fn any_member(&mut self, label: u16) -> Option<MemberId> {
         let names = &self.clusters.table().labels.get(usize::from(label))?.1;
         let names = names.as_set();
-        let at = self.random.below(names.len()) as usize;
-        let name = names.iter().nth(at)?;
+        if names.is_empty() {
+            return None;
+        }
+        let name = nth(names, self.random.below(names.len()))?;
         self.view.owner(name).filter(|member| *member != self.me)
     }
 
@@ -302,4 +306,16 @@ impl Member {
     pub(crate) fn need_clusters(&mut self, delay: Time) {
         self.wake_at(self.now + delay, Timer::Compute);
     }
+}
+
+/// The element of a set at this place, counted from 0.
+fn nth(names: RankSetRef<'_>, mut at: u64) -> Option<Rank> {
+    for &[first, last] in names.ranges() {
+        let count = u64::from(last - first) + 1;
+        if at < count {
+            return Some(first + at as u32);
+        }
+        at -= count;
+    }
+    None
 }

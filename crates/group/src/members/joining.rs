@@ -64,7 +64,6 @@ impl Member {
 
     fn objection(&self, from: MemberId, space: u32, record: &Record) -> Option<Refusal> {
         let names = record.names.as_set();
-        let taken = |name| self.view.owner(name).is_some_and(|owner| owner != from);
         if self.phase != Phase::Joined || record.id != from || record.life != Life::Alive {
             Some(Refusal::Format)
         } else if space != self.config.space || names.last().is_some_and(|last| last >= space) {
@@ -72,7 +71,7 @@ impl Member {
         } else if self.view.len() >= MEMBERS_MAX {
             Some(Refusal::Full)
         } else {
-            names.iter().any(taken).then_some(Refusal::Overlap)
+            self.view.is_carried_beside(from, names).then_some(Refusal::Overlap)
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod detector;
 mod joining;
+mod owners;
 mod spread;
 mod view;
 

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use sapwood_packet::{Rank, RankSet, RankSetRef};
 use sapwood_random::mix;
 
+use super::owners::Owners;
 use crate::identity::MemberId;
 use crate::message::{Life, Record};
 
@@ -16,7 +17,7 @@ use crate::message::{Life, Record};
 #[derive(Clone, Debug, Default)]
 pub struct View {
     records: BTreeMap<MemberId, Record>,
-    owners: BTreeMap<Rank, MemberId>,
+    owners: Owners,
     everyone: RankSet,
     digest: u64,
     version: u64,
@@ -31,29 +32,37 @@ impl View {
             return false;
         }
         let id = record.id;
+        let mut lost = self.names_of(id);
+        self.owners.remove(lost.as_ref());
+        self.everyone.subtract(lost.as_ref());
         if let Some(known) = self.records.remove(&id) {
             self.digest ^= stamp(&known);
             self.alive -= usize::from(known.life == Life::Alive);
-            let lost = known.names.as_set();
-            for name in lost.iter() {
-                if self.owners.get(&name) == Some(&id) {
-                    self.owners.remove(&name);
-                }
-            }
-            self.everyone.subtract(lost);
         }
         self.digest ^= stamp(&record);
         if record.life == Life::Alive {
             self.alive += 1;
-            for name in record.names.as_set().iter() {
-                let owner = self.owners.entry(name).or_insert(id);
-                *owner = id.min(*owner);
-            }
+            self.owners.claim(record.names.as_set(), id);
             self.everyone.union_with(record.names.as_set());
+            lost.subtract(record.names.as_set());
         }
         self.records.insert(id, record);
+        self.hand_back(&lost);
         self.version += 1;
         true
+    }
+
+    /// Virtual nodes that a member carries no longer go to others that claim them, too.
+    fn hand_back(&mut self, lost: &RankSet) {
+        if lost.is_empty() {
+            return;
+        }
+        for record in self.records.values().filter(|record| record.life == Life::Alive) {
+            let mut claimed = record.names.as_set().to_set();
+            claimed.intersect_with(lost.as_ref());
+            self.owners.claim(claimed.as_ref(), record.id);
+            self.everyone.union_with(claimed.as_ref());
+        }
     }
 
     /// What is known of a member.
@@ -93,7 +102,7 @@ impl View {
     /// The member that carries a virtual node.
     #[must_use]
     pub fn owner(&self, name: Rank) -> Option<MemberId> {
-        self.owners.get(&name).copied()
+        self.owners.owner(name)
     }
 
     /// The virtual nodes that are carried by members.
@@ -108,7 +117,11 @@ impl View {
         let Some(record) = self.records.get(&id).filter(|record| record.life == Life::Alive) else {
             return RankSet::new();
         };
-        record.names.as_set().iter().filter(|name| self.owners.get(name) == Some(&id)).collect()
+        let mut names = RankSet::new();
+        for range in self.owners.of(record.names.as_set()).filter(|range| range.owner == id) {
+            names.insert_range(range.first, range.last);
+        }
+        names
     }
 
     /// The members that carry these virtual nodes, in the order of their first one, and the
@@ -117,19 +130,32 @@ impl View {
     pub fn owners(&self, names: RankSetRef<'_>) -> (Vec<(MemberId, RankSet)>, RankSet) {
         let mut found: Vec<(MemberId, RankSet)> = Vec::new();
         let mut at: BTreeMap<MemberId, usize> = BTreeMap::new();
-        let mut unassigned = RankSet::new();
-        for name in names.iter() {
-            let Some(owner) = self.owner(name) else {
-                unassigned.insert(name);
-                continue;
-            };
-            let index = *at.entry(owner).or_insert_with(|| {
-                found.push((owner, RankSet::new()));
+        for range in self.owners.of(names) {
+            let index = *at.entry(range.owner).or_insert_with(|| {
+                found.push((range.owner, RankSet::new()));
                 found.len() - 1
             });
-            found[index].1.insert(name);
+            found[index].1.insert_range(range.first, range.last);
         }
+        let mut unassigned = names.to_set();
+        unassigned.subtract(self.everyone.as_ref());
         (found, unassigned)
+    }
+
+    /// Whether another member than this one carries some of these virtual nodes.
+    #[must_use]
+    pub fn is_carried_beside(&self, id: MemberId, names: RankSetRef<'_>) -> bool {
+        self.owners.of(names).any(|range| range.owner != id)
+    }
+
+    /// The virtual nodes that members once claimed which are in this state.
+    #[must_use]
+    pub fn names_in(&self, life: Life) -> RankSet {
+        let mut names = RankSet::new();
+        for record in self.records.values().filter(|record| record.life == life) {
+            names.union_with(record.names.as_set());
+        }
+        names
     }
 
     /// A number that is the same for equal views, and almost surely for no others.
@@ -222,6 +248,12 @@ mod tests {
         view.merge(record(3, "2", 0, Life::Alive));
         assert_eq!(view.owner(2), Some(MemberId(3)));
         assert_eq!(view.names_of(MemberId(7)).to_string(), "0-1,3");
+        // Once the smaller one is gone, the other has it.
+        view.merge(record(3, "2", 0, Life::Dead));
+        assert_eq!(view.owner(2), Some(MemberId(7)));
+        assert_eq!(view.everyone().to_string(), "0-3");
+        view.merge(record(7, "0-3", 0, Life::Dead));
+        assert_eq!((view.owner(2), view.everyone().is_empty()), (None, true));
     }
 
     #[test]

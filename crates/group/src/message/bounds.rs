@@ -1,11 +1,18 @@
-//! Bounds of lists and texts in messages, so that a short message never costs much memory.
+//! Bounds of lists, texts and numbers in messages, so that a short message never costs much memory,
+//! and that sums of what members say do not overflow.
 
-use alloc::string::String;
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+
+use super::Message;
+use crate::error::GroupError;
+use crate::identity::Time;
+use crate::limits::ROUND_TRIP_MAX;
 
 /// Reads a list of at most `MOST` elements; a count above that is refused before any is read.
 pub(crate) fn at_most<'de, D, T, const MOST: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
@@ -14,6 +21,35 @@ where
     T: Deserialize<'de>,
 {
     deserializer.deserialize_seq(Bounded::<T, MOST>(PhantomData))
+}
+
+/// Cuts round trips to [`ROUND_TRIP_MAX`].
+///
+/// # Errors
+/// [`GroupError::Message`] for a length, stripe or segment that no value has, and for a route that
+/// is no tree.
+pub(super) fn bound_numbers(message: &mut Message) -> Result<(), GroupError> {
+    let cut = |time: &mut Time| *time = (*time).min(ROUND_TRIP_MAX);
+    match message {
+        Message::Welcome { table, .. } | Message::Clusters { table, .. } => {
+            table.distances.iter_mut().for_each(|(_, _, time)| cut(time));
+        }
+        Message::Report { distances } => distances.iter_mut().for_each(|(_, time)| cut(time)),
+        Message::ProbeReply { position, .. } | Message::Above { position, .. } => {
+            cut(&mut position.distance);
+        }
+        Message::Open { head, .. } if !head.is_sound() => return Err(unsound("a transfer")),
+        Message::Part { head, .. } if !head.is_sound() => return Err(unsound("a part")),
+        Message::Open { route, .. } if !route.is_pre_order() => {
+            return Err(GroupError::Message("a route that is no tree".to_string()));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn unsound(what: &str) -> GroupError {
+    GroupError::Message(format!("{what} of a length, stripe or segment that no value has"))
 }
 
 /// Reads a text of at most `MOST` bytes.

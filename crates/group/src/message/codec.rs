@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use postcard::ser_flavors::Size;
 
 use super::Message;
+use super::bounds::bound_numbers;
 use crate::error::GroupError;
 use crate::limits::MESSAGE_BYTES_MAX;
 
@@ -35,12 +36,12 @@ pub fn decode(bytes: &[u8]) -> Result<Message, GroupError> {
     if bytes.len() > MESSAGE_BYTES_MAX {
         return Err(GroupError::Message("longer than a message may be".to_string()));
     }
-    let (message, rest) = postcard::take_from_bytes(bytes).map_err(wrong)?;
-    if rest.is_empty() {
-        Ok(message)
-    } else {
-        Err(GroupError::Message("bytes behind the message".to_string()))
+    let (mut message, rest) = postcard::take_from_bytes(bytes).map_err(wrong)?;
+    if !rest.is_empty() {
+        return Err(GroupError::Message("bytes behind the message".to_string()));
     }
+    bound_numbers(&mut message)?;
+    Ok(message)
 }
 
 fn wrong(error: postcard::Error) -> GroupError {

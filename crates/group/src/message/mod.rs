@@ -6,6 +6,7 @@ mod codec;
 mod frame;
 mod greeting;
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -18,7 +19,10 @@ pub use sapwood_wire::Ranges;
 
 use crate::error::{Reason, Refusal};
 use crate::identity::{CastId, FoldId, MemberId, Time};
-use crate::limits::{ADDRESS_BYTES_MAX, DISTANCES_MAX, LABELS_MAX, MEMBERS_MAX, REASONS_MAX};
+use crate::limits::{
+    ADDRESS_BYTES_MAX, DISTANCES_MAX, LABELS_MAX, MEMBERS_MAX, REASONS_MAX, SEGMENTS_MAX,
+    STRIPES_MAX, VALUE_BYTES_MAX,
+};
 use crate::operations::{Element, Operation};
 use crate::payload::Payload;
 use crate::trees::TreeKind;
@@ -78,6 +82,24 @@ pub struct Route(
     pub Vec<(MemberId, u32)>,
 );
 
+impl Route {
+    /// Whether it is the pre-order of trees: each member once, and each subtree inside of its
+    /// parent's.
+    pub(crate) fn is_pre_order(&self) -> bool {
+        let mut ends = Vec::from([self.0.len()]);
+        let mut seen = BTreeSet::new();
+        self.0.iter().enumerate().all(|(at, &(member, below))| {
+            while ends.len() > 1 && ends.last().is_some_and(|&end| end <= at) {
+                ends.pop();
+            }
+            let end = (at + 1).saturating_add(below as usize);
+            let is_inside = ends.last().is_some_and(|&outer| end <= outer);
+            ends.push(end);
+            is_inside && seen.insert(member)
+        })
+    }
+}
+
 /// What a transfer down a tree is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Purpose {
@@ -122,6 +144,28 @@ pub struct Head {
     pub tag: u64,
 }
 
+impl Head {
+    /// How many segments the whole value has.
+    pub(crate) fn segments(&self) -> u64 {
+        self.bytes.div_ceil(u64::from(self.segment_bytes.max(1))).max(1)
+    }
+
+    /// The length of a segment, in bytes; nothing beyond the value's end.
+    pub(crate) fn bytes_of(&self, index: u32) -> Option<u64> {
+        let begin = u64::from(index) * u64::from(self.segment_bytes);
+        (u64::from(index) < self.segments())
+            .then(|| self.bytes.saturating_sub(begin).min(self.segment_bytes.into()))
+    }
+
+    /// Whether a value of this length may be divided like that.
+    fn is_sound(&self) -> bool {
+        self.bytes <= VALUE_BYTES_MAX
+            && self.segments() <= SEGMENTS_MAX
+            && self.stripe < self.stripes
+            && self.stripes <= STRIPES_MAX
+    }
+}
+
 /// The head of a part on its way up a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartHead {
@@ -139,6 +183,15 @@ pub struct PartHead {
     pub bytes: u64,
     /// Whether it goes to the root past the tree.
     pub direct: bool,
+}
+
+impl PartHead {
+    /// Whether a value of this length may have this segment.
+    fn is_sound(&self) -> bool {
+        self.bytes <= VALUE_BYTES_MAX
+            && u64::from(self.segments) <= SEGMENTS_MAX
+            && self.segment < self.segments
+    }
 }
 
 /// A message between two members.

@@ -11,7 +11,7 @@ use crate::error::{GroupError, Reason};
 use crate::hops::GroupHopOperation;
 use crate::identity::{CastId, FoldId, MemberId, Request, Time};
 use crate::limits::{
-    SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, STRIPES_MAX, TRANSFERS_MAX, VALUE_BYTES_MAX,
+    SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SEGMENTS_MAX, STRIPES_MAX, TRANSFERS_MAX, VALUE_BYTES_MAX,
 };
 use crate::member::{Answer, Call, Event, Member, Phase, Timer};
 use crate::message::{Head, PartHead, Purpose, Route};
@@ -211,7 +211,8 @@ impl Member {
             return bytes.max(1) as u32;
         }
         if let Some(fixed) = self.config.segment_bytes {
-            return fixed.max(8) / 8 * 8;
+            let least = (bytes.div_ceil(SEGMENTS_MAX) as u32).next_multiple_of(8);
+            return (fixed.max(8) / 8 * 8).max(least);
         }
         let members = self.view.len().max(2) as u64;
         let depth = if tree == TreeKind::List { members } else { u64::from(members.ilog2()) + 4 };

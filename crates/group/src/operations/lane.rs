@@ -134,7 +134,6 @@ impl Lane {
 
 /// How many segments a stripe has.
 pub(crate) fn segments_of(head: &Head) -> u64 {
-    let all = head.bytes.div_ceil(u64::from(head.segment_bytes.max(1))).max(1);
     let (stripe, stripes) = (u64::from(head.stripe), u64::from(head.stripes.max(1)));
-    (all + stripes - 1 - stripe) / stripes
+    (head.segments() + stripes - 1).saturating_sub(stripe) / stripes
 }

@@ -134,20 +134,22 @@ impl Member {
     }
 
     fn fail_unassigned(&mut self, key: (CastId, u8), names: &RankSet) {
-        for name in names.iter() {
-            let past = self
-                .view
-                .records()
-                .filter(|record| record.names.as_set().contains(name))
-                .map(|record| record.life)
-                .max();
-            let reason = match past {
-                Some(Life::Left) => Reason::Left,
-                Some(Life::Dead | Life::Alive) => Reason::Dead,
-                None => Reason::Unassigned,
-            };
+        if names.is_empty() {
+            return;
+        }
+        let mut dead = self.view.names_in(Life::Dead);
+        dead.union_with(self.view.names_in(Life::Alive).as_ref());
+        let causes = [
+            (self.view.names_in(Life::Left), Reason::Left),
+            (dead, Reason::Dead),
+            (names.clone(), Reason::Unassigned),
+        ];
+        let mut rest = names.clone();
+        for (mut of_cause, reason) in causes {
+            of_cause.intersect_with(rest.as_ref());
+            rest.subtract(of_cause.as_ref());
             if let Some(lane) = self.lanes.get_mut(&key) {
-                lane.fail(RankSet::range(name, name), reason);
+                lane.fail(of_cause, reason);
             }
         }
     }
@@ -209,6 +211,10 @@ impl Member {
         let (repeats, now) = (self.breaks(Mutation::RepeatDelivery), self.now);
         let Some(lane) = self.lanes.get_mut(&key) else { return };
         if !lane.holds(index) || (lane.have.contains(index) && !repeats) {
+            return;
+        }
+        // What has another length is no segment of this value.
+        if lane.head.bytes_of(index) != Some(data.len() as u64) {
             return;
         }
         let is_first = index == u32::from(key.1);

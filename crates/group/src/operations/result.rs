@@ -124,28 +124,24 @@ impl Member {
         contributors: &RankSet,
         rejected: &RankSet,
     ) -> Vec<(RankSet, Reason)> {
+        let mut rest = required.difference(contributors.as_ref());
+        let causes = [
+            (rejected.clone(), Reason::Mismatch),
+            (self.view.everyone().clone(), Reason::Deadline),
+            (self.view.names_in(Life::Left), Reason::Left),
+            (rest.clone(), Reason::Dead),
+        ];
         let mut missing: Vec<(RankSet, Reason)> = Vec::new();
-        for name in required.difference(contributors.as_ref()).iter() {
-            let reason = if rejected.contains(name) {
-                Reason::Mismatch
-            } else if self.view.owner(name).is_some() {
-                Reason::Deadline
-            } else if self.was_left(name) {
-                Reason::Left
-            } else {
-                Reason::Dead
-            };
-            match missing.iter_mut().find(|entry| entry.1 == reason) {
-                Some(entry) => entry.0.insert(name),
-                None => missing.push((RankSet::range(name, name), reason)),
+        for (mut of_cause, reason) in causes {
+            of_cause.intersect_with(rest.as_ref());
+            rest.subtract(of_cause.as_ref());
+            if !of_cause.is_empty() {
+                missing.push((of_cause, reason));
             }
         }
+        // In the order of their first virtual nodes.
+        missing.sort_by_key(|(names, _)| names.as_ref().first());
         missing
-    }
-
-    fn was_left(&self, name: u32) -> bool {
-        let mut records = self.view.records();
-        records.any(|r| r.life == Life::Left && r.names.as_set().contains(name))
     }
 
     /// Tells all that reductions are over.
