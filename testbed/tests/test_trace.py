@@ -11,12 +11,15 @@ import sys
 import tempfile
 
 from stories import HERE, PROGRAM, STORY_SECONDS_MAX, Story, TESTBED, name, testbed
-from test_mpi import BINDINGS, ENVIRONMENT
+from test_mpi import BINDINGS, ENVIRONMENT, SHIMS
 
 HOSTS_USED = [name(index) for index in range(1, 5)]
 # Two slots each; the first ranks are on a host each. Open MPI takes no loopback interface for a way between hosts.
 MPIRUN = ("mpirun.openmpi", "-H", ",".join(f"{host}:2" for host in HOSTS_USED), "--map-by", "node",
           "--mca", "btl_tcp_if_include", "eth0", "-x", "SAPWOOD_MPI_DUMP_DIR")
+
+# What these tests run.
+PROGRAMS = ["paced", "waits", *(f"culprits/{case}" for case in ("comm_cycle", "early_break", "late_checkpoint", "slow_rank"))]
 
 
 class Traces(Story):
@@ -26,6 +29,8 @@ class Traces(Story):
     def setUpClass(cls):
         requirements = os.path.join(os.path.dirname(TESTBED), "requirements")
         subprocess.run([requirements, "demo"], stdout=subprocess.DEVNULL, check=True)
+        files = [os.path.join(SHIMS, "tests", "openmpi", program) for program in PROGRAMS]
+        subprocess.run(["make", "-s", "-C", BINDINGS, f"OUT={SHIMS}", *files], check=True)
         super().setUpClass()
         # A folder that all hosts see.
         cls.folder = tempfile.mkdtemp(prefix="sapwood-trace-", dir="/var/tmp")

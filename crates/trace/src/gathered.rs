@@ -276,7 +276,7 @@ impl Gathered {
             self.add_link((received.sender.rank, rank), &link);
         }
         if let Some(taker) = exchange.taker_wait() {
-            // The call has been counted with its wait for the sender.
+            // The call has been counted by its wait for the sender, as undecided if that was.
             let more = Waited { wait_ns: taker.ns, error_ns: taker.error_ns, ..Waited::default() };
             self.waited.entry((rank, received.event)).or_default().merge(&more);
             self.blame_receiver(taker.rank, rank, taker.ns);

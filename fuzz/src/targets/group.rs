@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use sapwood_group::message::{FRAME_PREFIX_BYTES, Inbox, Life, Record, decode, encode};
+use sapwood_group::message::{FRAME_PREFIX_BYTES, Inbox, Life, PaperTree, Record, decode, encode};
 use sapwood_group::{
     Call, Config, Element, Event, Input, MILLISECOND, Member, MemberId, Message, Operation, Output,
     Payload, Request, SECOND, Time, TreeKind,
@@ -122,6 +122,7 @@ impl Run {
             11 => self.pass(Time::from(source.byte()) * MILLISECOND),
             12 => self.wake(),
             13 if source.byte() == 0 => self.give(Input::Leave),
+            13 => self.give(Input::Track { tree: PaperTree { root: from, bulk: source.flag() } }),
             _ => self.call(source, request),
         }
     }
@@ -219,6 +220,7 @@ impl Run {
             Output::Send { to, message } => {
                 assert_ne!(to, MEMBER, "it sends to itself: {message:?}");
                 let bytes = encode(&message).expect("a message that can be sent");
+                assert_eq!(decode(&bytes).as_ref(), Ok(&message), "others take what it sends");
                 (to, bytes).hash(&mut self.fingerprint);
                 if self.sent.len() == KEPT_MAX {
                     self.sent.remove(0);

@@ -127,18 +127,17 @@ impl Member {
     }
 
     fn table(&self, groups: &BTreeMap<MemberId, MemberId>, near: Time) -> Table {
-        let mut names: BTreeMap<MemberId, Vec<u32>> = BTreeMap::new();
-        for name in self.view.everyone().iter() {
-            let label = self.view.owner(name).and_then(|owner| groups.get(&owner));
-            if let Some(label) = label {
-                names.entry(*label).or_default().push(name);
+        let mut names: BTreeMap<MemberId, RankSet> = BTreeMap::new();
+        for (owner, carried) in self.view.owners(self.view.everyone().as_ref()).0 {
+            if let Some(label) = groups.get(&owner) {
+                names.entry(*label).or_default().union_with(carried.as_ref());
             }
         }
         let index: BTreeMap<MemberId, u16> = names.keys().copied().zip(0..).collect();
         let labels = names
             .into_iter()
             .take(LABELS_MAX)
-            .map(|(label, names)| (label, Ranges::from(&names.into_iter().collect::<RankSet>())))
+            .map(|(label, names)| (label, Ranges::from(&names)))
             .collect();
         let mut samples: BTreeMap<(u16, u16), Vec<(Time, Time)>> = BTreeMap::new();
         for (&(one, other), &Distance { round_trip, at, .. }) in &self.registrar.pairs {
@@ -155,7 +154,7 @@ impl Member {
         let mut distances = self.inherited(&index);
         distances.extend(samples.into_iter().map(|(pair, samples)| (pair, fresh_median(samples))));
         Table {
-            version: self.clusters.table().version + 1,
+            version: self.clusters.table().version.saturating_add(1),
             author: self.me,
             labels,
             distances: distances.into_iter().map(|((from, to), time)| (from, to, time)).collect(),

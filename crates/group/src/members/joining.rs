@@ -80,7 +80,9 @@ impl Member {
             return;
         }
         for record in records {
-            self.view.merge(record);
+            if self.is_of_space(&record) {
+                self.view.merge(record);
+            }
         }
         self.adopt_table(table);
         self.begin();

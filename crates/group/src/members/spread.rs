@@ -93,7 +93,7 @@ impl Member {
             && said.life != Life::Alive
             && said.incarnation >= record.incarnation
         {
-            record.incarnation = said.incarnation + 1;
+            record.incarnation = said.incarnation.saturating_add(1);
             record.life = Life::Alive;
             self.learn(record);
         }
@@ -103,7 +103,7 @@ impl Member {
     pub(crate) fn accept(&mut self, record: Record) -> bool {
         let (id, life) = (record.id, record.life);
         let was_alive = self.view.is_alive(id);
-        if !self.view.merge(record) {
+        if !self.is_of_space(&record) || !self.view.merge(record) {
             return false;
         }
         match life {
@@ -126,6 +126,11 @@ impl Member {
         }
         self.papers_changed();
         true
+    }
+
+    /// Whether a record has virtual nodes of this group's name space only, as every honest one has.
+    pub(super) fn is_of_space(&self, record: &Record) -> bool {
+        record.names.as_set().last().is_none_or(|last| last < self.config.space)
     }
 
     /// This member has seen that another is gone. Its neighbours on the ring tell all others; a

@@ -19,6 +19,8 @@ pub struct View {
     records: BTreeMap<MemberId, Record>,
     owners: Owners,
     everyone: RankSet,
+    /// Whether two living members have ever claimed one name.
+    has_overlapped: bool,
     digest: u64,
     version: u64,
     alive: usize,
@@ -42,6 +44,7 @@ impl View {
         self.digest ^= stamp(&record);
         if record.life == Life::Alive {
             self.alive += 1;
+            self.has_overlapped |= self.is_carried_beside(id, record.names.as_set());
             self.owners.claim(record.names.as_set(), id);
             self.everyone.union_with(record.names.as_set());
             lost.subtract(record.names.as_set());
@@ -54,7 +57,7 @@ impl View {
 
     /// Virtual nodes that a member carries no longer go to others that claim them, too.
     fn hand_back(&mut self, lost: &RankSet) {
-        if lost.is_empty() {
+        if lost.is_empty() || !self.has_overlapped {
             return;
         }
         for record in self.records.values().filter(|record| record.life == Life::Alive) {

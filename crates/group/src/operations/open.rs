@@ -51,7 +51,12 @@ impl Member {
             self.wake_at(self.now + self.config.linger, Timer::Linger(cast, stripe));
         }
         let first = u32::from(stripe);
-        let is_first = !ask && self.lanes.get(&key).is_some_and(|lane| lane.have.is_empty());
+        // What is no segment of the value is not passed on either.
+        let is_first = !ask
+            && self.lanes.get(&key).is_some_and(|lane| {
+                let bytes = lane.head.bytes_of(first);
+                lane.have.is_empty() && bytes.is_none_or(|bytes| bytes == data.len() as u64)
+            });
         if let Some(lane) = self.lanes.get_mut(&key) {
             match lane.owed.iter_mut().find(|entry| entry.0 == from) {
                 Some(entry) => entry.1.union_with(targets),

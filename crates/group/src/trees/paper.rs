@@ -252,7 +252,7 @@ impl Member {
             return;
         }
         let bandwidth = (PROBE_BYTES as u64).saturating_mul(SECOND) / time.max(1);
-        let through = position.bandwidth.min(bandwidth / u64::from(position.children + 1));
+        let through = position.bandwidth.min(bandwidth / (u64::from(position.children) + 1));
         if paper.parent.is_none() {
             paper.candidates.push((through, time, from, bandwidth, position));
         } else if through > paper.position(false).bandwidth / 100 * 103 {
