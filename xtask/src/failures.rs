@@ -39,6 +39,9 @@ const FAILED_PROGRAM: &str = "to rerun pass `";
 /// Lines that are kept from a remarkable one on, and in all.
 const FOLLOWING_LINES: usize = 12;
 const REMARKABLE_MAX: usize = 60;
+/// What begins a traceback of Python, and the lines that are kept of the exception at its end.
+const TRACEBACK: &str = "Traceback (most recent call last)";
+const EXCEPTION_LINES: usize = 4;
 
 /// One test that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +60,8 @@ pub struct Reading {
     pub remarkable: Vec<String>,
     /// How many lines are still taken as remarkable.
     follow: usize,
+    /// Whether the exception is still to come that ends a traceback of Python.
+    is_traceback: bool,
     /// Of cargo: failed tests of the test program that is being read.
     program: Vec<String>,
     /// Of unittest: tests that were run, until the line that says how many of them failed.
@@ -133,6 +138,13 @@ impl Reading {
             || line.starts_with("error");
         if is_begin {
             self.follow = FOLLOWING_LINES;
+        }
+        if line.starts_with(TRACEBACK) {
+            self.is_traceback = self.follow > 0;
+        } else if self.is_traceback && !line.starts_with(' ') {
+            // What was raised is told behind all calls, of which there may be many.
+            self.is_traceback = false;
+            self.follow = self.follow.max(EXCEPTION_LINES);
         }
         if self.follow > 0 && self.remarkable.len() < REMARKABLE_MAX {
             self.follow -= 1;
@@ -220,6 +232,20 @@ OK (skipped=1)",
         );
         assert_eq!(reading.counts, Counts { passed: 23, failed: 2 });
         assert_eq!(names(&reading), [("Mpich.test_x", ""), ("test_mpi.Jobs.test_y", "")]);
+    }
+
+    #[test]
+    fn the_exception_behind_a_long_traceback_is_kept() {
+        let calls = "  File \"a.py\", line 1, in f\n    f()\n".repeat(20);
+        let begin = "FAIL: test_x (__main__.A.test_x)\n---\nTraceback (most recent call last):\n";
+        let text =
+            format!("{begin}{calls}watched.Hang: waited for 'x'\nread: y\n{}", "z\n".repeat(9));
+        let reading = read(&text);
+        let kept = reading.remarkable.join("\n");
+        assert!(kept.contains("watched.Hang: waited for 'x'\nread: y\nz\nz"), "{kept}");
+        assert_eq!(reading.remarkable.len(), FOLLOWING_LINES + EXCEPTION_LINES, "{kept}");
+        let other = read("Traceback (most recent call last):\n  f()\nqueue.Empty: 1");
+        assert!(other.remarkable.is_empty(), "of a program that is tested");
     }
 
     #[test]

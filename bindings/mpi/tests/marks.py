@@ -35,6 +35,19 @@ def marked(mark):
                 yield int(pid), command
 
 
+def states(mark):
+    """What each process of a run does, one line for each."""
+    lines = []
+    for pid, command in marked(mark):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                state = file.read().rpartition(")")[2].split()[0]
+            with open(f"/proc/{pid}/wchan", encoding="utf-8") as file:
+                waits = file.read() or "?"
+            lines.append(f"{pid} {state} in {waits}: {' '.join(command)[:120]}")
+    return "\n".join(lines)
+
+
 def kill(pids):
     """Kills processes, of which one may end by the end of another."""
     for pid in pids:

@@ -21,7 +21,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "..", "testbed")]
 sys.dont_write_bytecode = True
 
 import surroundings
-from marks import MARK, LeftBehind, end_what_is_left, marked, new_mark
+from marks import GONE_SECONDS_MAX, MARK, LeftBehind, end_what_is_left, marked, new_mark, states
 from rank_profile import Profile
 
 surroundings.keep_only("SAPWOOD", "SAPWOOD_BENCH", "SAPWOOD_LIB_DIR", "RANK_ROWS", "MPIRUN_OPENMPI", **surroundings.MPI,
@@ -99,7 +99,9 @@ class Watched:
             self.output, self.errors = self.process.communicate(timeout=RUN_SECONDS_MAX)
             self.code = self.process.returncode
         except subprocess.TimeoutExpired:
-            raise Hang(f"hung for {RUN_SECONDS_MAX} s: {' '.join(words)}") from None
+            raise Hang(f"hung for {RUN_SECONDS_MAX} s: {' '.join(words)}\n{states(self.mark)}") from None
+        except Hang as hang:
+            raise Hang(f"{hang}\n{states(self.mark)}") from None
         finally:
             self.process.kill() if self.process.poll() is None else None
             self.process.wait()

@@ -74,7 +74,8 @@ pub struct Moment {
 
 impl Moment {
     /// The last time of the rank: now, or the end of its process.
-    fn last_ns(&self) -> u64 {
+    #[must_use]
+    pub fn last_ns(&self) -> u64 {
         self.ended_ns.map_or(self.now_ns, |ended_ns| ended_ns.min(self.now_ns))
     }
 }

@@ -48,12 +48,12 @@ pub struct FrozenEvent {
     pub members: u8,
     /// Its begin, in nanoseconds of the common clock.
     pub begin: i64,
-    /// Nanoseconds until its return, or until the moment of the freeze.
+    /// Nanoseconds until its return, or until it was last seen in it.
     pub span: u64,
 }
 
 impl FrozenEvent {
-    /// Its return, or the moment of the freeze.
+    /// Its return, or when it was last seen in it.
     #[must_use]
     pub const fn end(&self) -> i64 {
         self.begin.saturating_add_unsigned(self.span)

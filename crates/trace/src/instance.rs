@@ -57,6 +57,11 @@ impl Arrival {
         self.time.saturating_add_unsigned(self.error)
     }
 
+    /// The earliest time at which it may have been.
+    fn earliest(&self) -> i64 {
+        self.time.saturating_sub_unsigned(self.error)
+    }
+
     /// Whether this one was later than another, where their clocks say so.
     fn was_after(&self, other: &Self) -> Option<bool> {
         let error = self.error_to(other);
@@ -96,7 +101,8 @@ pub struct Instance {
     pub rival: Option<i64>,
     /// The arrival of the root.
     pub root: Option<Arrival>,
-    /// The earliest arrival; of equal ones that of the lowest rank.
+    /// The earliest arrival; of equal ones that of the lowest rank. Where all wait for the root,
+    /// that of the others, if one of them has come.
     pub first: Arrival,
     /// Sum of all arrivals.
     pub sum: i128,
@@ -128,10 +134,12 @@ impl Instance {
         self.is_mixed |= other.is_mixed || self.event != other.event || self.size != other.size;
         self.event = self.event.min(other.event);
         self.count = self.count.saturating_add(other.count);
-        let order = |one: &Arrival| (one.time, one.rank);
-        self.first = core::cmp::min_by_key(self.first, other.first, order);
         self.sum = self.sum.saturating_add(other.sum);
         self.root = self.root.or(other.root);
+        let root = self.root.filter(|_| self.pattern == Pattern::FromRoot);
+        let order =
+            |one: &Arrival| (root.is_some_and(|root| root.rank == one.rank), one.time, one.rank);
+        self.first = core::cmp::min_by_key(self.first, other.first, order);
         let rivals = [self.rival, other.rival];
         let (last, loser) = match (self.last, other.last) {
             (Some(ours), Some(theirs)) if theirs.is_after(&ours) => (Some(theirs), Some(ours)),
@@ -162,10 +170,17 @@ impl Instance {
             Pattern::FromRoot => (self.root?, self.first),
             Pattern::ToRoot => (self.last?, self.root?),
         };
-        let earliest = arrival.time.saturating_sub_unsigned(arrival.error);
-        let is_it =
-            self.pattern == Pattern::FromRoot || self.rival.is_none_or(|one| earliest > one);
-        let is_late = if is_it { arrival.was_after(&waiting) } else { None };
+        let rival_was_before =
+            |one: &Arrival| self.rival.is_none_or(|rival| one.earliest() > rival);
+        let is_late = match self.pattern {
+            Pattern::FromRoot => arrival.was_after(&waiting),
+            _ if rival_was_before(&arrival) => arrival.was_after(&waiting),
+            // Whichever of the others came last, the root came later, and has waited for none.
+            Pattern::ToRoot if rival_was_before(&waiting) => {
+                arrival.was_after(&waiting).filter(|is_after| !is_after)
+            }
+            _ => None,
+        };
         Some(Latecomer { arrival, is_late })
     }
 }
@@ -219,12 +234,27 @@ mod tests {
             let arrivals = [arrival(0, root_time, 1), arrival(1, other_time, 2)];
             merged(&[0, 1], &arrivals, pattern, 0).latecomer().and_then(|one| one.is_late)
         };
-        for (root, other, is) in [(131, 100, Some(true)), (130, 100, None), (100, 131, Some(false))]
-        {
+        let cases =
+            [(131, 100, Some(true)), (130, 100, None), (100, 130, None), (100, 131, Some(false))];
+        for (root, other, is) in cases {
             assert_eq!(is_late(Pattern::FromRoot, root, other), is, "{root} {other}");
             let of_others = is.map(|is| !is);
             assert_eq!(is_late(Pattern::ToRoot, root, other), of_others, "{root} {other}");
         }
+    }
+
+    #[test]
+    fn a_root_that_came_after_all_others_waited_for_none_whichever_was_the_last() {
+        let is_late = |root_time| {
+            let arrivals = [arrival(0, root_time, 0), arrival(1, 100, 1), arrival(2, 105, 2)];
+            for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+                let instance = merged(&order, &arrivals, Pattern::ToRoot, 0);
+                assert_eq!(instance, merged(&[0, 1, 2], &arrivals, Pattern::ToRoot, 0));
+                let late = instance.latecomer().and_then(|one| one.is_late);
+                assert_eq!(late, (root_time > 125).then_some(false), "{root_time} {order:?}");
+            }
+        };
+        [10, 101, 109, 125, 126, 10_000].into_iter().for_each(is_late);
     }
 
     #[test]

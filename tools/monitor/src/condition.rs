@@ -46,8 +46,7 @@ impl Conditions {
         let now = Instant::now();
         self.note_use(now, figures);
         let seen = seen(process);
-        self.last = self.told(now, &seen);
-        self.last
+        self.told(now, &seen)
     }
 
     /// What is said of a process that looks like this.
@@ -55,7 +54,8 @@ impl Conditions {
         if !seen.is_read {
             self.read_since = None;
             let sleeps = seen.condition == Condition::Computing && self.slept;
-            return if sleeps { Condition::Sleeping } else { seen.condition };
+            self.last = if sleeps { Condition::Sleeping } else { seen.condition };
+            return self.last;
         }
         let since = *self.read_since.get_or_insert(now);
         let hangs = now.saturating_duration_since(since) > READ_MAX;
@@ -199,14 +199,16 @@ mod tests {
     fn a_process_that_is_read_is_what_it_was_before_unless_its_reader_hangs() {
         let begin = Instant::now();
         let mut conditions = Conditions { last: Condition::Sleeping, ..Conditions::default() };
-        let mut told = |after, is_read| {
-            conditions.told(begin + after, &Seen { condition: Condition::Stopped, is_read })
+        let mut told = |reads, condition, is_read| {
+            conditions.told(begin + READ_MAX * reads, &Seen { condition, is_read })
         };
-        assert_eq!(told(Duration::ZERO, true), Condition::Sleeping);
-        assert_eq!(told(READ_MAX, true), Condition::Sleeping);
-        assert_eq!(told(READ_MAX * 2, true), Condition::Stopped);
-        assert_eq!(told(READ_MAX * 3, false), Condition::Stopped, "by another process");
-        assert_eq!(told(READ_MAX * 4, true), Condition::Sleeping, "read anew");
+        assert_eq!(told(0, Condition::Stopped, true), Condition::Sleeping);
+        assert_eq!(told(1, Condition::Stopped, true), Condition::Sleeping);
+        assert_eq!(told(2, Condition::Stopped, true), Condition::Stopped, "the reader hangs");
+        assert_eq!(told(3, Condition::Computing, false), Condition::Computing, "let go");
+        assert_eq!(told(4, Condition::Stopped, true), Condition::Computing, "read anew");
+        assert_eq!(told(5, Condition::Stopped, false), Condition::Stopped, "by another process");
+        assert_eq!(told(6, Condition::Stopped, true), Condition::Stopped, "as it was before");
     }
 
     #[test]

@@ -19,8 +19,8 @@ pub struct View {
     records: BTreeMap<MemberId, Record>,
     owners: Owners,
     everyone: RankSet,
-    /// Whether two living members have ever claimed one name.
-    has_overlapped: bool,
+    /// Virtual nodes that two living members have ever claimed at once.
+    contested: RankSet,
     digest: u64,
     version: u64,
     alive: usize,
@@ -44,7 +44,7 @@ impl View {
         self.digest ^= stamp(&record);
         if record.life == Life::Alive {
             self.alive += 1;
-            self.has_overlapped |= self.is_carried_beside(id, record.names.as_set());
+            self.contest(id, record.names.as_set());
             self.owners.claim(record.names.as_set(), id);
             self.everyone.union_with(record.names.as_set());
             lost.subtract(record.names.as_set());
@@ -55,12 +55,22 @@ impl View {
         true
     }
 
+    /// Notes which of these virtual nodes another member carries.
+    fn contest(&mut self, id: MemberId, names: RankSetRef<'_>) {
+        for range in self.owners.of(names).filter(|range| range.owner != id) {
+            self.contested.insert_range(range.first, range.last);
+        }
+    }
+
     /// Virtual nodes that a member carries no longer go to others that claim them, too.
     fn hand_back(&mut self, lost: &RankSet) {
-        if lost.is_empty() || !self.has_overlapped {
+        let mut lost = lost.clone();
+        lost.intersect_with(self.contested.as_ref());
+        if lost.is_empty() {
             return;
         }
-        for record in self.records.values().filter(|record| record.life == Life::Alive) {
+        let living = self.records.values().filter(|record| record.life == Life::Alive);
+        for record in living.filter(|record| record.names.as_set().intersects(lost.as_ref())) {
             let mut claimed = record.names.as_set().to_set();
             claimed.intersect_with(lost.as_ref());
             self.owners.claim(claimed.as_ref(), record.id);
@@ -151,12 +161,15 @@ impl View {
         self.owners.of(names).any(|range| range.owner != id)
     }
 
-    /// The virtual nodes that members once claimed which are in this state.
+    /// Those of some virtual nodes that members once claimed which are in this state.
     #[must_use]
-    pub fn names_in(&self, life: Life) -> RankSet {
+    pub fn names_in(&self, life: Life, wanted: RankSetRef<'_>) -> RankSet {
         let mut names = RankSet::new();
-        for record in self.records.values().filter(|record| record.life == life) {
-            names.union_with(record.names.as_set());
+        let records = self.records.values().filter(|record| record.life == life);
+        for record in records.filter(|record| record.names.as_set().intersects(wanted)) {
+            let mut claimed = record.names.as_set().to_set();
+            claimed.intersect_with(wanted);
+            names.union_with(claimed.as_ref());
         }
         names
     }

@@ -160,6 +160,7 @@ impl Head {
     /// Whether a value of this length may be divided like that.
     fn is_sound(&self) -> bool {
         self.bytes <= VALUE_BYTES_MAX
+            && self.segment_bytes > 0
             && self.segments() <= SEGMENTS_MAX
             && self.stripe < self.stripes
             && self.stripes <= STRIPES_MAX

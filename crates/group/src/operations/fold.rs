@@ -64,7 +64,9 @@ pub(crate) struct Fold {
     pub(crate) kept_bytes: usize,
     /// At the root, parts that came before its own call, whose operation, type and count hold.
     pub(crate) early: Vec<(PartHead, RankSet, Payload)>,
-    pub(crate) result: Vec<u8>,
+    /// Pieces of the result by their offsets, in bytes.
+    pub(crate) result: BTreeMap<u64, Payload>,
+    /// How many bytes these have.
     pub(crate) result_bytes: u64,
     pub(crate) patience: Time,
     pub(crate) progress: Time,
@@ -93,7 +95,7 @@ impl Fold {
             excluded: RankSet::new(),
             kept_bytes: 0,
             early: Vec::new(),
-            result: Vec::new(),
+            result: BTreeMap::new(),
             result_bytes: 0,
             patience: 0,
             progress: now,

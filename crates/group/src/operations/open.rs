@@ -55,7 +55,7 @@ impl Member {
         let is_first = !ask
             && self.lanes.get(&key).is_some_and(|lane| {
                 let bytes = lane.head.bytes_of(first);
-                lane.have.is_empty() && bytes.is_none_or(|bytes| bytes == data.len() as u64)
+                lane.have.is_empty() && bytes.unwrap_or(0) == data.len() as u64
             });
         if let Some(lane) = self.lanes.get_mut(&key) {
             match lane.owed.iter_mut().find(|entry| entry.0 == from) {
@@ -142,11 +142,9 @@ impl Member {
         if names.is_empty() {
             return;
         }
-        let mut dead = self.view.names_in(Life::Dead);
-        dead.union_with(self.view.names_in(Life::Alive).as_ref());
         let causes = [
-            (self.view.names_in(Life::Left), Reason::Left),
-            (dead, Reason::Dead),
+            (self.view.names_in(Life::Left, names.as_ref()), Reason::Left),
+            (self.view.names_in(Life::Dead, names.as_ref()), Reason::Dead),
             (names.clone(), Reason::Unassigned),
         ];
         let mut rest = names.clone();

@@ -7,8 +7,10 @@ use sapwood_packet::RankSet;
 use super::Operation;
 use super::call::{INTERNAL, Transfer};
 use super::combine::sum_in_order;
+use super::fold::Fold;
 use crate::error::Reason;
-use crate::identity::{FoldId, MILLISECOND};
+use crate::identity::{FoldId, MILLISECOND, Request};
+use crate::limits::VALUE_BYTES_MAX;
 use crate::member::{Member, Timer};
 use crate::message::{Life, Message, Missing, Purpose, Ranges};
 use crate::mutation::Mutation;
@@ -72,6 +74,10 @@ impl Member {
         let (required, rejected) = (fold.required.clone(), fold.rejected.clone());
         let (to_all, tree, request) = (fold.to_all, fold.tree, fold.request.take());
         let missing = self.missing(&required, &contributors, &rejected);
+        if to_all && value.len() as u64 > VALUE_BYTES_MAX {
+            self.refuse_result(id, request, contributors);
+            return;
+        }
         let value = Payload::from(value);
         if to_all {
             let listed: Missing =
@@ -96,6 +102,21 @@ impl Member {
         self.note_finished(id);
         self.finishing.push(id);
         self.wake_at(self.now + FINISH_DELAY, Timer::Finish);
+    }
+
+    /// What all values make together is longer than a value may be: no member gets it.
+    fn refuse_result(&mut self, id: FoldId, request: Option<Request>, contributors: RankSet) {
+        let (owners, _) = self.view.owners(contributors.as_ref());
+        let me = self.me;
+        for (owner, _) in owners.into_iter().filter(|(owner, _)| *owner != me) {
+            self.send(owner, Message::Mismatch { fold: id });
+        }
+        if let Some(request) = request {
+            let missing = Vec::from([(contributors, Reason::Mismatch)]);
+            self.answer(request, None, RankSet::new(), missing);
+        }
+        self.folds.remove(&id);
+        self.note_finished(id);
     }
 
     /// The root's deadline has passed.
@@ -125,10 +146,13 @@ impl Member {
         rejected: &RankSet,
     ) -> Vec<(RankSet, Reason)> {
         let mut rest = required.difference(contributors.as_ref());
+        if rest.is_empty() {
+            return Vec::new();
+        }
         let causes = [
             (rejected.clone(), Reason::Mismatch),
             (self.view.everyone().clone(), Reason::Deadline),
-            (self.view.names_in(Life::Left), Reason::Left),
+            (self.view.names_in(Life::Left, rest.as_ref()), Reason::Left),
             (rest.clone(), Reason::Dead),
         ];
         let mut missing: Vec<(RankSet, Reason)> = Vec::new();
@@ -192,21 +216,19 @@ impl Member {
         data: &Payload,
         bytes: u64,
     ) {
-        let Some(fold) = self.folds.get_mut(&id).filter(|fold| fold.request.is_some()) else {
-            return;
-        };
-        if fold.result.is_empty() {
-            fold.result = alloc::vec![0; bytes as usize];
-        }
-        let start = offset as usize;
-        if let Some(place) = fold.result.get_mut(start..start + data.len()) {
-            place.copy_from_slice(data.as_slice());
-            fold.result_bytes += data.len() as u64;
-        }
+        let waits = |fold: &&mut Fold| fold.request.is_some() && fold.to_all;
+        let Some(fold) = self.folds.get_mut(&id).filter(waits) else { return };
+        // Kept apart until all are here: what a message says of the length costs no memory.
+        let replaced = fold.result.insert(offset, data.clone());
+        fold.result_bytes += data.len() as u64;
+        fold.result_bytes -= replaced.map_or(0, |piece| piece.len() as u64);
         if fold.result_bytes < bytes {
             return;
         }
-        let value = Payload::from(core::mem::take(&mut fold.result));
+        let pieces = core::mem::take(&mut fold.result);
+        let mut value = Vec::with_capacity(fold.result_bytes as usize);
+        pieces.values().for_each(|piece| value.extend_from_slice(piece.as_slice()));
+        let value = Payload::from(value);
         let request = fold.request.take();
         self.folds.remove(&id);
         self.note_finished(id);

@@ -13,8 +13,8 @@ use crate::waits::{RankEvents, facts};
 /// Records that are copied at once.
 const COPIED_MAX: usize = 1024;
 
-/// A call in progress that began within this time of a recorded one of the same function is this
-/// one, which has returned meanwhile; in nanoseconds.
+/// By how much the begin of a call in progress and that of a record may be apart if both are one
+/// call, in nanoseconds: they are taken from different clocks.
 const SAME_CALL_NS: u64 = 1_000_000;
 
 impl Tables {
@@ -32,7 +32,8 @@ impl Tables {
             if let Some(events) = self.waits.events(rank) {
                 sheet.read(events, question.last_ns);
             }
-            sheet.add_open(posture, &standing);
+            let stood_ns = self.ranks.get(&rank).map_or(now_ns, |one| one.stood_ns);
+            sheet.add_open(posture, stood_ns, &standing);
             sheet.note_members(&standing);
             for identity in sheet.frozen.seats.keys().map(|key| key.0) {
                 if let Some(name) = standing.names.get(&identity) {
@@ -60,6 +61,8 @@ struct Sheet {
     now_ns: i64,
     /// The moment by the clock of the records.
     now: i64,
+    /// By how much that clock is ahead of `CLOCK_MONOTONIC` on the common scale.
+    skew: i64,
     frozen: Frozen,
 }
 
@@ -70,7 +73,7 @@ impl Sheet {
         let (number, error, presence) = (clock.number, clock.error, posture.presence);
         let one = FrozenRank { presence, now, clock: number, error, ..FrozenRank::default() };
         frozen.ranks.insert(rank, one);
-        Self { rank, clock, now_ns, now, frozen }
+        Self { rank, clock, now_ns, now, skew: 0, frozen }
     }
 
     /// Reads all rings, and keeps the events of the last nanoseconds before the newest one's end.
@@ -86,8 +89,8 @@ impl Sheet {
         if let Some(&(ticks, ns)) = moments.last() {
             // By as much as a clock that was calibrated once has run away since.
             let read = self.clock.common(i64::try_from(ns).unwrap_or(i64::MAX));
-            let skew = self.clock.time(ticks).saturating_sub(read);
-            self.now = self.clock.common(self.now_ns).saturating_add(skew);
+            self.skew = self.clock.time(ticks).saturating_sub(read);
+            self.now = self.clock.common(self.now_ns).saturating_add(self.skew);
         }
         let written = raw.into_iter().filter(|(_, ring)| ring.written > 0);
         let rings: Vec<(u8, ReadRing)> = written
@@ -161,8 +164,8 @@ impl Sheet {
         }
     }
 
-    /// Adds the call that the rank is in.
-    fn add_open(&mut self, posture: &Posture, standing: &Standing) {
+    /// Adds the call in which the rank was seen at a moment of `CLOCK_MONOTONIC`.
+    fn add_open(&mut self, posture: &Posture, stood_ns: i64, standing: &Standing) {
         let Some(call) = posture.call else { return };
         let seat = standing.seats.get(&(call.space, self.rank));
         let counted = seat.filter(|seat| !seat.is_number_lost);
@@ -176,6 +179,7 @@ impl Sheet {
             CallKind::Send => (Some(EventKind::Send), 0),
             _ => (None, 0),
         };
+        let stood = self.clock.common(stood_ns).saturating_add(self.skew);
         let open = FrozenEvent {
             rank: self.rank,
             function: call.function,
@@ -189,7 +193,7 @@ impl Sheet {
                 Side::Any | Side::None => -1,
             },
             tag: call.tag.unwrap_or(0),
-            begin: self.now.saturating_sub_unsigned(posture.for_ns),
+            begin: stood.saturating_sub_unsigned(posture.for_ns),
             span: posture.for_ns,
             ..FrozenEvent::default()
         };
@@ -216,15 +220,26 @@ impl Sheet {
     }
 }
 
-/// Whether a call that is open by the table was recorded meanwhile.
+/// Whether a call in progress has returned since it was seen, and was recorded.
+///
+/// Its number does not say so alone: the communicator may be read after it has returned, and then
+/// the number is that of the next one. So a record of the number before is looked at by its time,
+/// and so are calls without a number. One of the same call lasts beyond the middle of the time for
+/// which it was seen; one of the call before has ended when that time begins.
 fn is_same_call(event: &FrozenEvent, open: &FrozenEvent) -> bool {
     if event.function != open.function {
         return false;
     }
     if open.kind == Some(EventKind::Collective) && open.sequence > 0 {
-        return (event.communicator, event.sequence) == (open.communicator, open.sequence);
+        if event.communicator != open.communicator || event.sequence == open.sequence {
+            return event.communicator == open.communicator;
+        }
+        if event.sequence.checked_add(1) != Some(open.sequence) {
+            return false;
+        }
     }
-    event.begin.abs_diff(open.begin) <= SAME_CALL_NS && event.end() > open.begin
+    let middle = open.begin.saturating_add_unsigned(open.span / 2);
+    event.begin.abs_diff(open.begin) <= SAME_CALL_NS && event.end() > middle
 }
 
 /// A ring, in the clock of its file.
@@ -287,7 +302,12 @@ mod tests {
         let is_same = |recorded, open| is_same_call(&recorded, &open);
         let collective = |sequence, begin| call(EventKind::Collective, sequence, begin);
         assert!(is_same(collective(4, 100), collective(4, 5_000_000)));
-        assert!(!is_same(collective(3, 100), collective(4, 100)));
+        // It returned before its communicator was read: its number is that of the next one.
+        assert!(is_same(collective(3, 100), collective(4, 900_000)));
+        assert!(!is_same(collective(3, 100), collective(4, 10_000_000)));
+        assert!(!is_same(collective(2, 100), collective(4, 900_000)), "of another thread");
+        let short = FrozenEvent { span: 600_000, ..collective(3, 100) };
+        assert!(!is_same(short, collective(4, 700_000)), "the call before");
         let receive = |begin| call(EventKind::Receive, 0, begin);
         assert!(is_same(receive(100), receive(900_000)));
         assert!(!is_same(receive(100), receive(20_000_000)));

@@ -51,6 +51,7 @@ impl Tables {
             let now_ns = u64::try_from(monotonic_clock()).unwrap_or(0);
             let ended_ns = rank.control.closed_ns;
             let moment = Moment { now_ns, long_ns, ended_ns, ..Moment::default() };
+            rank.stood_ns = i64::try_from(moment.last_ns()).unwrap_or(i64::MAX);
             // After the table: a rank that is still in the call that was read has not gone on.
             let (spaces, is_numbered) = self.waits.spaces(number).unwrap_or_default();
             let call = table.calls(moment).into_iter().max_by_key(|call| call.for_ns);

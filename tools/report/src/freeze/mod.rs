@@ -199,7 +199,7 @@ pub struct FreezeEvent {
     pub tag: Option<i32>,
     /// Its begin, in nanoseconds of the common clock.
     pub begin_ns: i64,
-    /// Its return, or the moment of the freeze.
+    /// Its return, or when it was last seen in it.
     pub end_ns: i64,
     /// Whether it had not returned.
     pub is_open: bool,
