@@ -9,8 +9,9 @@ pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
 /// Longest value of one operation, in bytes.
 pub const VALUE_BYTES_MAX: u64 = 1 << 32;
 
-/// Longest round trip that counts, in nanoseconds. What a member says beyond it, which may have been
-/// stopped meanwhile, is taken for this: a death is seen within four of them, whatever members say.
+/// Longest round trip that counts, in nanoseconds. What a member says beyond it, which may have
+/// been stopped meanwhile, is taken for this: a death is seen within four of them, whatever members
+/// say.
 pub const ROUND_TRIP_MAX: u64 = 10 * 1_000_000_000;
 
 /// Shortest segment of a bulk transfer, in bytes.

@@ -137,6 +137,11 @@ impl Job {
         })
     }
 
+    /// Whether it is started by an `mpirun`, whose children are the ranks or what starts them.
+    pub(crate) fn has_mpirun(&self) -> bool {
+        self.parsed.kind == Some(Launcher::Mpirun)
+    }
+
     /// What is started, so that the ranks have these variables wherever they run.
     pub(crate) fn start_with(
         &self,

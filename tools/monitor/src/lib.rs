@@ -29,6 +29,7 @@ mod in_world;
 mod iterations;
 mod job;
 mod launcher;
+mod launcher_end;
 pub mod leaf;
 pub(crate) mod leaves;
 pub(crate) mod linkage;

@@ -17,6 +17,7 @@ use super::collected::Collected;
 use super::collection::Collection;
 use super::control::channel::ControlQueue;
 use super::job::Job;
+use super::launcher_end::{LAUNCHER_GRACE, LauncherEnd, has_children};
 use super::outputs::Outputs;
 use super::page::RunPage;
 use super::placement::{JobHosts, Placement, job_with_comment};
@@ -103,6 +104,7 @@ pub(crate) fn watch(
         interrupted: None,
         is_blind: false,
         is_ending: false,
+        launcher_end: job.has_mpirun().then(LauncherEnd::default),
         stacks: None,
         requests,
     };
@@ -133,6 +135,7 @@ pub(crate) fn watch_later(
         interrupted: None,
         is_blind: false,
         is_ending: false,
+        launcher_end: job.has_mpirun().then(LauncherEnd::default),
         stacks: None,
         requests,
     };
@@ -320,6 +323,8 @@ struct Run {
     is_ending: bool,
     /// Whether the tree's loop has failed, so that the program is waited for without it.
     is_blind: bool,
+    /// Of a launcher that has all processes of the program as children, or what started them.
+    launcher_end: Option<LauncherEnd>,
     /// Once the tree stands.
     stacks: Option<StackWatch>,
     requests: ControlQueue,
@@ -394,6 +399,7 @@ impl Run {
             }
             if std::mem::take(&mut self.is_ending) {
                 collection.note_ending(started.elapsed());
+                self.launcher_end.iter_mut().for_each(LauncherEnd::tell);
             }
             views.outputs.serve();
             if views.screen.react() {
@@ -432,6 +438,7 @@ impl Run {
             for line in line.into_iter().chain(places).filter(|_| is_said) {
                 say(line);
             }
+            self.end_launcher_that_stays();
             if let Some(exit) = self.program.try_wait() {
                 return Some(exit);
             }
@@ -476,6 +483,19 @@ impl Run {
             }
         }
         false
+    }
+
+    fn end_launcher_that_stays(&mut self) {
+        let pid = self.program.pid();
+        let end = self.launcher_end.as_mut();
+        if end.is_some_and(|end| end.is_overdue(Instant::now(), || has_children(pid))) {
+            say(format_args!(
+                "the launcher was told to end, and stays {} s after the last of its processes; \
+                 it is killed",
+                LAUNCHER_GRACE.as_secs()
+            ));
+            let _ = self.program.kill(Signal::KILL);
+        }
     }
 
     fn end_at_once(&mut self) {
