@@ -170,6 +170,18 @@ class Harm(unittest.TestCase):
         # What was left while it ran is an older report and says so; there may be none yet.
         self.assertFalse((run.profile or {"is_final": False})["is_final"])
 
+    def test_a_launcher_that_stays_behind_its_ranks_is_killed_once_it_is_told_to_end(self):
+        def hang(run):
+            [launcher] = run.processes(LAUNCHERS[ABI][0])
+            os.kill(launcher, signal.SIGSTOP)
+            kill(run.processes("paced"))
+            run.process.send_signal(signal.SIGINT)
+
+        run = self.harmed(hang, ends=False)
+        self.assertEqual(run.code, 128 + signal.SIGKILL, run.errors)
+        self.assertIn("sapwood: the launcher was told to end, and stays 10 s after the last of its processes", run.errors)
+        self.assertEqual(run.profile["ranks_covered"], RANKS)
+
 
 class Sizes(unittest.TestCase):
     """Programs whose number of ranks the command does not say, or says wrongly."""
