@@ -236,6 +236,19 @@ class Ends(unittest.TestCase):
         shim = os.path.join(library_folder(), f"libsapwood-mpi-{ABI}.so")
         self.assertEqual(run.output, f"libm.so.6:{shim}\n")
 
+    def test_reductions_that_the_bypass_takes_are_counted(self):
+        text = ("from mpi4py import MPI; import numpy; mine, sums = numpy.ones(4), numpy.zeros(4)\n"
+                "for _ in range(100): MPI.COMM_WORLD.Reduce(mine, sums)")
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-bypass-") as folder:
+            file = os.path.join(folder, "bypass.json")
+            bypass = os.path.join(library_folder(), f"libsapwood-bypass-{ABI}.so")
+            run = Watched(launch(SYSTEM_PYTHON, "-c", text), *SHORT,
+                          environment={"LD_PRELOAD": bypass, "SAPWOOD_BYPASS_JSON": file})
+            with open(file, encoding="utf-8") as written:
+                taken = {str(one["rank"]): str(one["taken"]["reduce"]) for one in json.load(written)["by_rank"]}
+        self.assertEqual(taken, {str(rank): "100" for rank in range(RANKS)})
+        self.assertEqual({row[0]: row[7] for row in run.rows if row[4] == "MPI_Reduce"}, taken, run.errors)
+
     def test_tables_while_the_program_runs_go_to_standard_error(self):
         run = Watched(launch(test_program(ABI, "solver")), "--live", "--interval", "20ms")
         self.assertIn(f"of {RANKS} ranks", run.errors)

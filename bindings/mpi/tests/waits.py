@@ -197,10 +197,18 @@ class WaitsTruth:
             self.assertEqual((one["calls"] + one["undecided"], one["ranks"]), (calls, len(by_rank)), event)
             off = wanted * CALIBRATION + 2 * calls + one["error"]
             self.assertLessEqual(one["sum"], wanted + off, event)
-            self.assertGreaterEqual(one["sum"], wanted - off - calls * CLOCK_ERROR_MAX, event)
+            # What is undecided lies within the clocks' errors.
+            self.assertGreaterEqual(one["sum"], wanted - off - one["undecided"] * CLOCK_ERROR_MAX, event)
         told = {one["rank"]: one["times_last"] for one in waits["ranks"]}
+        missed = 0
         for rank, times in told.items():
-            self.assertLessEqual(times, expected.made.get(rank, [0])[0] + expected.ties[rank][0], rank)
+            late, ties = expected.made.get(rank, [0])[0], expected.ties[rank][0]
+            self.assertLessEqual(times, late + ties, rank)
+            missed += max(0, late - ties - times)
+        self.assertLessEqual(missed, waits["undecided"])
+        # Ranks come milliseconds apart, and the clocks are known far better; of a few collectives that says little.
+        if expected.collectives >= 100:
+            self.assertLess(waits["undecided"], expected.collectives * 3 // 4)
         self.assertLessEqual(sum(told.values()), expected.collectives - waits["undecided"])
 
     def near(self, came, expected, calls, what, slack):
