@@ -69,12 +69,15 @@ impl Relations {
 
     fn find_instances(&mut self, frozen: &Frozen) {
         let mut open: BTreeMap<InstanceKey, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+        let mut reached: BTreeMap<(u64, Rank), u32> = BTreeMap::new();
         for (at, event) in frozen.events.iter().enumerate() {
             let seat = frozen.seats.get(&(event.communicator, event.rank));
             let is_known = seat.is_some_and(|seat| !seat.is_between) && event.sequence > 0;
             if !event.is_collective() || !is_known || is_unordered(frozen, event.rank) {
                 continue;
             }
+            let last = reached.entry((event.communicator, event.rank)).or_default();
+            *last = event.sequence.max(*last);
             let parts = open.entry((event.communicator, event.sequence)).or_default();
             match event.kind {
                 Some(EventKind::CollectiveCompleted) => parts.1.push(at),
@@ -82,7 +85,7 @@ impl Relations {
             }
         }
         for (key, (arrivals, completions)) in open {
-            let Some(instance) = instance(frozen, key, arrivals) else { continue };
+            let Some(instance) = instance(frozen, key, arrivals, &reached) else { continue };
             let waiting = instance.arrivals.iter().chain(&completions);
             for &at in waiting {
                 self.waits[at] = waited(frozen, &instance, at);
@@ -151,7 +154,14 @@ fn is_root(frozen: &Frozen, event: &FrozenEvent) -> bool {
     seat.is_some_and(|seat| event.peer >= 0 && seat.rank == event.peer.cast_unsigned())
 }
 
-fn instance(frozen: &Frozen, key: InstanceKey, arrivals: Vec<usize>) -> Option<FrozenInstance> {
+/// The instance of these arrivals; `reached` has the last collective that is known of a rank on a
+/// communicator.
+fn instance(
+    frozen: &Frozen,
+    key: InstanceKey,
+    arrivals: Vec<usize>,
+    reached: &BTreeMap<(u64, Rank), u32>,
+) -> Option<FrozenInstance> {
     let first = &frozen.events[*arrivals.first()?];
     let size = frozen.seats.get(&(key.0, first.rank))?.size;
     let one = |event: &FrozenEvent| {
@@ -165,13 +175,15 @@ fn instance(frozen: &Frozen, key: InstanceKey, arrivals: Vec<usize>) -> Option<F
     let culprit = merged.latecomer().filter(|_| merged.is_whole() && size > 1);
     let is_of = |rank: Rank| arrivals.iter().copied().find(|&at| frozen.events[at].rank == rank);
     let is_waited = arrivals.iter().any(|&at| frozen.events[at].is_open);
+    // What it did at that time was not recorded, or is older than the window.
+    let has_passed = |rank| reached.get(&(key.0, rank)).is_some_and(|&last| last > key.1);
     let absent = if merged.is_whole() || !is_waited {
         Vec::new()
     } else {
         let members = || frozen.seats.range((key.0, 0)..=(key.0, Rank::MAX)).map(|seat| seat.0.1);
         // Where not all were looked at, one of the others may be absent as well.
         match members().count() >= size as usize {
-            true => members().filter(|&rank| is_of(rank).is_none()).collect(),
+            true => members().filter(|&rank| is_of(rank).is_none() && !has_passed(rank)).collect(),
             false => Vec::new(),
         }
     };
@@ -275,6 +287,18 @@ mod tests {
         // Of a part of a collective that is over nothing is claimed.
         assert_eq!(waits_of(&frozen, &relations, 1), [None]);
         assert!(relations.instances[0].absent.is_empty());
+    }
+
+    #[test]
+    fn a_rank_that_is_in_a_later_collective_is_not_absent_from_one_that_was_not_recorded() {
+        let open = |rank, sequence| {
+            let one = collective(rank, sequence, 400, 600);
+            FrozenEvent { is_open: true, pattern: Pattern::ToRoot, peer: 0, ..one }
+        };
+        let (_, relations) = window(&[open(0, 2), open(2, 34), collective(1, 1, 300, 5)], 3);
+        let of = |number| relations.instances.iter().find(|one| one.key.1 == number).unwrap();
+        assert_eq!(of(2).absent, [1], "rank 2 has sent its part");
+        assert_eq!(of(34).absent, [0, 1]);
     }
 
     #[test]

@@ -269,7 +269,7 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
             let number = one.place.number;
             let (own, common) = (operation_name(own), operation_name(common));
             return format!(
-                "{ranks} {is} in {own} where most are in {common} (number {number}{on})"
+                "{ranks} called {own} where most called {common} (number {number}{on})"
             );
         }
         Difference::Lock => format!("{has} the lock for which others wait in {place}"),
