@@ -219,6 +219,18 @@ class WaitsTruth:
     def culprits(self, run):
         return [one["rank"] for one in run.profile["waits"]["culprits"]]
 
+    def check_culprits(self, run):
+        """The ranks that stand out by the ranks' own events are named, and no others. On a busy machine that need not
+        be the rank that works longest: another one may get no processor. Near the limit both are right."""
+        made = Waits(list(run.files.values())).made
+        times, ticks = (sum(sum(one[first::2]) for one in made.values()) for first in (0, 1))
+        least = 1 / self.ranks + (1 - 1 / self.ranks) / 3
+        for rank in range(self.ranks):
+            one = made.get(rank, [0] * 6)
+            share = min(sum(one[0::2]) / times, sum(one[1::2]) / ticks)
+            if abs(share - least) > 0.02:
+                self.assertEqual(rank in self.culprits(run), share > least, (rank, share, run.text))
+
     def test_collectives(self):
         for run in self.compare("collectives"):
             # 20 rounds of 6.
@@ -234,7 +246,7 @@ class WaitsTruth:
 
     def test_collectives_that_are_started(self):
         for run in self.compare("started"):
-            self.assertEqual(self.culprits(run), [self.ranks - 1], run.text)
+            self.check_culprits(run)
             wait = next(event for event in run.profile["events"] if event["name"] == "MPI_Wait")
             # No rank waits longer than it was in the call: rank 0 computes for a part of the time.
             inside = [sum(int(note[6]) - int(note[5]) for note in notes if note[0] == "started")
@@ -311,7 +323,10 @@ class WaitsTruth:
         self.assertNotEqual(run.code, 0)
         waits = run.profile["waits"]
         self.assertEqual((waits["collectives"], waits["mixed"]), (20, 0), run.text)
-        self.assertEqual(self.culprits(run), [self.ranks - 1], run.text)
+        # On a busy machine another rank may be late for long, too, so that none stands out.
+        most = max(waits["ranks"], key=lambda one: one["times_last"])
+        self.assertEqual(most["rank"], self.ranks - 1, run.text)
+        self.assertLessEqual(set(self.culprits(run)), {self.ranks - 1}, run.text)
         barrier = next(event for event in run.profile["events"] if event["name"] == "MPI_Barrier")
         self.assertEqual(barrier["wait_ns"]["calls"], 20 * self.ranks)
 
