@@ -46,9 +46,10 @@ pub struct Taken {
 pub struct TakerWait {
     /// The rank.
     pub rank: Rank,
-    /// Nanoseconds.
+    /// Nanoseconds that are sure but for the clocks' errors.
     pub ns: u64,
-    /// By how much these may be off.
+    /// By how much these may be off: by the whole wait where the clocks do not tell whether the
+    /// call had returned before its message was taken.
     pub error_ns: u64,
 }
 
@@ -63,6 +64,13 @@ impl ExchangeReceived {
     /// How long the call waited for something that began elsewhere.
     fn wait_for(&self, other: &Arrival) -> Wait {
         wait(&self.begin, self.span, other)
+    }
+
+    /// How long the call waited at most for something that began elsewhere, whatever the clocks'
+    /// errors are.
+    fn longest_wait_for(&self, other: &Arrival) -> u64 {
+        let until = other.time.saturating_add_unsigned(self.begin.error_to(other));
+        u64::try_from(until.saturating_sub(self.begin.time)).unwrap_or(0).min(self.span)
     }
 
     /// How long the call waited until the message was sent that it has received.
@@ -106,20 +114,34 @@ impl Exchange {
     }
 
     /// How long the call waited for the rank to which it sends: from when its sender had begun, or
-    /// from its own begin if that was later.
+    /// from its own begin if that was later. `None` if it is known not to have waited, or if the
+    /// message may have been taken before the call that completed its receive.
     #[must_use]
     pub fn taker_wait(&self) -> Option<TakerWait> {
         let (received, taken) = (self.received?, self.taken?);
-        let Wait::Known(whole_ns, error_ns) = received.wait_for_taker(&taken) else { return None };
+        let rank = taken.begin.rank;
         let for_sender_ns = match received.wait_for_sender() {
             Wait::Known(ns, _) => ns,
             Wait::Undecided => 0,
         };
+        let Wait::Known(whole_ns, error_ns) = received.wait_for_taker(&taken) else {
+            let error_ns = received.longest_wait_for(&taken.begin).saturating_sub(for_sender_ns);
+            let may_have_waited = taken.is_blocking && error_ns > 0;
+            return may_have_waited.then_some(TakerWait { rank, ns: 0, error_ns });
+        };
         let ns = whole_ns.saturating_sub(for_sender_ns);
+        if ns == 0 {
+            return None;
+        }
         let later = taken.begin.time.saturating_sub(received.sender.time);
         let is_later =
             later > received.sender.error_to(&taken.begin).try_into().unwrap_or(i64::MAX);
-        (ns > 0 && is_later).then_some(TakerWait { rank: taken.begin.rank, ns, error_ns })
+        // Of two that came at once as far as the clocks tell, none is claimed to be the later one.
+        Some(if is_later {
+            TakerWait { rank, ns, error_ns }
+        } else {
+            TakerWait { rank, ns: 0, error_ns: error_ns.saturating_add(ns) }
+        })
     }
 
     /// The message that was received, if it is known how long it took: from when both sides of
@@ -168,7 +190,7 @@ mod tests {
 
     /// The rank to which it sends, for which it waited, and how long.
     fn taker_of(one: &Exchange) -> Option<(Rank, u64)> {
-        one.taker_wait().map(|wait| (wait.rank, wait.ns))
+        one.taker_wait().filter(|wait| wait.ns > 0).map(|wait| (wait.rank, wait.ns))
     }
 
     #[test]
@@ -216,6 +238,12 @@ mod tests {
         assert_eq!(taker_of(&between_hosts(2_100, 2_600)), None);
         assert_eq!(taker_of(&between_hosts(2_100, 2_601)), Some((2, 501)));
         assert_eq!(taker_of(&between_hosts(2_100, 49_600)), None, "it may have returned before");
+        let may_be_off =
+            |taken| between_hosts(2_100, taken).taker_wait().map(|wait| (wait.ns, wait.error_ns));
+        assert_eq!(may_be_off(2_600), Some((0, 500 + 500)), "it may have come with the sender");
+        assert_eq!(may_be_off(49_599), Some((47_499, 500)));
+        assert_eq!(may_be_off(49_600), Some((0, 48_000)), "it may have waited until its end");
+        assert_eq!(may_be_off(50_600), None, "it has returned before");
         let returned = |taken| between_hosts(2_100, taken).link().map(|link| link.transfer_ns);
         assert_eq!((returned(50_599), returned(50_600)), (None, Some(48_000)));
     }

@@ -279,7 +279,9 @@ impl Gathered {
             // The call has been counted by its wait for the sender, as undecided if that was.
             let more = Waited { wait_ns: taker.ns, error_ns: taker.error_ns, ..Waited::default() };
             self.waited.entry((rank, received.event)).or_default().merge(&more);
-            self.blame_receiver(taker.rank, rank, taker.ns);
+            if taker.ns > 0 {
+                self.blame_receiver(taker.rank, rank, taker.ns);
+            }
         }
     }
 
