@@ -13,6 +13,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import unittest
 import xml.etree.ElementTree
 
@@ -168,6 +169,26 @@ class FreezeTruth:
         self.assertIn("dropped: no call of the window was overwritten", table.stdout)
         self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
         self.assertIn("the program has no rank 9; its ranks are 0-3", wrong.stderr)
+
+    def test_of_a_program_that_does_not_record_who_has_left_a_collective_is_not_missed(self):
+        found = []
+
+        def has_left(run):
+            done = self.asked(run, "--json", "-")
+            freeze = json.loads(done.stdout) if done.returncode == 0 else {"processes": [], "collectives": []}
+            states = {one["rank"]: one["state"] for one in freeze["processes"]}
+            waited = [one for one in freeze["collectives"] if one["function"] == "MPI_Reduce"]
+            return waited if states.get(2) == states.get(3) == "finalizing" and waited else None
+
+        def act(run):
+            found.append(run.wait_for("ranks in MPI_Finalize", lambda: has_left(run)))
+            run.process.send_signal(signal.SIGTERM)
+
+        with tempfile.TemporaryDirectory() as folder:
+            program = [test_program(self.abi, "still"), "reduce", os.path.join(folder, "stop")]
+            Watched([*LAUNCHERS[self.abi], "4", *program], "--quiet", out=False, while_running=act)
+        [[one]] = found
+        self.assertEqual((one["sequence"], one["absent"], len(one["arrivals"])), (1, "1", 1), one)
 
     def test_a_rank_that_comes_late_is_a_trigger(self):
         def act(run):

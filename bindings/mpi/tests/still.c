@@ -6,6 +6,7 @@
  *   sleep      rank 1 sleeps while the others wait
  *   part       the odd ranks wait for rank 1, which sleeps, in a communicator without a name, and
  *              the even ones wait for all of them
+ *   reduce     rank 0 waits in a reduction for rank 1, which sleeps; the others leave it and end
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -53,7 +54,7 @@ static void deadlock(int rank, int size)
 
 int main(int argc, char **argv)
 {
-    int rank, size;
+    int rank, size, sum, one = 1;
     MPI_Comm half;
     const char *mode = argc == 3 ? argv[1] : "", *stop = argc == 3 ? argv[2] : "";
     MPI_Init(&argc, &argv);
@@ -65,11 +66,14 @@ int main(int argc, char **argv)
         deadlock(rank, size);
     if (rank == 1 && strcmp(mode, "compute") == 0)
         compute(stop);
-    if (rank == 1 && (strcmp(mode, "sleep") == 0 || strcmp(mode, "part") == 0))
+    if (rank == 1 && (!strcmp(mode, "sleep") || !strcmp(mode, "part") || !strcmp(mode, "reduce")))
         wait_asleep(stop);
     if (rank % 2 == 1 && strcmp(mode, "part") == 0)
         MPI_Barrier(half);
-    MPI_Barrier(MPI_COMM_WORLD);
+    if (strcmp(mode, "reduce") == 0)
+        MPI_Reduce(&one, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    else
+        MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     if (rank == 0)
         puts("the program is done");

@@ -118,6 +118,8 @@ pub struct FrozenSeat {
     pub size: u32,
     /// Whether it joins two groups.
     pub is_between: bool,
+    /// Collectives there that have returned, or were started; 0 if that is not known.
+    pub made: u32,
 }
 
 /// The last seconds of some ranks.

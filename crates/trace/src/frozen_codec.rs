@@ -1,12 +1,12 @@
 //! Packets of frozen events, and the filter that puts them side by side.
 //!
 //! ```text
-//!  0  %ud    version, 1
+//!  0  %ud    version, 2
 //!  1  %ud    ranks of the program
 //!  2  %auld  ranks, 6 words each: rank and presence, flags, clock; moment; error; calls without a
 //!            ring; calls without a space; 0
 //!  3  %auld  rings, 6 words each: rank and number; written; overwritten; oldest; left out; unknown
-//!  4  %auld  seats, 3 words each: communicator; rank and rank there; size and flags
+//!  4  %auld  seats, 4 words each: communicator; rank and rank there; size and flags; collectives
 //!  5  %auld  events, 6 words each: begin; span; rank and codes; communicator; sequence and peer;
 //!            tag and receives
 //!  6  %auld  communicators that have names, and
@@ -34,7 +34,7 @@ use crate::standing_codec::{PRESENCES, rows};
 /// The name of the filter that puts frozen events side by side. It takes no parameters.
 pub const TRACE_FREEZE: &str = "trace-freeze";
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const TEXTS: Directive = Directive::new(ElementType::String, Shape::Array);
@@ -93,7 +93,8 @@ fn ring(words: &[u64]) -> Result<((Rank, u8), FrozenRing), TraceError> {
 
 fn seat(words: &[u64]) -> ((u64, Rank), FrozenSeat) {
     let ((world, rank), (size, flags)) = (halves(words[1]), halves(words[2]));
-    ((words[0], world), FrozenSeat { rank, size, is_between: flags & IS_BETWEEN != 0 })
+    let (made, _) = halves(words[3]);
+    ((words[0], world), FrozenSeat { rank, size, is_between: flags & IS_BETWEEN != 0, made })
 }
 
 fn push_event(row: &mut Vec<u64>, one: &FrozenEvent) {
@@ -140,6 +141,9 @@ fn event(words: &[u64]) -> Result<FrozenEvent, TraceError> {
 }
 
 impl Frozen {
+    /// Words of a row in each of a packet's lists: ranks, rings, seats, events.
+    pub const ROW_WORDS: [usize; 4] = [6, 6, 4, 6];
+
     /// As the values of a packet.
     #[must_use]
     pub fn encode(&self) -> Values {
@@ -152,7 +156,7 @@ impl Frozen {
         }
         for (&(communicator, rank), one) in &self.seats {
             let sizes = pair(one.size, flag(one.is_between, IS_BETWEEN));
-            rows[2].extend([communicator, pair(rank, one.rank), sizes]);
+            rows[2].extend([communicator, pair(rank, one.rank), sizes, pair(one.made, 0)]);
         }
         self.events.iter().for_each(|one| push_event(&mut rows[3], one));
         let named: Vec<u64> = self.names.keys().copied().collect();
@@ -172,16 +176,17 @@ impl Frozen {
             return Err(TraceError::Format { format: values.format().to_string() });
         }
         let mut read = Self { world_size: values.scalar(1)?, ..Self::default() };
-        for words in rows(values, 2, 6)? {
+        let [ranks, rings, seats, events] = Self::ROW_WORDS;
+        for words in rows(values, 2, ranks)? {
             let (rank, one) = frozen_rank(words)?;
             read.ranks.insert(rank, one);
         }
-        for words in rows(values, 3, 6)? {
+        for words in rows(values, 3, rings)? {
             let (key, one) = ring(words)?;
             read.rings.insert(key, one);
         }
-        read.seats.extend(rows(values, 4, 3)?.map(seat));
-        read.events = rows(values, 5, 6)?.map(event).collect::<Result<_, _>>()?;
+        read.seats.extend(rows(values, 4, seats)?.map(seat));
+        read.events = rows(values, 5, events)?.map(event).collect::<Result<_, _>>()?;
         let named: &[u64] = values.array(6)?;
         for (&identity, name) in named.iter().zip(values.strings(7)?) {
             read.names.insert(identity, String::from_utf8_lossy(name).into_owned());
@@ -254,7 +259,7 @@ mod tests {
             without_space: 2,
         };
         let ring = FrozenRing { written: 9, overwritten: 4, oldest: -9, left_out: 2, unknown: 1 };
-        let seat = FrozenSeat { rank: 1, size: 2, is_between: true };
+        let seat = FrozenSeat { rank: 1, size: 2, is_between: true, made: 7 };
         Frozen {
             world_size: 8,
             ranks: [(7, rank), (1, FrozenRank::default())].into(),
@@ -283,7 +288,7 @@ mod tests {
     fn a_packet_that_is_cut_or_forged_is_refused() {
         assert!(Frozen::decode(Values::new().scalar(1_u32).as_ref()).is_err());
         assert!(Frozen::decode(forged(2, &[]).as_ref()).is_ok());
-        for (place, words) in [(2, 6), (3, 6), (4, 3), (5, 6)] {
+        for (place, words) in (2..).zip(Frozen::ROW_WORDS) {
             let cut = [0_u64; 16];
             assert!(Frozen::decode(forged(place, &cut[..words]).as_ref()).is_ok(), "{place}");
             assert!(Frozen::decode(forged(place, &cut[..words + 1]).as_ref()).is_err(), "{place}");

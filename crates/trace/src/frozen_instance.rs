@@ -175,17 +175,12 @@ fn instance(
     let culprit = merged.latecomer().filter(|_| merged.is_whole() && size > 1);
     let is_of = |rank: Rank| arrivals.iter().copied().find(|&at| frozen.events[at].rank == rank);
     let is_waited = arrivals.iter().any(|&at| frozen.events[at].is_open);
-    // What it did at that time was not recorded, or is older than the window.
-    let has_passed = |rank| reached.get(&(key.0, rank)).is_some_and(|&last| last > key.1);
     let absent = if merged.is_whole() || !is_waited {
         Vec::new()
     } else {
-        let members = || frozen.seats.range((key.0, 0)..=(key.0, Rank::MAX)).map(|seat| seat.0.1);
-        // Where not all were looked at, one of the others may be absent as well.
-        match members().count() >= size as usize {
-            true => members().filter(|&rank| is_of(rank).is_none() && !has_passed(rank)).collect(),
-            false => Vec::new(),
-        }
+        absent(frozen, key, size, |rank| {
+            is_of(rank).is_some() || reached.get(&(key.0, rank)).is_some_and(|&last| last > key.1)
+        })
     };
     Some(FrozenInstance {
         key,
@@ -198,6 +193,28 @@ fn instance(
         absent,
         arrivals,
     })
+}
+
+/// Members that have not come to a collective. None where not all members were looked at, or where
+/// the numbers of some mean nothing: one of these may be absent as well.
+fn absent(
+    frozen: &Frozen,
+    (communicator, number): InstanceKey,
+    size: u32,
+    has_come: impl Fn(Rank) -> bool,
+) -> Vec<Rank> {
+    let members = frozen.seats.range((communicator, 0)..=(communicator, Rank::MAX));
+    let members: Vec<(Rank, u32)> = members
+        .map(|(&(_, rank), seat)| (rank, seat.made))
+        .filter(|&(rank, _)| !is_unordered(frozen, rank))
+        .collect();
+    if members.len() < size as usize {
+        return Vec::new();
+    }
+    // What it did at that time may not be recorded, or be older than the window: then the count
+    // of its collectives tells.
+    let is_absent = |&(rank, made): &(Rank, u32)| made < number && !has_come(rank);
+    members.into_iter().filter(is_absent).map(|(rank, _)| rank).collect()
 }
 
 /// How long a call of a collective has waited.
@@ -237,7 +254,7 @@ mod tests {
         for rank in 0..size {
             let now = 1_000;
             frozen.ranks.insert(rank, FrozenRank { now, ..FrozenRank::default() });
-            let seat = FrozenSeat { rank, size, is_between: false };
+            let seat = FrozenSeat { rank, size, ..FrozenSeat::default() };
             frozen.seats.insert((WORLD, rank), seat);
         }
         frozen.cut(1_000);
@@ -302,6 +319,20 @@ mod tests {
     }
 
     #[test]
+    fn who_has_made_a_collective_is_not_absent_from_it_though_it_was_not_recorded() {
+        let open = FrozenEvent { is_open: true, ..collective(0, 2, 400, 600) };
+        let (mut frozen, _) = window(&[open], 4);
+        let mut made =
+            |rank, made| frozen.seats.get_mut(&(WORLD, rank)).expect("a seat").made = made;
+        made(1, 1);
+        made(2, 2);
+        made(3, 9);
+        assert_eq!(Relations::of(&frozen).instances[0].absent, [1]);
+        frozen.ranks.get_mut(&2).expect("a rank").is_order_lost = true;
+        assert_eq!(Relations::of(&frozen).instances[0].absent, [], "rank 2 may be absent as well");
+    }
+
+    #[test]
     fn a_root_that_waits_for_others_is_told_from_those_that_do_not() {
         let to_root = |rank, begin, span| FrozenEvent {
             pattern: Pattern::ToRoot,
@@ -332,7 +363,7 @@ mod tests {
     #[test]
     fn numbers_that_mean_nothing_match_nothing() {
         let mut frozen = Frozen { events: [collective(0, 1, 1, 2)].into(), ..Frozen::default() };
-        let seat = FrozenSeat { rank: 0, size: 2, is_between: false };
+        let seat = FrozenSeat { rank: 0, size: 2, ..FrozenSeat::default() };
         frozen.seats.insert((WORLD, 0), seat);
         frozen.ranks.insert(0, FrozenRank { is_order_lost: true, ..FrozenRank::default() });
         assert!(Relations::of(&frozen).instances.is_empty());

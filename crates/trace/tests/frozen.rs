@@ -87,7 +87,7 @@ fn leaf(rank: u32) -> impl Strategy<Value = Frozen> {
             let ring = FrozenRing { written: 90, overwritten: 3, ..FrozenRing::default() };
             frozen.rings.insert((rank, 0), ring);
             for communicator in 1..3 {
-                let seat = FrozenSeat { rank, size: 4, is_between: false };
+                let seat = FrozenSeat { rank, size: 4, ..FrozenSeat::default() };
                 frozen.seats.insert((communicator, rank), seat);
                 frozen.add_name(communicator, format!("{communicator} of {rank}"));
             }

@@ -2,7 +2,8 @@
 
 use sapwood_trace::{
     CallKind, Event, EventFile, EventKind, Frozen, FrozenEvent, FrozenRank, FrozenRing, FrozenSeat,
-    HostClock, Posture, RANK_EVENTS_MAX, RECORD_WORDS, Record, RingCursor, Side, Space, Standing,
+    HostClock, Posture, RANK_EVENTS_MAX, RECORD_WORDS, Record, RingCursor, Seat, Side, Space,
+    Standing,
 };
 use sapwood_transport::monotonic_clock;
 
@@ -149,8 +150,12 @@ impl Sheet {
         let used: std::collections::BTreeSet<u64> =
             self.frozen.events.iter().map(|event| event.communicator).collect();
         for space in spaces.iter().filter(|space| used.contains(&space.identity)) {
-            let seat =
-                FrozenSeat { rank: space.rank, size: space.size, is_between: space.is_between };
+            let seat = FrozenSeat {
+                rank: space.rank,
+                size: space.size,
+                is_between: space.is_between,
+                made: space.made,
+            };
             self.frozen.seats.insert((space.identity, self.rank), seat);
         }
     }
@@ -159,8 +164,10 @@ impl Sheet {
     fn note_members(&mut self, standing: &Standing) {
         let own = standing.seats.iter().filter(|((_, rank), _)| *rank == self.rank);
         for (key, seat) in own.filter(|(_, seat)| !seat.is_freed) {
-            let seat = FrozenSeat { rank: seat.rank, size: seat.size, is_between: seat.is_between };
-            self.frozen.seats.entry(*key).or_insert(seat);
+            self.frozen.seats.entry(*key).or_insert(frozen_seat(seat));
+            if let Some(rank) = self.frozen.ranks.get_mut(&self.rank) {
+                rank.is_order_lost |= seat.is_number_lost;
+            }
         }
     }
 
@@ -201,8 +208,7 @@ impl Sheet {
             return;
         }
         if let Some(seat) = seat {
-            let seat = FrozenSeat { rank: seat.rank, size: seat.size, is_between: seat.is_between };
-            self.frozen.seats.insert((call.space, self.rank), seat);
+            self.frozen.seats.entry((call.space, self.rank)).or_insert(frozen_seat(seat));
         }
         let thread = self.thread_of(&open);
         self.frozen.events.push(FrozenEvent { thread, ..open });
@@ -218,6 +224,11 @@ impl Sheet {
         let threads = self.frozen.rings.keys().map(|key| key.1);
         threads.into_iter().find(|&thread| is_free(thread)).unwrap_or(0)
     }
+}
+
+fn frozen_seat(seat: &Seat) -> FrozenSeat {
+    let &Seat { rank, size, is_between, made, .. } = seat;
+    FrozenSeat { rank, size, is_between, made: if seat.is_number_lost { 0 } else { made } }
 }
 
 /// Whether a call in progress has returned since it was seen, and was recorded.

@@ -454,7 +454,7 @@ pub(crate) mod tests {
             let now = 30_000_000_000;
             let one = FrozenRank { now, is_recording: true, ..FrozenRank::default() };
             frozen.ranks.insert(rank, one);
-            frozen.seats.insert((7, rank), FrozenSeat { rank, size: 4, is_between: false });
+            frozen.seats.insert((7, rank), FrozenSeat { rank, size: 4, ..FrozenSeat::default() });
             let ring =
                 FrozenRing { written: 40, overwritten: 3, oldest: 0, ..FrozenRing::default() };
             frozen.rings.insert((rank, 0), ring);
