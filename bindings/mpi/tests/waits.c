@@ -341,6 +341,25 @@ static void even(int count)
     }
 }
 
+/* The last rank leaves out a broadcast, which no rank waits for: from then on its calls meet others. */
+static void mixed(int count)
+{
+    int word = 0, sum;
+    for (int i = 0; i < count; i++) {
+        if (rank != size - 1 || i != count / 2)
+            MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    }
+}
+
+/* The last rank takes itself for the root of a broadcast. */
+static void roots(int count)
+{
+    int word = 0;
+    for (int i = 0; i < count; i++)
+        MPI_Bcast(&word, 1, MPI_INT, rank == size - 1 && i == count / 2 ? rank : 0, MPI_COMM_WORLD);
+}
+
 /* One is late, and dies half-way. */
 static void dies(int count)
 {
@@ -364,7 +383,8 @@ int main(int argc, char **argv)
     } cases[] = {{"collectives", collectives, 20}, {"communicators", communicators, 20}, {"started", started, 20},
                  {"messages", messages, 10}, {"unsure", unsure, 10}, {"many", many, 20000}, {"even", even, 200},
                  {"dies", dies, 40}, {"threads", threads, 20}, {"named", named, 5},
-                 {"completed", completed, 20}, {"exchanges", exchanges, 10}};
+                 {"completed", completed, 20}, {"exchanges", exchanges, 10},
+                 {"mixed", mixed, 20}, {"roots", roots, 20}};
     char path[4096];
     int level = getenv("WAITS_THREADED") == NULL ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, provided;
     MPI_Init_thread(&argc, &argv, level, &provided);

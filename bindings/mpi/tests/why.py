@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 import tomllib
 import unittest
@@ -19,6 +20,7 @@ import unittest
 import watched
 from recorded import RecordedRun
 from standstills import words_until
+from truth import TREES
 from watched import HERE, LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, sapwood, test_program
 
 # What a program that only waits is watched for.
@@ -121,6 +123,34 @@ class WhyTruth:
         self.assertGreaterEqual(place["collectives"], COLLECTIVES_MIN)
         self.assertIn("1. MPI_Allreduce on MPI_COMM_WORLD", run.errors)
         return run, place
+
+    def mixed(self, case):
+        """What is said of calls that do not fit together, of a program that does not hang."""
+        answers = []
+        for tree in TREES.values():
+            with tempfile.TemporaryDirectory() as notes:
+                program = [test_program(self.abi, "waits"), case, os.path.join(notes, "notes")]
+                run = WhyRun([*LAUNCHERS[self.abi], "4", *program], *tree, out=False)
+            self.assertEqual((run.code, run.why["stuck"]), (0, None), run.errors)
+            answers.append(run.why["mixed"])
+            text = " ".join(line.removeprefix("sapwood:").strip() for line in run.errors.splitlines())
+            self.assertIn(f"wrong: {answers[-1][0]['text']}", text)
+        self.assertEqual(answers, answers[:1] * len(TREES))
+        [[one]] = answers[:1]
+        self.assertEqual((one["culprit"], one["communicator"]), (3, "MPI_COMM_WORLD"))
+        return one
+
+    def test_a_rank_that_leaves_out_a_call_is_named_though_none_waits_for_it(self):
+        one = self.mixed("mixed")
+        bcast = {"function": "MPI_Bcast", "root": 0, "count": 3, "lowest": 0}
+        self.assertEqual(one["calls"], [{"function": "MPI_Allreduce", "root": None, "count": 1, "lowest": 3}, bcast])
+        # Of 39 and 40 calls: all after the first ten rounds.
+        self.assertEqual((one["number"], one["collectives"]), (21, 19))
+
+    def test_a_rank_that_gives_another_root_is_named_though_none_waits_for_it(self):
+        one = self.mixed("roots")
+        self.assertEqual([(call["root"], call["count"]) for call in one["calls"]], [(3, 1), (0, 3)])
+        self.assertEqual((one["number"], one["collectives"]), (11, 1))
 
     def test_error_exit_barrier(self):
         stuck = self.stuck("error_exit_barrier")

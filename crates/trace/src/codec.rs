@@ -12,9 +12,10 @@ use crate::gathered::{COUNTERS, ENTRIES_MAX, Gathered, Made, Waited};
 use crate::instance::{Arrival, Instance, Pattern};
 use crate::link::Link;
 use crate::message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent};
+use crate::mixture::{Called, Callers, Kinds};
 use crate::place::PlaceWaits;
 
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const LAYOUT: [Directive; 12] =
@@ -27,6 +28,7 @@ const HAS_LAST: u64 = 1;
 const HAS_ROOT: u64 = 2;
 const HAS_RIVAL: u64 = 4;
 const IS_MIXED: u64 = 8;
+const PATTERN_SHIFT: u32 = 8;
 const IS_BLOCKING: u64 = 1;
 const BESIDE_SHIFT: u32 = 1;
 const IS_EXCHANGE: u32 = 1 << 8;
@@ -56,15 +58,16 @@ fn arrival(words: &[u64]) -> Arrival {
 
 #[allow(clippy::cast_possible_truncation, reason = "the halves are what is taken")]
 fn push_instance(row: &mut Vec<u64>, (key, one): (&(u64, u32), &Instance)) {
+    let (first, second) = (one.kinds.first, one.kinds.second.unwrap_or_default());
     let flags = (u64::from(one.last.is_some()) * HAS_LAST)
         | (u64::from(one.root.is_some()) * HAS_ROOT)
         | (u64::from(one.rival.is_some()) * HAS_RIVAL)
         | (u64::from(one.is_mixed) * IS_MIXED);
     row.extend([
         key.0,
-        pair(key.1, one.event),
+        pair(key.1, one.event()),
         pair(one.size, one.count),
-        flags | (one.pattern as u64) << 8,
+        flags | (one.pattern as u64) << PATTERN_SHIFT | u64::from(second.lowest) << 32,
         one.sum as u64,
         (one.sum >> 64) as u64,
         one.rival.unwrap_or(0).cast_unsigned(),
@@ -72,6 +75,29 @@ fn push_instance(row: &mut Vec<u64>, (key, one): (&(u64, u32), &Instance)) {
     push_arrival(row, &one.first);
     push_arrival(row, &one.last.unwrap_or_default());
     push_arrival(row, &one.root.unwrap_or_default());
+    row.extend([
+        pair(first.called.root.cast_unsigned(), first.lowest),
+        pair(first.count, second.count),
+        pair(second.called.event, second.called.root.cast_unsigned()),
+    ]);
+}
+
+/// What the processes of an instance called, of which the first did `event`.
+fn kinds(words: &[u64], event: u32) -> Result<Kinds, TraceError> {
+    let ((root, lowest), (count, others)) = (halves(words[16]), halves(words[17]));
+    let (second_event, second_root) = halves(words[18]);
+    let callers = |event, root: u32, count, lowest| {
+        let called = Called { event, root: root.cast_signed() };
+        Callers { called, count, lowest }
+    };
+    let first = callers(event, root, count, lowest);
+    let second = callers(second_event, second_root, others, halves(words[3]).1);
+    let is_single = others == 0;
+    let is_ordered = is_single || first.called < second.called;
+    if count == 0 || !is_ordered || (is_single && second != Callers::default()) {
+        return Err(WRONG);
+    }
+    Ok(Kinds { first, second: (!is_single).then_some(second) })
 }
 
 fn instance(words: &[u64]) -> Result<((u64, u32), Instance), TraceError> {
@@ -79,8 +105,8 @@ fn instance(words: &[u64]) -> Result<((u64, u32), Instance), TraceError> {
     let has = |flag| words[3] & flag != 0;
     let low = i128::from(words[4]);
     let one = Instance {
-        event,
-        pattern: Pattern::from_code(words[3] >> 8).ok_or(WRONG)?,
+        kinds: kinds(words, event)?,
+        pattern: Pattern::from_code(u64::from(halves(words[3]).0 >> PATTERN_SHIFT)).ok_or(WRONG)?,
         size,
         count,
         last: has(HAS_LAST).then(|| arrival(&words[10..])),
@@ -156,7 +182,7 @@ fn exchange(words: &[u64]) -> Result<(CallKey, Exchange), TraceError> {
 
 impl Gathered {
     /// Words of a row of each array, from the array of instances on.
-    pub const ROW_WORDS: [usize; 9] = [16, 8, 9, 10, 5, 7, 5, 6, 12];
+    pub const ROW_WORDS: [usize; 9] = [19, 8, 9, 10, 5, 7, 5, 6, 12];
 
     /// As the values of a packet.
     #[must_use]

@@ -118,7 +118,8 @@ pub struct FrozenSeat {
     pub size: u32,
     /// Whether it joins two groups.
     pub is_between: bool,
-    /// Collectives there that have returned, or were started; 0 if that is not known.
+    /// Collectives there that have returned, or were started. Means nothing of a rank whose order
+    /// is lost.
     pub made: u32,
 }
 

@@ -14,6 +14,7 @@ use crate::event::EventKind;
 use crate::frozen::{Frozen, FrozenEvent};
 use crate::instance::{Arrival, Instance, InstanceKey, Pattern};
 use crate::message::{MessageKey, Wait, wait};
+use crate::mixture::{Called, Kinds};
 
 /// A collective in the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,8 +33,10 @@ pub struct FrozenInstance {
     pub culprit: Option<usize>,
     /// Whether it came after one that waits for it; none where the clocks do not say.
     pub is_late: Option<bool>,
-    /// Whether its processes called different functions.
+    /// Whether its processes called different functions, or gave different roots.
     pub is_mixed: bool,
+    /// What they called.
+    pub kinds: Kinds,
     /// Members that have not come, where others wait for them still.
     pub absent: Vec<Rank>,
 }
@@ -69,15 +72,12 @@ impl Relations {
 
     fn find_instances(&mut self, frozen: &Frozen) {
         let mut open: BTreeMap<InstanceKey, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
-        let mut reached: BTreeMap<(u64, Rank), u32> = BTreeMap::new();
         for (at, event) in frozen.events.iter().enumerate() {
             let seat = frozen.seats.get(&(event.communicator, event.rank));
             let is_known = seat.is_some_and(|seat| !seat.is_between) && event.sequence > 0;
             if !event.is_collective() || !is_known || is_unordered(frozen, event.rank) {
                 continue;
             }
-            let last = reached.entry((event.communicator, event.rank)).or_default();
-            *last = event.sequence.max(*last);
             let parts = open.entry((event.communicator, event.sequence)).or_default();
             match event.kind {
                 Some(EventKind::CollectiveCompleted) => parts.1.push(at),
@@ -85,7 +85,7 @@ impl Relations {
             }
         }
         for (key, (arrivals, completions)) in open {
-            let Some(instance) = instance(frozen, key, arrivals, &reached) else { continue };
+            let Some(instance) = instance(frozen, key, arrivals) else { continue };
             let waiting = instance.arrivals.iter().chain(&completions);
             for &at in waiting {
                 self.waits[at] = waited(frozen, &instance, at);
@@ -154,19 +154,15 @@ fn is_root(frozen: &Frozen, event: &FrozenEvent) -> bool {
     seat.is_some_and(|seat| event.peer >= 0 && seat.rank == event.peer.cast_unsigned())
 }
 
-/// The instance of these arrivals; `reached` has the last collective that is known of a rank on a
-/// communicator.
-fn instance(
-    frozen: &Frozen,
-    key: InstanceKey,
-    arrivals: Vec<usize>,
-    reached: &BTreeMap<(u64, Rank), u32>,
-) -> Option<FrozenInstance> {
+/// The instance of these arrivals.
+fn instance(frozen: &Frozen, key: InstanceKey, arrivals: Vec<usize>) -> Option<FrozenInstance> {
     let first = &frozen.events[*arrivals.first()?];
     let size = frozen.seats.get(&(key.0, first.rank))?.size;
     let one = |event: &FrozenEvent| {
         let arrival = arrival(frozen, event);
-        Instance::of(event.function, first.pattern, size, arrival, is_root(frozen, event))
+        let root = if event.pattern == Pattern::All { -1 } else { event.peer };
+        let called = Called { event: event.function << 8, root };
+        Instance::of(called, first.pattern, size, arrival, is_root(frozen, event))
     };
     let mut merged = one(first);
     for &at in &arrivals[1..] {
@@ -178,9 +174,7 @@ fn instance(
     let absent = if merged.is_whole() || !is_waited {
         Vec::new()
     } else {
-        absent(frozen, key, size, |rank| {
-            is_of(rank).is_some() || reached.get(&(key.0, rank)).is_some_and(|&last| last > key.1)
-        })
+        absent(frozen, key, size, |rank| is_of(rank).is_some())
     };
     Some(FrozenInstance {
         key,
@@ -190,6 +184,7 @@ fn instance(
         culprit: culprit.and_then(|one| is_of(one.arrival.rank)),
         is_late: culprit.and_then(|one| one.is_late),
         is_mixed: merged.is_mixed,
+        kinds: merged.kinds,
         absent,
         arrivals,
     })
@@ -244,6 +239,8 @@ fn waited(frozen: &Frozen, instance: &FrozenInstance, at: usize) -> Option<u64> 
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
     use crate::frozen::{FrozenRank, FrozenSeat};
 
@@ -307,29 +304,23 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_is_in_a_later_collective_is_not_absent_from_one_that_was_not_recorded() {
+    fn a_rank_that_has_made_a_collective_is_not_absent_from_it_though_it_was_not_recorded() {
         let open = |rank, sequence| {
             let one = collective(rank, sequence, 400, 600);
             FrozenEvent { is_open: true, pattern: Pattern::ToRoot, peer: 0, ..one }
         };
-        let (_, relations) = window(&[open(0, 2), open(2, 34), collective(1, 1, 300, 5)], 3);
-        let of = |number| relations.instances.iter().find(|one| one.key.1 == number).unwrap();
-        assert_eq!(of(2).absent, [1], "rank 2 has sent its part");
-        assert_eq!(of(34).absent, [0, 1]);
-    }
-
-    #[test]
-    fn who_has_made_a_collective_is_not_absent_from_it_though_it_was_not_recorded() {
-        let open = FrozenEvent { is_open: true, ..collective(0, 2, 400, 600) };
-        let (mut frozen, _) = window(&[open], 4);
-        let mut made =
-            |rank, made| frozen.seats.get_mut(&(WORLD, rank)).expect("a seat").made = made;
-        made(1, 1);
-        made(2, 2);
-        made(3, 9);
-        assert_eq!(Relations::of(&frozen).instances[0].absent, [1]);
-        frozen.ranks.get_mut(&2).expect("a rank").is_order_lost = true;
-        assert_eq!(Relations::of(&frozen).instances[0].absent, [], "rank 2 may be absent as well");
+        let (mut frozen, _) = window(&[open(0, 2), open(2, 34)], 4);
+        for (rank, made) in [(0, 1), (1, 1), (2, 33), (3, 2)] {
+            frozen.seats.get_mut(&(WORLD, rank)).expect("a seat").made = made;
+        }
+        let absent = |frozen: &Frozen, number| {
+            let found = Relations::of(frozen).instances;
+            found.into_iter().find(|one| one.key.1 == number).map(|one| one.absent)
+        };
+        assert_eq!(absent(&frozen, 2), Some(vec![1]), "ranks 2 and 3 have sent their parts");
+        assert_eq!(absent(&frozen, 34), Some(vec![0, 1, 3]));
+        frozen.ranks.get_mut(&3).expect("a rank").is_order_lost = true;
+        assert_eq!(absent(&frozen, 2), Some(vec![]), "rank 3 may be absent as well");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use sapwood_packet::Rank;
 
+use crate::mixture::{Called, Kinds};
+
 /// Who waits for whom in a collective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -87,8 +89,8 @@ pub type InstanceKey = (u64, u32);
 /// What is known of an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// Function and size class, as the events of a profile have them.
-    pub event: u32,
+    /// What its processes called.
+    pub kinds: Kinds,
     /// Who waits for whom.
     pub pattern: Pattern,
     /// Processes of the communicator.
@@ -106,17 +108,24 @@ pub struct Instance {
     pub first: Arrival,
     /// Sum of all arrivals.
     pub sum: i128,
-    /// Whether its processes called different functions.
+    /// Whether its processes called different functions, gave different roots, or were of
+    /// communicators of different sizes.
     pub is_mixed: bool,
 }
 
 impl Instance {
     /// Of one process.
     #[must_use]
-    pub fn of(event: u32, pattern: Pattern, size: u32, arrival: Arrival, is_root: bool) -> Self {
+    pub fn of(
+        called: Called,
+        pattern: Pattern,
+        size: u32,
+        arrival: Arrival,
+        is_root: bool,
+    ) -> Self {
         let is_last = pattern != Pattern::ToRoot || !is_root;
         Self {
-            event,
+            kinds: Kinds::of(called, arrival.rank),
             pattern,
             size,
             count: 1,
@@ -131,8 +140,8 @@ impl Instance {
 
     /// Takes in what is known of other processes.
     pub fn merge(&mut self, other: &Self) {
-        self.is_mixed |= other.is_mixed || self.event != other.event || self.size != other.size;
-        self.event = self.event.min(other.event);
+        self.kinds.merge(&other.kinds);
+        self.is_mixed |= other.is_mixed || self.kinds.second.is_some() || self.size != other.size;
         self.count = self.count.saturating_add(other.count);
         self.sum = self.sum.saturating_add(other.sum);
         self.root = self.root.or(other.root);
@@ -150,6 +159,12 @@ impl Instance {
         let loser = loser.filter(|loser| last.is_some_and(|last| last.clock != loser.clock));
         self.rival = rivals.into_iter().flatten().chain(loser.map(|one| one.latest())).max();
         self.last = last;
+    }
+
+    /// Function and size class, as the events of a profile have them.
+    #[must_use]
+    pub const fn event(&self) -> u32 {
+        self.kinds.first.called.event
     }
 
     /// Whether all processes have come.
@@ -189,6 +204,8 @@ impl Instance {
 mod tests {
     use super::*;
 
+    const SEVEN: Called = Called::without_root(7);
+
     fn arrival(rank: Rank, time: i64, clock: u32) -> Arrival {
         Arrival { time, rank, clock, error: u64::from(clock) * 10 }
     }
@@ -200,7 +217,7 @@ mod tests {
     fn merged(order: &[Rank], arrivals: &[Arrival], pattern: Pattern, root: Rank) -> Instance {
         let size = u32::try_from(arrivals.len()).expect("few");
         let one =
-            |rank: Rank| Instance::of(7, pattern, size, arrivals[rank as usize], rank == root);
+            |rank: Rank| Instance::of(SEVEN, pattern, size, arrivals[rank as usize], rank == root);
         let mut instance = one(order[0]);
         order[1..].iter().for_each(|&rank| instance.merge(&one(rank)));
         instance
@@ -276,8 +293,9 @@ mod tests {
 
     #[test]
     fn calls_that_do_not_belong_together_accuse_no_rank() {
-        let mut instance = Instance::of(7, Pattern::All, 2, arrival(0, 5, 0), false);
-        instance.merge(&Instance::of(8, Pattern::All, 2, arrival(1, 9, 0), false));
+        let mut instance = Instance::of(SEVEN, Pattern::All, 2, arrival(0, 5, 0), false);
+        let eight = Called::without_root(8);
+        instance.merge(&Instance::of(eight, Pattern::All, 2, arrival(1, 9, 0), false));
         assert_eq!((instance.is_whole(), instance.latecomer()), (true, None));
     }
 }

@@ -7,8 +7,9 @@ use alloc::vec::Vec;
 use sapwood_packet::Rank;
 
 use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
-use crate::instance::Latecomer;
+use crate::instance::{Instance, InstanceKey, Latecomer};
 use crate::link::LinkFigures;
+use crate::mixture::Mixture;
 use crate::observer::Settled;
 use crate::place::{Outlier, PlaceFigures, PlaceKey, late_ns};
 
@@ -16,6 +17,9 @@ use crate::place::{Outlier, PlaceFigures, PlaceKey, late_ns};
 const OPEN_MAX: usize = 1 << 17;
 /// Ends of instances that wait to be told to the leaves, at most.
 const SETTLED_MAX: usize = 1 << 18;
+
+/// Communicators of which the first collective is kept that is mixed.
+const MIXTURES_MAX: usize = 256;
 
 /// Places that are told apart, at most.
 const PLACES_MAX: usize = 4096;
@@ -39,8 +43,10 @@ pub struct Findings {
     pub collectives: u64,
     /// Of these, those of which the clocks do not tell who came last.
     pub undecided: u64,
-    /// Of these, those in which processes called different functions.
+    /// Of these, those in which processes called different functions, or gave different roots.
     pub mixed: u64,
+    /// The first ones of these, by communicator.
+    pub mixtures: BTreeMap<u64, Mixture>,
     /// Collectives of which some processes never came, or are not known.
     pub incomplete: u64,
     /// Sends without a known receive.
@@ -69,6 +75,15 @@ impl Findings {
     #[must_use]
     pub const fn counter(&self, counter: Counter) -> u64 {
         self.counters[counter as usize]
+    }
+
+    fn note_mixed(&mut self, (communicator, number): InstanceKey, one: &Instance) {
+        self.mixed += 1;
+        let has_room = self.mixtures.len() < MIXTURES_MAX;
+        if has_room || self.mixtures.contains_key(&communicator) {
+            let mixture = self.mixtures.entry(communicator).or_default();
+            mixture.add(number, one.size, &one.kinds);
+        }
     }
 
     /// The waits of each event, by its number.
@@ -161,8 +176,10 @@ impl Ledger {
                 return true;
             }
             found.collectives += 1;
-            found.mixed += u64::from(one.is_mixed);
-            let place = (key.0, one.event >> 8);
+            if one.is_mixed {
+                found.note_mixed(key, one);
+            }
+            let place = (key.0, one.event() >> 8);
             let figures = place_in(&mut found.places, place);
             figures.size = one.size;
             figures.collectives += 1;
@@ -174,7 +191,7 @@ impl Ledger {
                     let late = figures.late.entry(arrival.rank).or_default();
                     let late_ns = late_ns(one, &arrival);
                     late.add(late_ns);
-                    let function = one.event >> 8;
+                    let function = one.event() >> 8;
                     let outlier = Outlier { late_ns, rank: arrival.rank, function, key };
                     found.outlier = found.outlier.max(Some(outlier));
                 }

@@ -28,13 +28,14 @@
 //! these clocks only; what lies inside is counted as undecided.
 //!
 //! ```
-//! use sapwood_trace::{Arrival, Gathered, Instance, Ledger, Pattern};
+//! use sapwood_trace::{Arrival, Called, Gathered, Instance, Ledger, Pattern};
 //!
 //! let mut ledger = Ledger::default();
+//! let called = Called::without_root(17);
 //! for (rank, time) in [(0, 1_000), (1, 9_000)] {
 //!     let arrival = Arrival { time, rank, ..Arrival::default() };
 //!     let mut gathered = Gathered::default();
-//!     gathered.add_instance((7, 1), &Instance::of(17, Pattern::All, 2, arrival, false));
+//!     gathered.add_instance((7, 1), &Instance::of(called, Pattern::All, 2, arrival, false));
 //!     ledger.absorb(gathered);
 //! }
 //! let settled = ledger.take_settled(10);
@@ -68,6 +69,7 @@ mod instance;
 mod ledger;
 mod link;
 mod message;
+mod mixture;
 mod observer;
 mod place;
 mod relation;
@@ -100,6 +102,7 @@ pub use instance::{Arrival, Instance, InstanceKey, Latecomer, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
 pub use link::{LINK_BYTES_MIN, Link, LinkFigures, STRETCH_MESSAGES};
 pub use message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
+pub use mixture::{Called, Callers, Kinds, Mixture};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
 pub use place::{Lateness, MESSAGES, Outlier, PlaceFigures, PlaceKey, PlaceWaits};
 pub use relation::{Operation, Place, Waiting};

@@ -13,6 +13,7 @@ use crate::file::Space;
 use crate::gathered::{Counter, Gathered, Made};
 use crate::instance::{Arrival, Instance, InstanceKey, Pattern};
 use crate::message::{Awaited, Beside, MessageKey, Sent, Wait, wait};
+use crate::mixture::Called;
 use crate::place::PlaceWaits;
 
 /// Instances whose end is awaited, at most; those that are awaited longest are given up.
@@ -188,7 +189,9 @@ impl Observer {
         }
         let key = (identity, event.sequence);
         let is_root = event.peer == rank.cast_signed();
-        let one = Instance::of(about.event, about.pattern, size, begin, is_root);
+        let root = if about.pattern == Pattern::All { -1 } else { event.peer };
+        let called = Called { event: about.event, root };
+        let one = Instance::of(called, about.pattern, size, begin, is_root);
         self.gathered.add_instance(key, &one);
         let call = span.map(|span| (about.event, begin.time, span));
         let function = about.event >> 8;

@@ -160,12 +160,13 @@ mod tests {
     #[test]
     fn a_rank_is_late_by_what_it_comes_after_the_others() {
         let arrival = |rank, time| Arrival { time, rank, ..Arrival::default() };
-        let mut all = Instance::of(7, Pattern::All, 3, arrival(0, 10), false);
-        all.merge(&Instance::of(7, Pattern::All, 3, arrival(1, 30), false));
-        all.merge(&Instance::of(7, Pattern::All, 3, arrival(2, 100), false));
+        let called = crate::mixture::Called::without_root(7);
+        let mut all = Instance::of(called, Pattern::All, 3, arrival(0, 10), false);
+        all.merge(&Instance::of(called, Pattern::All, 3, arrival(1, 30), false));
+        all.merge(&Instance::of(called, Pattern::All, 3, arrival(2, 100), false));
         assert_eq!(late_ns(&all, &arrival(2, 100)), 80);
-        let mut root = Instance::of(7, Pattern::ToRoot, 2, arrival(0, 10), true);
-        root.merge(&Instance::of(7, Pattern::ToRoot, 2, arrival(1, 60), false));
+        let mut root = Instance::of(called, Pattern::ToRoot, 2, arrival(0, 10), true);
+        root.merge(&Instance::of(called, Pattern::ToRoot, 2, arrival(1, 60), false));
         assert_eq!(late_ns(&root, &arrival(1, 60)), 50);
     }
 }

@@ -113,7 +113,8 @@ fn rows(source: &mut Source<'_>) -> Values {
         }
         2 => {
             let head = Values::new().scalar(version(&Frozen::default().encode())).scalar(4_u32);
-            let body = Frozen::ROW_WORDS.iter().fold(head, |values, length| values.array(&words(*length)));
+            let lengths = Frozen::ROW_WORDS;
+            let body = lengths.iter().fold(head, |values, length| values.array(&words(*length)));
             body.array(&words(1)).strings(&names)
         }
         _ => {

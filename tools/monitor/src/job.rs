@@ -41,6 +41,9 @@ pub(crate) struct Job {
     launcher_of: Option<Abi>,
 }
 
+/// What batch systems set that start an `mpirun`'s daemons, which are then no children of it.
+const BATCH_VARIABLES: [&str; 2] = ["PBS_NODEFILE", "LSB_HOSTS"];
+
 impl Job {
     /// A job that runs already on this host; `adopt` tells the leaves where its ranks are.
     pub(crate) fn running(leaves: Leaves, adopt: [String; 3]) -> Self {
@@ -137,9 +140,11 @@ impl Job {
         })
     }
 
-    /// Whether it is started by an `mpirun`, whose children are the ranks or what starts them.
-    pub(crate) fn has_mpirun(&self) -> bool {
-        self.parsed.kind == Some(Launcher::Mpirun)
+    /// Whether it is started by a launcher whose children are the ranks or what starts them, on
+    /// other hosts as well: an `mpirun`, unless a batch system starts its daemons.
+    pub(crate) fn has_all_ranks_below_it(&self) -> bool {
+        let is_in_batch = BATCH_VARIABLES.iter().any(|name| std::env::var_os(name).is_some());
+        self.parsed.kind == Some(Launcher::Mpirun) && !is_in_batch
     }
 
     /// What is started, so that the ranks have these variables wherever they run.

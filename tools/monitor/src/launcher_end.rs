@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 
 /// How long a launcher may stay after the last process that it has started.
 pub(crate) const LAUNCHER_GRACE: Duration = Duration::from_secs(10);
+/// Between two looks at the processes of the host.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Watches one launcher.
 #[derive(Debug, Default)]
 pub(crate) struct LauncherEnd {
     is_told: bool,
+    looked_at: Option<Instant>,
     alone_since: Option<Instant>,
 }
 
@@ -21,11 +24,19 @@ impl LauncherEnd {
         self.is_told = true;
     }
 
-    /// Whether it has been alone for too long; once. `has_children` says whether it is not.
+    /// How long may be waited until the next look, at most `wait`.
+    pub(crate) fn wait(&self, wait: Duration) -> Duration {
+        if self.is_told { wait.min(LOOK_PERIOD) } else { wait }
+    }
+
+    /// Whether it has been alone for too long; once. `has_children` says whether it is not, and is
+    /// asked once in a while: it looks at all processes of the host.
     pub(crate) fn is_overdue(&mut self, now: Instant, has_children: impl FnOnce() -> bool) -> bool {
-        if !self.is_told {
+        let is_due = self.looked_at.is_none_or(|before| now >= before + LOOK_PERIOD);
+        if !self.is_told || !is_due {
             return false;
         }
+        self.looked_at = Some(now);
         if has_children() {
             self.alone_since = None;
             return false;
@@ -69,8 +80,11 @@ mod tests {
         let begin = Instant::now();
         let mut end = LauncherEnd::default();
         assert!(!end.is_overdue(begin + LAUNCHER_GRACE, || false), "nothing has told it to end");
+        assert_eq!(end.wait(LAUNCHER_GRACE), LAUNCHER_GRACE);
         end.tell();
+        assert_eq!(end.wait(LAUNCHER_GRACE), LOOK_PERIOD);
         assert!(!end.is_overdue(begin, || false));
+        assert!(!end.is_overdue(begin + LOOK_PERIOD / 2, || panic!("it was just looked at")));
         assert!(!end.is_overdue(begin + LAUNCHER_GRACE, || true), "it has started one more");
         let alone = begin + LAUNCHER_GRACE * 2;
         assert!(!end.is_overdue(alone, || false));

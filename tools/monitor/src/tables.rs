@@ -76,8 +76,6 @@ pub(crate) struct RankTable {
     conditions: Conditions,
     /// How it had spent its time at the round before.
     before: TimeShare,
-    /// When it was last seen where it stands, by `CLOCK_MONOTONIC`: the last reading, or its end.
-    pub(crate) stood_ns: i64,
     /// The words of its table that say in which function each thread is, once they were read.
     call_words: OnceCell<Vec<usize>>,
 }
@@ -437,7 +435,6 @@ impl RankTable {
             figures: BTreeMap::new(),
             conditions: Conditions::default(),
             before: TimeShare::default(),
-            stood_ns: 0,
             call_words: OnceCell::new(),
         }
     }

@@ -98,16 +98,7 @@ pub(crate) fn watch(
     collection.watch(&requests)?;
     let started = Instant::now();
     let program = start(job, base, arguments, (Duration::ZERO, views.has_keys()))?;
-    let mut run = Run {
-        program,
-        signals,
-        interrupted: None,
-        is_blind: false,
-        is_ending: false,
-        launcher_end: job.has_mpirun().then(LauncherEnd::default),
-        stacks: None,
-        requests,
-    };
+    let mut run = Run::new(program, signals, job, requests);
     views.outputs.begin();
     Ok(follow(&mut run, job, collection, started, arguments, &mut views))
 }
@@ -129,16 +120,7 @@ pub(crate) fn watch_later(
     let started = Instant::now();
     let program = start(job, base, arguments, (LEAF_WAIT, views.has_keys()))?;
     views.outputs.begin();
-    let mut run = Run {
-        program,
-        signals,
-        interrupted: None,
-        is_blind: false,
-        is_ending: false,
-        launcher_end: job.has_mpirun().then(LauncherEnd::default),
-        stacks: None,
-        requests,
-    };
+    let mut run = Run::new(program, signals, job, requests);
     let settled = match &job.in_world {
         Some(_) => Ok(()),
         None => match run.until_placed(base) {
@@ -319,7 +301,7 @@ struct Run {
     signals: Signals,
     /// When the last interrupt came.
     interrupted: Option<Instant>,
-    /// Whether a signal that ends it was passed on just now.
+    /// Whether a signal that ends it was passed on, and the collection does not know of it yet.
     is_ending: bool,
     /// Whether the tree's loop has failed, so that the program is waited for without it.
     is_blind: bool,
@@ -331,6 +313,19 @@ struct Run {
 }
 
 impl Run {
+    fn new(program: Process, signals: Signals, job: &Job, requests: ControlQueue) -> Self {
+        Self {
+            program,
+            signals,
+            interrupted: None,
+            is_ending: false,
+            is_blind: false,
+            launcher_end: job.has_all_ranks_below_it().then(LauncherEnd::default),
+            stacks: None,
+            requests,
+        }
+    }
+
     /// Where the program runs, once Slurm says so; none if that cannot be known.
     ///
     /// # Errors
@@ -368,6 +363,7 @@ impl Run {
             self.end_at_once();
             return Some(None);
         }
+        self.end_launcher_that_stays();
         self.program.wait(wait).map(Some)
     }
 
@@ -386,6 +382,7 @@ impl Run {
             let next = last + interval.unwrap_or(QUIET_INTERVAL);
             let wait = next.saturating_duration_since(Instant::now());
             let wait = self.stacks.as_ref().map_or(wait, |stacks| stacks.wait(wait));
+            let wait = self.launcher_end.as_ref().map_or(wait, |end| end.wait(wait));
             let wait = collection.wait_for_scopes(wait);
             if self.is_blind {
                 self.program.wait(wait.min(BLIND_TURN));
@@ -399,7 +396,6 @@ impl Run {
             }
             if std::mem::take(&mut self.is_ending) {
                 collection.note_ending(started.elapsed());
-                self.launcher_end.iter_mut().for_each(LauncherEnd::tell);
             }
             views.outputs.serve();
             if views.screen.react() {
@@ -459,8 +455,10 @@ impl Run {
     /// once. The terminal sends what is typed (Ctrl-C, Ctrl-\\, Ctrl-Z) to the program by itself.
     fn pass_signals_on(&mut self) -> bool {
         for signal in self.signals.take() {
-            self.is_ending |=
-                matches!(signal, Signal::INT | Signal::TERM | Signal::QUIT | Signal::HUP);
+            if matches!(signal, Signal::INT | Signal::TERM | Signal::QUIT | Signal::HUP) {
+                self.is_ending = true;
+                self.launcher_end.iter_mut().for_each(LauncherEnd::tell);
+            }
             let is_typed = matches!(signal, Signal::INT | Signal::QUIT | Signal::TSTP);
             if signal == Signal::INT {
                 let now = Instant::now();

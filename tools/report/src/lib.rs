@@ -33,6 +33,7 @@ mod load;
 mod loss;
 mod lost_places;
 mod messages;
+mod mixed_calls;
 mod mpi_call;
 #[cfg(feature = "parquet")]
 mod parquet_rows;
@@ -56,6 +57,7 @@ pub use hosts::{FirstLost, HostRanks};
 pub use intervals::{Interval, Intervals};
 pub use json::{FirstFacts, HostFacts, Profile, TreeFacts};
 pub use loss::{Missing, Outdated};
+pub use mixed_calls::{MixedCall, MixedCalls};
 pub use mpi_call::kind_word;
 pub use record::RoundRecord;
 pub use report::{REPORT_FILES, Report, Tree};

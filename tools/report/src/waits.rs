@@ -26,7 +26,10 @@ impl Waits {
                 self.undecided,
                 "collectives whose last rank is unknown, as the hosts' clocks are not exact enough",
             ),
-            (self.mixed, "collectives in which processes called different functions"),
+            (
+                self.mixed,
+                "collectives in which ranks did not call the same; 'sapwood trace why' names them",
+            ),
             (self.unordered, "collectives while the rank was not counted"),
             (self.unsure, "receives whose message is unknown"),
             (self.unmatched_receives, "receives whose send is unknown"),

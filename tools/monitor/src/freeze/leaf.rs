@@ -8,6 +8,7 @@ use sapwood_trace::{
 use sapwood_transport::monotonic_clock;
 
 use super::FreezeQuestion;
+use crate::standing::Stood;
 use crate::tables::Tables;
 use crate::waits::{RankEvents, facts};
 
@@ -23,7 +24,7 @@ impl Tables {
     pub(crate) fn freeze(&mut self, leaf: u32, question: &FreezeQuestion) -> Frozen {
         let world_size = self.world_size(question.clocks.world_size);
         // Before the rings: a call that returns meanwhile is in both, and found there.
-        let standing = self.standing(world_size, question.long_ns);
+        let Stood { standing, seen_ns } = self.stood(world_size, question.long_ns);
         let now_ns = monotonic_clock();
         let clock = self.waits.clock_now(leaf, &question.clocks);
         let mut frozen = Frozen { world_size, ..Frozen::default() };
@@ -33,8 +34,7 @@ impl Tables {
             if let Some(events) = self.waits.events(rank) {
                 sheet.read(events, question.last_ns);
             }
-            let stood_ns = self.ranks.get(&rank).map_or(now_ns, |one| one.stood_ns);
-            sheet.add_open(posture, stood_ns, &standing);
+            sheet.add_open(posture, seen_ns[&rank], &standing);
             sheet.note_members(&standing);
             for identity in sheet.frozen.seats.keys().map(|key| key.0) {
                 if let Some(name) = standing.names.get(&identity) {
@@ -165,14 +165,11 @@ impl Sheet {
         let own = standing.seats.iter().filter(|((_, rank), _)| *rank == self.rank);
         for (key, seat) in own.filter(|(_, seat)| !seat.is_freed) {
             self.frozen.seats.entry(*key).or_insert(frozen_seat(seat));
-            if let Some(rank) = self.frozen.ranks.get_mut(&self.rank) {
-                rank.is_order_lost |= seat.is_number_lost;
-            }
         }
     }
 
     /// Adds the call in which the rank was seen at a moment of `CLOCK_MONOTONIC`.
-    fn add_open(&mut self, posture: &Posture, stood_ns: i64, standing: &Standing) {
+    fn add_open(&mut self, posture: &Posture, seen_ns: i64, standing: &Standing) {
         let Some(call) = posture.call else { return };
         let seat = standing.seats.get(&(call.space, self.rank));
         let counted = seat.filter(|seat| !seat.is_number_lost);
@@ -186,7 +183,7 @@ impl Sheet {
             CallKind::Send => (Some(EventKind::Send), 0),
             _ => (None, 0),
         };
-        let stood = self.clock.common(stood_ns).saturating_add(self.skew);
+        let seen = self.clock.common(seen_ns).saturating_add(self.skew);
         let open = FrozenEvent {
             rank: self.rank,
             function: call.function,
@@ -200,7 +197,7 @@ impl Sheet {
                 Side::Any | Side::None => -1,
             },
             tag: call.tag.unwrap_or(0),
-            begin: stood.saturating_sub_unsigned(posture.for_ns),
+            begin: seen.saturating_sub_unsigned(posture.for_ns),
             span: posture.for_ns,
             ..FrozenEvent::default()
         };
@@ -228,7 +225,7 @@ impl Sheet {
 
 fn frozen_seat(seat: &Seat) -> FrozenSeat {
     let &Seat { rank, size, is_between, made, .. } = seat;
-    FrozenSeat { rank, size, is_between, made: if seat.is_number_lost { 0 } else { made } }
+    FrozenSeat { rank, size, is_between, made }
 }
 
 /// Whether a call in progress has returned since it was seen, and was recorded.
@@ -236,14 +233,18 @@ fn frozen_seat(seat: &Seat) -> FrozenSeat {
 /// Its number does not say so alone: the communicator may be read after it has returned, and then
 /// the number is that of the next one. So a record of the number before is looked at by its time,
 /// and so are calls without a number. One of the same call lasts beyond the middle of the time for
-/// which it was seen; one of the call before has ended when that time begins.
+/// which it was seen; one of the call before has ended when that time begins. Of calls that were
+/// seen for less than twice [`SAME_CALL_NS`] the times do not tell.
 fn is_same_call(event: &FrozenEvent, open: &FrozenEvent) -> bool {
     if event.function != open.function {
         return false;
     }
     if open.kind == Some(EventKind::Collective) && open.sequence > 0 {
-        if event.communicator != open.communicator || event.sequence == open.sequence {
-            return event.communicator == open.communicator;
+        if event.communicator != open.communicator {
+            return false;
+        }
+        if event.sequence == open.sequence {
+            return true;
         }
         if event.sequence.checked_add(1) != Some(open.sequence) {
             return false;

@@ -38,20 +38,35 @@ const WINDOW_CALLS: [&str; 2] = ["Win_fence", "Win_free"];
 const LOCK_CALLS: [&str; 6] =
     ["Win_lock", "Win_lock_all", "Win_unlock", "Win_unlock_all", "Win_flush", "Win_flush_all"];
 
+/// Where ranks stood, and when.
+pub(crate) struct Stood {
+    pub(crate) standing: Standing,
+    /// When each of its ranks was last seen there, by `CLOCK_MONOTONIC`: at the reading, or at its
+    /// end.
+    pub(crate) seen_ns: BTreeMap<u32, i64>,
+}
+
 impl Tables {
     /// Where the ranks stand that have come.
     pub(crate) fn standing(&mut self, world_size: u32, long_ns: u64) -> Standing {
+        self.stood(world_size, long_ns).standing
+    }
+
+    /// The same with the moments of the readings.
+    pub(crate) fn stood(&mut self, world_size: u32, long_ns: u64) -> Stood {
         let world_size = self.world_size(world_size);
         let mut standing = Standing { world_size, ..Standing::default() };
+        let mut seen_ns = BTreeMap::new();
         let mut ranks = std::mem::take(&mut self.ranks);
         for (&number, rank) in &mut ranks {
             let Ok(profile) = rank.profile(world_size, long_ns) else { continue };
+            // Before the copy, so that no call seems to last longer than it does.
+            let now_ns = u64::try_from(monotonic_clock()).unwrap_or(0);
             let Ok(words) = rank.words() else { continue };
             let Ok(table) = TableReader::new(&words) else { continue };
-            let now_ns = u64::try_from(monotonic_clock()).unwrap_or(0);
             let ended_ns = rank.control.closed_ns;
             let moment = Moment { now_ns, long_ns, ended_ns, ..Moment::default() };
-            rank.stood_ns = i64::try_from(moment.last_ns()).unwrap_or(i64::MAX);
+            seen_ns.insert(number, i64::try_from(moment.last_ns()).unwrap_or(i64::MAX));
             // After the table: a rank that is still in the call that was read has not gone on.
             let (spaces, is_numbered) = self.waits.spaces(number).unwrap_or_default();
             let call = table.calls(moment).into_iter().max_by_key(|call| call.for_ns);
@@ -64,7 +79,7 @@ impl Tables {
             seats(&mut standing, number, &spaces, is_numbered, &table);
         }
         self.ranks = ranks;
-        standing
+        Stood { standing, seen_ns }
     }
 }
 

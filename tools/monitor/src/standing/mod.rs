@@ -8,6 +8,7 @@ mod watch;
 use sapwood::{FIRST_TAG, Tag};
 
 use inquiry::StandingInquiry;
+pub(crate) use leaf::Stood;
 pub(crate) use watch::{Held, StandingWatch};
 
 /// Asks where the ranks stand, by the values of [`question`](super::leaf::question). The answer is

@@ -36,6 +36,7 @@ impl Freeze {
         if !self.statement.is_empty() {
             lines.push(self.statement.clone());
         }
+        lines.extend(self.mixed.iter().map(|one| format!("wrong: {}", one.text)));
         lines.extend(self.table());
         lines.extend(self.open());
         lines.extend(self.unknown.iter().map(|what| format!("missing: {what}")));

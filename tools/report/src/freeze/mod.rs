@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sapwood_packet::RankSet;
-use sapwood_trace::{Frozen, FrozenEvent, FrozenInstance, Presence, Relations};
+use sapwood_trace::{Frozen, FrozenEvent, FrozenInstance, Mixture, Presence, Relations};
 use serde::{Deserialize, Serialize};
 
+use crate::mixed_calls::MixedCalls;
 use crate::mpi_call::{function_name, kind_word};
 use crate::quantity;
 use crate::text::unnamed;
@@ -87,6 +88,10 @@ pub struct Freeze {
     pub communicators: Vec<FreezeCommunicator>,
     /// By communicator and function, those with most waiting first.
     pub places: Vec<FreezePlace>,
+    /// Communicators on which ranks called different functions, or gave different roots, so that
+    /// results may be wrong.
+    #[serde(default)]
+    pub mixed: Vec<MixedCalls>,
     /// Collectives, by their first arrival.
     pub collectives: Vec<FreezeCollective>,
     /// Messages whose send and receive are both in the window.
@@ -261,6 +266,7 @@ impl Freeze {
                 .iter()
                 .map(|&(send, receive)| FreezeMessage { send, receive })
                 .collect(),
+            mixed: mixed(&relations, &spaces),
             communicators: spaces.into_iter().map(|(_, one)| one).collect(),
             ..Self::default()
         };
@@ -394,6 +400,19 @@ fn communicators(frozen: &Frozen) -> Vec<(u64, FreezeCommunicator)> {
         (identity, FreezeCommunicator { name, identity: identity_text, size, ranks })
     };
     found.into_iter().map(one).collect()
+}
+
+/// The communicators on which ranks did not call the same in the window.
+fn mixed(relations: &Relations, spaces: &[(u64, FreezeCommunicator)]) -> Vec<MixedCalls> {
+    let mut found: BTreeMap<u64, Mixture> = BTreeMap::new();
+    for one in relations.instances.iter().filter(|one| one.is_mixed && one.is_whole()) {
+        found.entry(one.key.0).or_default().add(one.key.1, one.size, &one.kinds);
+    }
+    let name = |identity: u64| {
+        let one = spaces.iter().find(|(space, _)| *space == identity);
+        one.map_or_else(String::new, |(_, one)| one.name.clone())
+    };
+    found.iter().map(|(&identity, one)| MixedCalls::of(name(identity), one)).collect()
 }
 
 fn collective(

@@ -12,6 +12,8 @@ const PLACES: usize = 5;
 const PLACES_BESIDE: usize = 2;
 /// Groups of a place.
 const GROUPS: usize = 3;
+/// Communicators on which ranks did not call the same.
+const MIXED: usize = 3;
 /// Slow links.
 const LINKS: usize = 2;
 /// Ranks whose messages came late.
@@ -63,6 +65,9 @@ impl Why {
                 "ranks were found waiting {times} before, and went on ({})",
                 self.passed
             ));
+        }
+        for one in self.mixed.iter().take(MIXED) {
+            lines.extend(wrapped(&format!("wrong: {}", one.text), ""));
         }
         let most = if self.stuck.is_some() { PLACES_BESIDE } else { PLACES };
         let slow = self.slow.iter().take(most).filter(|one| one.lost_share >= SHARE_MIN);

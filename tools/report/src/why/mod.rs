@@ -10,11 +10,14 @@ mod link;
 mod slow;
 mod stuck;
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
-use sapwood_trace::{Counter, Findings, Standing, Verdict};
+use sapwood_trace::{Counter, Findings, Mixture, Standing, Verdict};
 use serde::{Deserialize, Serialize};
 
+use crate::communicator::place_name;
+use crate::mixed_calls::MixedCalls;
 use crate::record::Death;
 pub use end::RankEnd;
 pub use link::SlowLink;
@@ -26,6 +29,8 @@ pub const WHY_SCHEMA: &str = "sapwood.why/1";
 
 /// Kinds of deaths that are told in words.
 const DEATHS_MAX: usize = 4;
+/// Communicators that are told on which ranks did not call the same.
+const MIXED_MAX: usize = 16;
 
 /// Why a job is slow or stuck.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -48,6 +53,10 @@ pub struct Why {
     pub stuck: Option<Stuck>,
     /// Earlier standstills, after which the program went on.
     pub passed: u64,
+    /// Communicators on which ranks called different functions, or gave different roots, so that
+    /// results may be wrong.
+    #[serde(default)]
+    pub mixed: Vec<MixedCalls>,
     /// Communicators and functions in which ranks have waited, those with most lost time first.
     pub slow: Vec<SlowPlace>,
     /// Messages that came late, by sender, and sends that waited for their receiver.
@@ -104,6 +113,7 @@ impl Why {
             Some((until, findings)) => {
                 why.known_s = until.as_secs_f64();
                 why.collectives = findings.collectives;
+                why.mixed = mixed(findings, &standing);
                 why.slow = slow::places(findings, &standing, until);
                 why.messages = slow::messages(findings);
                 why.links = link::links(findings, until);
@@ -137,6 +147,16 @@ impl Why {
     }
 }
 
+/// Communicators on which ranks did not call the same, those with most such collectives first.
+fn mixed(findings: &Findings, standing: &Standing) -> Vec<MixedCalls> {
+    let mut found: Vec<_> = findings.mixtures.iter().collect();
+    found.sort_by_key(|(space, one)| (Reverse(one.collectives), **space));
+    let told = |(&space, one): (&u64, &Mixture)| {
+        MixedCalls::of(place_name(standing, space, one.size), one)
+    };
+    found.into_iter().take(MIXED_MAX).map(told).collect()
+}
+
 /// Lines for what the waits do not tell.
 fn gaps(findings: &Findings) -> Vec<String> {
     let known = [
@@ -145,7 +165,7 @@ fn gaps(findings: &Findings) -> Vec<String> {
             findings.undecided,
             "collectives whose last rank is unknown, as the hosts' clocks are not exact enough",
         ),
-        (findings.mixed, "collectives in which processes called different functions"),
+        (findings.mixed, "collectives in which ranks did not call the same"),
         (findings.counter(Counter::Unordered), "collectives while ranks were not counted"),
         (
             findings.counter(Counter::WithoutSpace),

@@ -1,0 +1,170 @@
+//! Collectives in which processes called different functions, or gave different roots: what they
+//! did, as far as it takes to name those that did otherwise.
+//!
+//! Such a program need not hang. Its calls match each other by chance, and its results are wrong.
+
+use sapwood_packet::Rank;
+
+/// What a process called in a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Called {
+    /// Function and size class, as the events of a profile have them.
+    pub event: u32,
+    /// The root that it gave, as its rank in the communicator; negative for none.
+    pub root: i32,
+}
+
+impl Called {
+    /// A collective that has no root.
+    #[must_use]
+    pub const fn without_root(event: u32) -> Self {
+        Self { event, root: -1 }
+    }
+}
+
+impl Default for Called {
+    fn default() -> Self {
+        Self::without_root(0)
+    }
+}
+
+/// Processes that called the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Callers {
+    /// What.
+    pub called: Called,
+    /// How many they are.
+    pub count: u32,
+    /// The lowest of them, as its rank in `MPI_COMM_WORLD`.
+    pub lowest: Rank,
+}
+
+/// The processes of a collective by what they called. Of more than two kinds the first two in
+/// order are kept, so that the order of merging does not matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kinds {
+    /// The first.
+    pub first: Callers,
+    /// The second, if not all called the same.
+    pub second: Option<Callers>,
+}
+
+impl Kinds {
+    /// Of one process.
+    #[must_use]
+    pub const fn of(called: Called, rank: Rank) -> Self {
+        Self { first: Callers { called, count: 1, lowest: rank }, second: None }
+    }
+
+    /// Takes in those of other processes.
+    pub fn merge(&mut self, other: &Self) {
+        self.add(other.first);
+        if let Some(second) = other.second {
+            self.add(second);
+        }
+    }
+
+    fn add(&mut self, mut more: Callers) {
+        let mine = [Some(&mut self.first), self.second.as_mut()];
+        let same = mine.into_iter().flatten().find(|mine| mine.called == more.called);
+        if let Some(mine) = same {
+            mine.count = mine.count.saturating_add(more.count);
+            mine.lowest = mine.lowest.min(more.lowest);
+            return;
+        }
+        if more.called < self.first.called {
+            core::mem::swap(&mut self.first, &mut more);
+        }
+        if self.second.is_none_or(|second| more.called < second.called) {
+            self.second = Some(more);
+        }
+    }
+}
+
+/// The first collective of a communicator in which processes did not call the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mixture {
+    /// Its number on the communicator.
+    pub number: u32,
+    /// Processes of the communicator.
+    pub size: u32,
+    /// What they called.
+    pub kinds: Kinds,
+    /// Collectives of the communicator of which that is so.
+    pub collectives: u64,
+}
+
+impl Mixture {
+    /// Takes in another one of the same communicator.
+    pub fn add(&mut self, number: u32, size: u32, kinds: &Kinds) {
+        if self.collectives == 0 || number < self.number {
+            (self.number, self.size, self.kinds) = (number, size, *kinds);
+        }
+        self.collectives = self.collectives.saturating_add(1);
+    }
+
+    /// Those that did otherwise than most, and these; none where there is no majority of two kinds.
+    #[must_use]
+    pub fn minority(&self) -> Option<(Callers, Callers)> {
+        let (first, second) = (self.kinds.first, self.kinds.second?);
+        let is_all = first.count.saturating_add(second.count) == self.size;
+        match first.count.cmp(&second.count) {
+            core::cmp::Ordering::Less if is_all => Some((first, second)),
+            core::cmp::Ordering::Greater if is_all => Some((second, first)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn callers(event: u32, count: u32, lowest: Rank) -> Callers {
+        Callers { called: Called::without_root(event), count, lowest }
+    }
+
+    fn merged(order: &[(u32, Rank)]) -> Kinds {
+        let of = |&(event, rank): &(u32, Rank)| Kinds::of(Called::without_root(event), rank);
+        let mut kinds = of(&order[0]);
+        order[1..].iter().for_each(|one| kinds.merge(&of(one)));
+        kinds
+    }
+
+    #[test]
+    fn the_order_of_merging_changes_nothing() {
+        let wanted = Kinds { first: callers(3, 2, 1), second: Some(callers(5, 1, 0)) };
+        let mut all = [(5, 0), (3, 1), (9, 2), (3, 3), (7, 4)];
+        for _ in 0..all.len() {
+            all.rotate_left(1);
+            assert_eq!(merged(&all), wanted, "{all:?}");
+            let mut halves = merged(&all[..2]);
+            halves.merge(&merged(&all[2..]));
+            assert_eq!(halves, wanted, "{all:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_collective_that_is_mixed_has_the_ones_that_did_otherwise() {
+        let mut mixture = Mixture::default();
+        mixture.add(42, 4, &merged(&[(3, 0), (3, 1), (5, 2), (5, 3)]));
+        assert_eq!(mixture.minority(), None, "as many did the one as the other");
+        mixture.add(41, 4, &merged(&[(3, 0), (3, 1), (5, 2), (3, 3)]));
+        mixture.add(43, 4, &merged(&[(3, 0), (3, 1), (3, 2), (5, 3)]));
+        assert_eq!((mixture.number, mixture.collectives), (41, 3));
+        assert_eq!(mixture.minority(), Some((callers(5, 1, 2), callers(3, 3, 0))));
+        let mut three = Mixture::default();
+        three.add(1, 4, &merged(&[(3, 0), (3, 1), (5, 2), (7, 3)]));
+        assert_eq!(three.minority(), None, "rank 3 called a third thing");
+    }
+
+    #[test]
+    fn another_root_is_another_call() {
+        let of = |root, rank| Kinds::of(Called { event: 3, root }, rank);
+        let mut kinds = of(0, 0);
+        kinds.merge(&of(0, 1));
+        assert_eq!(kinds.second, None);
+        kinds.merge(&of(2, 2));
+        assert_eq!(kinds.second.map(|one| (one.called.root, one.lowest)), Some((2, 2)));
+    }
+}
