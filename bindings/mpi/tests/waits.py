@@ -206,7 +206,8 @@ class WaitsTruth:
             self.assertLessEqual(times, late + ties, rank)
             missed += max(0, late - ties - times)
         self.assertLessEqual(missed, waits["undecided"])
-        # Ranks come milliseconds apart, and the clocks are known far better; of a few collectives that says little.
+        # Ranks come milliseconds apart to most kinds of collectives, and the clocks are known far better. To others
+        # they come at once, and of a few collectives the share says little.
         if expected.collectives >= 100:
             self.assertLess(waits["undecided"], expected.collectives * 3 // 4)
         self.assertLessEqual(sum(told.values()), expected.collectives - waits["undecided"])
@@ -222,7 +223,9 @@ class WaitsTruth:
     def check_culprits(self, run):
         """The ranks that stand out by the ranks' own events are named, and no others. On a busy machine that need not
         be the rank that works longest: another one may get no processor. Near the limit both are right."""
-        made = Waits(list(run.files.values())).made
+        self.check_stands_out(run, Waits(list(run.files.values())).made)
+
+    def check_stands_out(self, run, made):
         times, ticks = (sum(sum(one[first::2]) for one in made.values()) for first in (0, 1))
         least = 1 / self.ranks + (1 - 1 / self.ranks) / 3
         for rank in range(self.ranks):
@@ -328,7 +331,9 @@ class WaitsTruth:
         # On a busy machine another rank may be late for long, too, so that none stands out.
         most = max(waits["ranks"], key=lambda one: one["times_last"])
         self.assertEqual(most["rank"], self.ranks - 1, run.text)
-        self.assertLessEqual(set(self.culprits(run)), {self.ranks - 1}, run.text)
+        # It has left no file of its events: the figures of the tree are judged by themselves.
+        words = ("times_last", "made_wait_ns", "late_sends", "late_send_ns", "late_receives", "late_receive_ns")
+        self.check_stands_out(run, {one["rank"]: [one[word] for word in words] for one in waits["ranks"]})
         barrier = next(event for event in run.profile["events"] if event["name"] == "MPI_Barrier")
         self.assertEqual(barrier["wait_ns"]["calls"], 20 * self.ranks)
 

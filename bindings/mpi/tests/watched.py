@@ -101,7 +101,8 @@ class Watched:
         except subprocess.TimeoutExpired:
             raise Hang(f"hung for {RUN_SECONDS_MAX} s: {' '.join(words)}\n{states(self.mark)}") from None
         except Hang as hang:
-            raise Hang(f"{hang}\n{states(self.mark)}") from None
+            hang.add_note(states(self.mark))
+            raise
         finally:
             self.process.kill() if self.process.poll() is None else None
             self.process.wait()

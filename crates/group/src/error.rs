@@ -17,7 +17,8 @@ pub enum Reason {
     Left,
     /// The deadline of the request passed first.
     Deadline,
-    /// The member's value has another type or count than the root's.
+    /// The member's value has another type or count than the root's, or the values of all together
+    /// are longer than a value may be.
     Mismatch,
     /// The root of the operation is gone, and with it the result.
     RootLost,
@@ -30,7 +31,9 @@ impl fmt::Display for Reason {
             Self::Dead => "the member is dead or cut off",
             Self::Left => "the member has left",
             Self::Deadline => "the deadline passed",
-            Self::Mismatch => "element type or count differs from the root's",
+            Self::Mismatch => {
+                "element type or count differs from the root's, or the whole result is too long"
+            }
             Self::RootLost => "the root of the operation is gone",
         })
     }

@@ -10,8 +10,8 @@ pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
 pub const VALUE_BYTES_MAX: u64 = 1 << 32;
 
 /// Longest round trip that counts, in nanoseconds. What a member says beyond it, which may have
-/// been stopped meanwhile, is taken for this: a death is seen within four of them, whatever members
-/// say.
+/// been stopped meanwhile, is taken for this. Three pings without an answer make a death, and each
+/// is waited for four times as long: it is seen within two minutes, whatever members say.
 pub const ROUND_TRIP_MAX: u64 = 10 * 1_000_000_000;
 
 /// Shortest segment of a bulk transfer, in bytes.

@@ -155,7 +155,8 @@ fn open(change: impl Fn(&mut Head, &mut Route)) -> Message {
 fn transfers_that_no_value_has_are_refused() {
     let read = |change: &Change| decode(&encode(&open(change)).unwrap());
     assert!(read(&|_, _| {}).is_ok());
-    let wrong: [&Change; 8] = [
+    let wrong: [&Change; 9] = [
+        &|head, _| head.segment_bytes = 0,
         &|head, _| head.bytes = VALUE_BYTES_MAX + 1,
         &|head, _| (head.bytes, head.segment_bytes) = (VALUE_BYTES_MAX, 8),
         &|head, _| head.stripes = 0,

@@ -124,24 +124,22 @@ impl Exchange {
             Wait::Known(ns, _) => ns,
             Wait::Undecided => 0,
         };
-        let Wait::Known(whole_ns, error_ns) = received.wait_for_taker(&taken) else {
-            let error_ns = received.longest_wait_for(&taken.begin).saturating_sub(for_sender_ns);
-            let may_have_waited = taken.is_blocking && error_ns > 0;
-            return may_have_waited.then_some(TakerWait { rank, ns: 0, error_ns });
-        };
-        let ns = whole_ns.saturating_sub(for_sender_ns);
-        if ns == 0 {
-            return None;
-        }
         let later = taken.begin.time.saturating_sub(received.sender.time);
+        // Of two that came at once as far as the clocks tell, none is claimed to be the later one.
         let is_later =
             later > received.sender.error_to(&taken.begin).try_into().unwrap_or(i64::MAX);
-        // Of two that came at once as far as the clocks tell, none is claimed to be the later one.
-        Some(if is_later {
-            TakerWait { rank, ns, error_ns }
-        } else {
-            TakerWait { rank, ns: 0, error_ns: error_ns.saturating_add(ns) }
-        })
+        match received.wait_for_taker(&taken) {
+            Wait::Known(0, _) => None,
+            Wait::Known(ns, error_ns) if is_later && ns > for_sender_ns => {
+                Some(TakerWait { rank, ns: ns - for_sender_ns, error_ns })
+            }
+            _ => {
+                let longest_ns = received.longest_wait_for(&taken.begin);
+                let error_ns = longest_ns.saturating_sub(for_sender_ns);
+                let may_have_waited = taken.is_blocking && error_ns > 0;
+                may_have_waited.then_some(TakerWait { rank, ns: 0, error_ns })
+            }
+        }
     }
 
     /// The message that was received, if it is known how long it took: from when both sides of
@@ -241,6 +239,8 @@ mod tests {
         let may_be_off =
             |taken| between_hosts(2_100, taken).taker_wait().map(|wait| (wait.ns, wait.error_ns));
         assert_eq!(may_be_off(2_600), Some((0, 500 + 500)), "it may have come with the sender");
+        assert_eq!(may_be_off(2_000), Some((0, 400)), "it may have come after the sender");
+        assert_eq!(may_be_off(1_600), None, "it came before the sender");
         assert_eq!(may_be_off(49_599), Some((47_499, 500)));
         assert_eq!(may_be_off(49_600), Some((0, 48_000)), "it may have waited until its end");
         assert_eq!(may_be_off(50_600), None, "it has returned before");

@@ -69,13 +69,25 @@ impl View {
         if lost.is_empty() {
             return;
         }
-        let living = self.records.values().filter(|record| record.life == Life::Alive);
-        for record in living.filter(|record| record.names.as_set().intersects(lost.as_ref())) {
-            let mut claimed = record.names.as_set().to_set();
-            claimed.intersect_with(lost.as_ref());
-            self.owners.claim(claimed.as_ref(), record.id);
+        let claims: Vec<_> = self.claims(Life::Alive, lost.as_ref()).collect();
+        for (id, claimed) in claims {
+            self.owners.claim(claimed.as_ref(), id);
             self.everyone.union_with(claimed.as_ref());
         }
+    }
+
+    /// Which of some virtual nodes the members in this state claim, by member.
+    fn claims<'a>(
+        &'a self,
+        life: Life,
+        wanted: RankSetRef<'a>,
+    ) -> impl Iterator<Item = (MemberId, RankSet)> + 'a {
+        let records = self.records.values().filter(move |record| record.life == life);
+        records.filter(move |record| record.names.as_set().intersects(wanted)).map(move |record| {
+            let mut claimed = record.names.as_set().to_set();
+            claimed.intersect_with(wanted);
+            (record.id, claimed)
+        })
     }
 
     /// What is known of a member.
@@ -165,12 +177,7 @@ impl View {
     #[must_use]
     pub fn names_in(&self, life: Life, wanted: RankSetRef<'_>) -> RankSet {
         let mut names = RankSet::new();
-        let records = self.records.values().filter(|record| record.life == life);
-        for record in records.filter(|record| record.names.as_set().intersects(wanted)) {
-            let mut claimed = record.names.as_set().to_set();
-            claimed.intersect_with(wanted);
-            names.union_with(claimed.as_ref());
-        }
+        self.claims(life, wanted).for_each(|(_, claimed)| names.union_with(claimed.as_ref()));
         names
     }
 

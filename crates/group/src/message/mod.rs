@@ -339,7 +339,8 @@ pub enum Message {
         /// The virtual nodes to be reached through the receiver.
         targets: Ranges,
     },
-    /// The receiver's values have another type or count than the root's.
+    /// The receiver's values have another type or count than the root's, or those of all members
+    /// together are longer than a value may be.
     Mismatch {
         /// The reduction.
         fold: FoldId,

@@ -9,7 +9,7 @@ use super::call::{INTERNAL, Transfer};
 use super::combine::sum_in_order;
 use super::fold::Fold;
 use crate::error::Reason;
-use crate::identity::{FoldId, MILLISECOND, Request};
+use crate::identity::{FoldId, MILLISECOND};
 use crate::limits::VALUE_BYTES_MAX;
 use crate::member::{Member, Timer};
 use crate::message::{Life, Message, Missing, Purpose, Ranges};
@@ -64,18 +64,26 @@ impl Member {
     pub(super) fn finish_root(&mut self, id: FoldId, contributors: RankSet) {
         let Some(fold) = self.folds.get_mut(&id) else { return };
         fold.is_finished = true;
+        let is_in_order = fold.head.operation == Operation::SumInOrder;
+        let bytes: u64 = fold.waves.values().map(|wave| wave.value.len() as u64).sum();
+        let is_too_long = fold.to_all && !is_in_order && bytes > VALUE_BYTES_MAX;
         let mut value = Vec::new();
-        for wave in core::mem::take(&mut fold.waves).into_values() {
+        for wave in core::mem::take(&mut fold.waves).into_values().filter(|_| !is_too_long) {
             value.extend(wave.value);
         }
-        if fold.head.operation == Operation::SumInOrder {
+        if is_in_order {
             value = sum_in_order(fold.head.element, &value);
         }
         let (required, rejected) = (fold.required.clone(), fold.rejected.clone());
         let (to_all, tree, request) = (fold.to_all, fold.tree, fold.request.take());
         let missing = self.missing(&required, &contributors, &rejected);
-        if to_all && value.len() as u64 > VALUE_BYTES_MAX {
-            self.refuse_result(id, request, contributors);
+        if is_too_long {
+            self.refuse_result(id, &required);
+            if let Some(request) = request {
+                let refused = [(contributors, Reason::Mismatch)];
+                let missing = refused.into_iter().chain(missing).collect();
+                self.answer(request, None, RankSet::new(), missing);
+            }
             return;
         }
         let value = Payload::from(value);
@@ -98,6 +106,10 @@ impl Member {
         if let Some(request) = request {
             self.answer(request, Some(value), contributors, missing);
         }
+        self.end_fold(id);
+    }
+
+    fn end_fold(&mut self, id: FoldId) {
         self.folds.remove(&id);
         self.note_finished(id);
         self.finishing.push(id);
@@ -105,18 +117,13 @@ impl Member {
     }
 
     /// What all values make together is longer than a value may be: no member gets it.
-    fn refuse_result(&mut self, id: FoldId, request: Option<Request>, contributors: RankSet) {
-        let (owners, _) = self.view.owners(contributors.as_ref());
+    fn refuse_result(&mut self, id: FoldId, required: &RankSet) {
+        let (owners, _) = self.view.owners(required.as_ref());
         let me = self.me;
         for (owner, _) in owners.into_iter().filter(|(owner, _)| *owner != me) {
             self.send(owner, Message::Mismatch { fold: id });
         }
-        if let Some(request) = request {
-            let missing = Vec::from([(contributors, Reason::Mismatch)]);
-            self.answer(request, None, RankSet::new(), missing);
-        }
-        self.folds.remove(&id);
-        self.note_finished(id);
+        self.end_fold(id);
     }
 
     /// The root's deadline has passed.
