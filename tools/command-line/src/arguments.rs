@@ -49,6 +49,9 @@ pub fn listening_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// What the reader of arguments says of options that are given without the command they are for.
+const COMMAND_MISSING: &str = "the following required arguments were not provided: <COMMAND>...";
+
 /// The reader of arguments explains a fault in several paragraphs: what is wrong, tips, the usage
 /// and where help is. The first of these and the tips make one line.
 fn in_one_line(explanation: &str, program: &str) -> String {
@@ -60,7 +63,9 @@ fn in_one_line(explanation: &str, program: &str) -> String {
         }
     }
     let text = parts.join("; ");
-    format!("{}; see '{program} --help'", text.strip_prefix("error: ").unwrap_or(&text))
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let text = if text == COMMAND_MISSING { "a COMMAND is missing" } else { text };
+    format!("{text}; see '{program} --help'")
 }
 
 #[cfg(test)]
@@ -89,5 +94,8 @@ mod tests {
             "unrecognized subcommand 'bensh'; tip: a similar subcommand exists: 'bench'; \
              see 'sapwood --help'"
         );
+        let missing = "error: the following required arguments were not provided:\n  <COMMAND>...\n\n\
+                       Usage: sapwood trace why --mpi <ABI> <COMMAND>...\n";
+        assert_eq!(in_one_line(missing, "sapwood"), "a COMMAND is missing; see 'sapwood --help'");
     }
 }

@@ -84,7 +84,7 @@ use self::collection::Collection;
 use self::control::channel::ControlQueue;
 use self::control::{ControlChannel, FreezeOrder};
 use self::job::Job;
-use self::linkage::Abi;
+pub use self::linkage::Abi;
 use self::outputs::Outputs;
 use self::page::{PageArguments, RunPage};
 use self::past::Past;

@@ -20,7 +20,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A binary interface of MPI: programs of one cannot run with the libraries of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Abi {
+pub enum Abi {
     /// Open MPI.
     #[value(name = "openmpi")]
     OpenMpi,

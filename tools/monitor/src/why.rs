@@ -19,7 +19,7 @@ use super::say::say;
 use super::scope::NamedScope;
 use super::screen::Screen;
 use super::watch::{End, Listener, News, Views};
-use super::{Arguments, control_command, observe, shim};
+use super::{Abi, Arguments, control_command, observe, shim};
 
 /// How long a running program's ranks may take to say where they stand.
 const LOOK_TIME: Duration = Duration::from_secs(10);
@@ -39,6 +39,8 @@ pub struct WhyWishes {
     pub ranks: Option<NonZeroU32>,
     /// The tree, as `sapwood mpi --topology` has it; none for one by the number of ranks.
     pub topology: Option<String>,
+    /// MPI of the program, if it cannot be detected.
+    pub mpi: Option<Abi>,
     /// What reading the events of waits may cost.
     pub effort: WaitsEffort,
     /// Whether waits are shown in a view on the terminal while the program runs.
@@ -154,6 +156,7 @@ fn arguments(wishes: &WhyWishes) -> Result<Arguments, Failure> {
     arguments.deadline = Some(wishes.deadline);
     arguments.live = wishes.is_live;
     arguments.effort = wishes.effort;
+    arguments.mpi = wishes.mpi;
     Ok(arguments)
 }
 

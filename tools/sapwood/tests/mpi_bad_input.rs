@@ -41,8 +41,8 @@ fn programs_that_cannot_be_watched_are_named() {
 
 #[test]
 fn commands_without_a_program_or_number_are_refused() {
-    refused_because("", "were not provided");
-    refused_because("--", "were not provided");
+    refused_because("", "a COMMAND is missing");
+    refused_because("--", "a COMMAND is missing");
     refused_because("-- mpirun -np 4", "names no program");
     refused_because("-- mpirun -np many ./a", "'-np many' names no number of ranks");
     refused_because("-- mpirun -np", "lacks its argument");

@@ -13,7 +13,7 @@ use sapwood::RankSet;
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::time;
 use sapwood_export::freeze::{parquet, perfetto, svg};
-use sapwood_monitor::{FREEZE_MAX, FREEZE_MIN, FreezeWishes, WaitsEffort, WhyWishes};
+use sapwood_monitor::{Abi, FREEZE_MAX, FREEZE_MIN, FreezeWishes, WaitsEffort, WhyWishes};
 use sapwood_report::freeze::Freeze;
 
 use crate::files::{are_same, check, say, write};
@@ -21,9 +21,6 @@ use crate::why::{deadline, interval};
 
 /// The shortest time by which a rank is late.
 const LATE_MIN: Duration = Duration::from_micros(1);
-
-/// What a freeze is of, and its window.
-const HEAD_LINES: usize = 2;
 
 /// Show the last calls of an MPI program's ranks, one by one.
 #[derive(clap::Args)]
@@ -64,6 +61,9 @@ pub(crate) struct Arguments {
     /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', alias = "np", value_name = "N")]
     processes: Option<NonZeroU32>,
+    /// MPI of the program, if it cannot be detected.
+    #[arg(long, value_name = "ABI", requires = "command")]
+    mpi: Option<Abi>,
     /// Shape of the tree, such as 8 or 2x4; the ranks are divided among its back-ends.
     #[arg(long, value_name = "SPEC", requires = "command")]
     topology: Option<String>,
@@ -90,13 +90,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     if arguments.command.is_empty() {
         let freeze = sapwood_monitor::freeze_of_running(arguments.job.as_deref(), &wishes)?;
+        if arguments.files().is_empty() {
+            print(&(freeze.lines().join("\n") + "\n"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         for file in arguments.files() {
             file.write(&freeze).map_err(|error| Failure::own(&error))?;
         }
-        if !arguments.files().is_empty() {
-            return Ok(ExitCode::SUCCESS);
-        }
-        print(&(freeze.lines().join("\n") + "\n"))?;
+        say(&freeze.summary());
         return Ok(ExitCode::SUCCESS);
     }
     let watched = WhyWishes {
@@ -104,6 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         deadline: arguments.deadline,
         ranks: arguments.processes,
         topology: arguments.topology.clone(),
+        mpi: arguments.mpi,
         effort: WaitsEffort::default(),
         is_live: false,
         command: arguments.command.clone(),
@@ -166,23 +168,17 @@ impl Arguments {
         let mut written = Vec::new();
         for file in &files {
             match file.write(freeze) {
+                Ok(()) if file.file == Path::new("-") => written.push("standard output".to_owned()),
                 Ok(()) => written.push(format!("'{}'", file.file.display())),
                 Err(error) => say(&[error]),
             }
         }
-        let mut lines = freeze.lines();
-        let losses = lines.split_off(lines.len().min(HEAD_LINES));
-        lines.extend(losses.into_iter().filter(|line| is_loss(line)));
+        let mut lines = freeze.summary();
         if !written.is_empty() {
             lines.push(format!("written: {}", written.join(", ")));
         }
         say(&lines);
     }
-}
-
-/// Whether a line says what is missing.
-fn is_loss(line: &str) -> bool {
-    line.starts_with("missing:") || line.starts_with("dropped:")
 }
 
 fn last(text: &str) -> Result<Duration, String> {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::time;
-use sapwood_monitor::{WaitsEffort, WhyWishes};
+use sapwood_monitor::{Abi, WaitsEffort, WhyWishes};
 use sapwood_report::scope::ScopeRecord;
 
 use crate::files::{check, say};
@@ -49,6 +49,9 @@ pub(crate) struct Arguments {
     /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', aliases = ["np", "ranks"], value_name = "N")]
     processes: Option<NonZeroU32>,
+    /// MPI of the program, if it cannot be detected.
+    #[arg(long, value_name = "ABI", requires = "command")]
+    mpi: Option<Abi>,
     /// Shape of the tree, such as 8 or 2x4; the ranks are divided among its back-ends.
     #[arg(long, value_name = "SPEC")]
     topology: Option<String>,
@@ -158,6 +161,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         deadline: DEADLINE,
         ranks: arguments.processes,
         topology: arguments.topology.clone(),
+        mpi: arguments.mpi,
         effort: WaitsEffort::default(),
         is_live: false,
         command: arguments.command.clone(),

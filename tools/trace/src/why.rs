@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::time;
-use sapwood_monitor::{WaitsEffort, WhyWishes};
+use sapwood_monitor::{Abi, WaitsEffort, WhyWishes};
 use sapwood_report::why::Why;
 
 use crate::files::{check, say, write};
@@ -34,6 +34,9 @@ pub(crate) struct Arguments {
     /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', aliases = ["np", "processes"], value_name = "N")]
     ranks: Option<NonZeroU32>,
+    /// MPI of the program, if it cannot be detected.
+    #[arg(long, value_name = "ABI", requires = "command")]
+    mpi: Option<Abi>,
     /// Shape of the tree, such as 8 or 2x4; the ranks are divided among its back-ends.
     #[arg(long, value_name = "SPEC", requires = "command")]
     topology: Option<String>,
@@ -70,6 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         deadline: arguments.deadline,
         ranks: arguments.ranks,
         topology: arguments.topology.clone(),
+        mpi: arguments.mpi,
         effort: arguments.effort,
         is_live: arguments.live,
         command: arguments.command.clone(),

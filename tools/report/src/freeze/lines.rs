@@ -32,14 +32,29 @@ impl Freeze {
     /// Lines for people: a head, a row for each place, calls in progress, and what is missing.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
+        let [found, losses] = [self.found(), self.losses()];
+        [found, self.table(), self.open(), losses].concat()
+    }
+
+    /// The same without the calls, for people who have these in a file.
+    #[must_use]
+    pub fn summary(&self) -> Vec<String> {
+        [self.found(), self.losses()].concat()
+    }
+
+    /// The window, and what is known to be wrong.
+    fn found(&self) -> Vec<String> {
         let mut lines = vec![self.head(), self.window()];
         if !self.statement.is_empty() {
             lines.push(self.statement.clone());
         }
         lines.extend(self.mixed.iter().map(|one| format!("wrong: {}", one.text)));
-        lines.extend(self.table());
-        lines.extend(self.open());
-        lines.extend(self.unknown.iter().map(|what| format!("missing: {what}")));
+        lines
+    }
+
+    fn losses(&self) -> Vec<String> {
+        let mut lines: Vec<String> =
+            self.unknown.iter().map(|what| format!("missing: {what}")).collect();
         if self.dropped() == 0 {
             lines.push("dropped: no call of the window was overwritten".to_owned());
         }
@@ -141,15 +156,16 @@ impl Freeze {
         if let Some(number) = event.sequence {
             text.push_str(&format!(" number {number}"));
         }
-        if let Some(peer) = event.peer {
-            text.push_str(&format!(" with its rank {peer}"));
-        }
-        if let Some(tag) = event.tag {
-            text.push_str(&format!(" tag {tag}"));
-        }
         let on = self.communicator_of(event);
         if !on.is_empty() {
             text.push_str(&format!(" on {on}"));
+        }
+        if let Some(peer) = event.peer {
+            let side = if event.kind == "collective" { "root" } else { "its rank" };
+            text.push_str(&format!(" with {side} {peer}"));
+        }
+        if let Some(tag) = event.tag {
+            text.push_str(&format!(" tag {tag}"));
         }
         let longest = quantity::time((event.end_ns - event.begin_ns) as f64);
         text.push_str(&format!(", for {longest}"));

@@ -120,12 +120,15 @@ impl Why {
             true => format!(", {} for late messages", quantity::percent(Some(late))),
             false => String::new(),
         };
+        let head =
+            format!("{}: {} {ranks}, {:.1} s, {state}", self.program, self.ranks, self.elapsed_s);
+        if self.known_s == 0.0 {
+            return head;
+        }
+        // How long ranks wait in calls that have not returned is told with the standstill.
+        let earlier = if self.stuck.is_some() { "earlier " } else { "" };
         format!(
-            "{}: {} {ranks}, {:.1} s, {state}; {} of the ranks' time{until} lost in \
-             collectives{messages}",
-            self.program,
-            self.ranks,
-            self.elapsed_s,
+            "{head}; {} of the ranks' time{until} lost in {earlier}collectives{messages}",
             quantity::percent(Some(lost))
         )
     }

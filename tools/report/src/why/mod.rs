@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "prog: 4 ranks, 10.0 s, stuck when it ended; 37.5 % of the ranks' time lost in collectives",
+                "prog: 4 ranks, 10.0 s, stuck when it ended; 37.5 % of the ranks' time lost in earlier collectives",
                 "stuck for 2.30 s: rank 2 called MPI_Barrier where most called MPI_Allreduce (number 41 on",
                 "  MPI_COMM_WORLD)",
                 "  waiting: ranks 0-1,3 in MPI_Allreduce number 41 on MPI_COMM_WORLD for rank 2, for 2.30 s",
