@@ -9,7 +9,7 @@ use crate::text::{Grid, Side, cut_in_the_middle, ranks_text};
 /// Rows that are told, at most.
 const ROWS_MAX: usize = 24;
 /// Characters of a name, at most.
-const NAME_MAX: usize = 28;
+const NAME_MAX: usize = 34;
 /// Characters of a set of ranks, at most.
 const RANKS_MAX: usize = 14;
 /// Ranks that were waited for at one place, at most.

@@ -61,12 +61,12 @@ pub fn encode(freeze: &Freeze) -> String {
 }
 
 fn title(freeze: &Freeze) -> String {
-    visible(&freeze.lines().into_iter().next().unwrap_or_default())
+    visible(&freeze.summary().into_iter().next().unwrap_or_default())
 }
 
 /// What was frozen, why, and what is missing.
 fn head(freeze: &Freeze) -> Part {
-    let lines = freeze.lines();
+    let lines = freeze.summary();
     let window = lines.get(1).cloned().unwrap_or_default();
     let statement = cut(&visible(&freeze.statement));
     let missing = freeze.unknown.iter().take(MISSING_MAX).map(|what| format!("missing: {what}"));
@@ -79,6 +79,8 @@ fn head(freeze: &Freeze) -> Part {
     if !statement.is_empty() {
         below.push(("warn", statement));
     }
+    let wrong = freeze.mixed.iter().take(MISSING_MAX).map(|one| format!("wrong: {}", one.text));
+    below.extend(wrong.map(|line| ("warn", cut(&visible(&line)))));
     below.extend(missing.into_iter().map(|line| (class, line)));
     let height = 22.0 + below.len() as f64 * LINE;
     let markup = html! {

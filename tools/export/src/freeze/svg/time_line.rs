@@ -118,14 +118,14 @@ fn legend() -> Markup {
     ];
     html! {
         @for (at, (class, text)) in entries.iter().enumerate() {
-            @let x = LEFT + [0.0, 160.0, 385.0, 475.0, 570.0][at];
+            @let x = LEFT + [0.0, 160.0, 435.0, 510.0, 602.0][at];
             rect class=(class) x=(number(x)) y="3" width="12" height="10" {}
             text.faint x=(number(x + 17.0)) y="12" { (text) }
         }
-        path.last d=(format!("M{:.1} 3h8l-4 8z", LEFT + 770.0)) {}
-        text.faint x=(number(LEFT + 783.0)) y="12" { "others wait for it" }
-        rect.wait.open x=(number(LEFT + 905.0)) y="3" width="12" height="10" {}
-        text.faint x=(number(LEFT + 922.0)) y="12" { "has not returned" }
+        path.last d=(format!("M{:.1} 3h8l-4 8z", LEFT + 787.0)) {}
+        text.faint x=(number(LEFT + 800.0)) y="12" { "others wait for it" }
+        rect.wait.open x=(number(LEFT + 914.0)) y="3" width="12" height="10" {}
+        text.faint x=(number(LEFT + 931.0)) y="12" { "has not returned" }
     }
 }
 
