@@ -45,6 +45,37 @@ static void write_rank(FILE *file, const struct bypass_account *a, const struct 
     fprintf(file, "}");
 }
 
+/* The children over which instances came. */
+static void write_children(FILE *file, const struct bypass_edges *edges, uint32_t parent)
+{
+    const char *comma = "";
+    for (uint32_t child = 0; child < edges->ranks; child++) {
+        const struct bypass_edge *e = bypass_edge_at(edges, parent, child);
+        if (child == parent || e->instances == 0)
+            continue;
+        fprintf(file, "%s\n      {\"rank\": %u, \"instances\": %llu, \"last\": %llu, \"late\": %llu, \"late_us\": %llu}",
+                comma, child, (unsigned long long)e->instances, (unsigned long long)e->last,
+                (unsigned long long)e->late, (unsigned long long)e->late_ns / 1000);
+        comma = ",";
+    }
+}
+
+static void write_parents(FILE *file, const struct bypass_edges *edges)
+{
+    const char *comma = "";
+    for (uint32_t parent = 0; parent < edges->ranks; parent++) {
+        const struct bypass_edge *own = bypass_edge_at(edges, parent, parent);
+        if (own->instances == 0)
+            continue;
+        fprintf(file, "%s    {\"rank\": %u, \"instances\": %llu, \"own_last\": %llu, \"children\": [", comma, parent,
+                (unsigned long long)own->instances, (unsigned long long)own->last);
+        write_children(file, edges, parent);
+        fprintf(file, "]}");
+        comma = ",\n";
+    }
+    fprintf(file, "\n");
+}
+
 static void write_json(const char *path, const struct bypass_segment *world, const struct bypass_lateness *lateness,
                        int rank, int size)
 {
@@ -63,6 +94,9 @@ static void write_json(const char *path, const struct bypass_segment *world, con
                    i);
         fprintf(file, "%s\n", world != NULL && i + 1 < size ? "," : "");
     }
+    fprintf(file, "  ],\n  \"by_parent\": [\n");
+    if (world != NULL && world->edges.at != NULL)
+        write_parents(file, &world->edges);
     fprintf(file, "  ]\n}\n");
     bool failed = ferror(file) != 0;
     if (fclose(file) != 0 || failed || rename(partial, path) != 0)
@@ -78,6 +112,33 @@ static void name_who_stayed_away(const struct bypass_segment *world)
     for (uint32_t i = 0; i < world->size; i++)
         if (world->members[i].calls < most)
             sapwood_say("bypass: rank %u did not take part in the last reductions of MPI_COMM_WORLD", i);
+}
+
+/* The edges at which parents had waited most, had they not left. */
+static void write_edges(const struct bypass_edges *edges)
+{
+    enum { TOLD = 3 };
+    uint64_t below = UINT64_MAX;
+    for (int told = 0; told < TOLD; told++) {
+        const struct bypass_edge *most = NULL;
+        uint32_t parent = 0, child = 0;
+        for (uint32_t p = 0; p < edges->ranks; p++)
+            for (uint32_t c = 0; c < edges->ranks; c++) {
+                const struct bypass_edge *e = bypass_edge_at(edges, p, c);
+                if (c != p && e->late_ns < below && e->late_ns > (most != NULL ? most->late_ns : 0)) {
+                    most = e;
+                    parent = p;
+                    child = c;
+                }
+            }
+        if (most == NULL)
+            return;
+        below = most->late_ns;
+        sapwood_say("bypass: rank %u came after rank %u, to which it sends, in %llu of %llu reductions, by %.3f ms on the "
+                    "mean, and last of all there in %llu",
+                    child, parent, (unsigned long long)most->late, (unsigned long long)most->instances,
+                    (double)most->late_ns / (double)most->late / 1e6, (unsigned long long)most->last);
+    }
 }
 
 static void write_summary(const struct bypass_segment *world, int size)
@@ -108,6 +169,9 @@ void bypass_account_tell(const struct bypass_segment *world, const struct bypass
     if (!bypass_settings.report)
         return;
     write_summary(world, size);
-    if (world != NULL)
-        name_who_stayed_away(world);
+    if (world == NULL)
+        return;
+    if (world->edges.at != NULL)
+        write_edges(&world->edges);
+    name_who_stayed_away(world);
 }

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "settings.h"
@@ -52,6 +53,28 @@ struct bypass_lateness {
     uint64_t padding[3];
 };
 static_assert(sizeof(struct bypass_lateness) == 64, "one cache line per child");
+
+/* The way from a child to its parent in the trees, whatever the communicator. That of a rank to itself
+ * has how often it folded, and how often its own call was then the last to come. */
+struct bypass_edge {
+    _Atomic uint64_t instances;
+    _Atomic uint64_t last;           /* the parent's other contributions had come before */
+    _Atomic uint64_t late;           /* the child's subtree was complete after the parent's call */
+    _Atomic uint64_t late_ns;        /* by how much, summed over these */
+};
+
+/* The edges of the job's ranks in MPI_COMM_WORLD, [parent][child]. */
+struct bypass_edges {
+    struct bypass_edge *at;          /* NULL if counters are not asked for, or of too many ranks */
+    uint32_t ranks;
+};
+
+enum { BYPASS_EDGE_RANKS_MAX = 512 };
+
+static inline struct bypass_edge *bypass_edge_at(const struct bypass_edges *edges, uint32_t parent, uint32_t child)
+{
+    return &edges->at[(size_t)parent * edges->ranks + child];
+}
 
 extern SAPWOOD_HIDDEN struct bypass_account bypass_account;
 

@@ -35,6 +35,9 @@ const struct bypass_segment *bypass_communicators_begin(void);
 /* Where lateness is counted, by rank in MPI_COMM_WORLD. */
 struct bypass_lateness *bypass_lateness(void);
 
+/* The same by edge. */
+const struct bypass_edges *bypass_edges(void);
+
 /* NULL if the handle is not a communicator. Collective over `comm` at the call that
  * settles it, which is the same call at all its ranks. */
 struct bypass_communicator *bypass_communicator_of(MPI_Comm comm);

@@ -16,11 +16,16 @@ static unsigned char *result_of(const struct bypass_work *work, const struct byp
                                                 : bypass_result(s, part->slot, place, part->bytes);
 }
 
+/* The rank in MPI_COMM_WORLD. */
+static uint32_t rank_at(const struct bypass_work *work, uint32_t place)
+{
+    return (uint32_t)work->c->world_ranks[(place + work->root) % work->c->size];
+}
+
 static void count_lateness(const struct bypass_work *work, const struct bypass_node *parent,
                            const struct bypass_node *child, uint32_t place, uint32_t child_place)
 {
-    uint32_t rank = (child_place + work->root) % work->c->size;
-    struct bypass_lateness *entry = &bypass_lateness()[work->c->world_ranks[rank]];
+    struct bypass_lateness *entry = &bypass_lateness()[rank_at(work, child_place)];
     if (child->ready_ns <= parent->arrived_ns) {
         bypass_count(&entry->early, 1);
         return;
@@ -31,6 +36,35 @@ static void count_lateness(const struct bypass_work *work, const struct bypass_n
     uint64_t most = atomic_load_explicit(&entry->late_ns_max, memory_order_relaxed);
     while (late_ns > most && !atomic_compare_exchange_weak(&entry->late_ns_max, &most, late_ns))
         ;
+}
+
+/* Counts at each edge to this place that an instance came over it, and at one of them, or at the place's own, that
+ * it was the last. */
+static void count_edges(const struct bypass_work *work, const struct bypass_part *part, uint32_t place)
+{
+    const struct bypass_segment *s = &work->c->segment;
+    const struct bypass_edges *edges = bypass_edges();
+    if (edges->at == NULL)
+        return;
+    const struct bypass_node *node = bypass_node_at(s, part->slot, place);
+    uint32_t parent = rank_at(work, place);
+    struct bypass_edge *last = bypass_edge_at(edges, parent, parent);
+    uint64_t last_ns = node->arrived_ns;
+    bypass_count(&last->instances, 1);
+    for (uint32_t bit = 1; bypass_has_child(place, bit, s->size); bit <<= 1) {
+        struct bypass_edge *edge = bypass_edge_at(edges, parent, rank_at(work, place | bit));
+        uint64_t ready_ns = bypass_node_at(s, part->slot, place | bit)->ready_ns;
+        bypass_count(&edge->instances, 1);
+        if (ready_ns > node->arrived_ns) {
+            bypass_count(&edge->late, 1);
+            bypass_count(&edge->late_ns, ready_ns - node->arrived_ns);
+        }
+        if (ready_ns > last_ns) {
+            last_ns = ready_ns;
+            last = edge;
+        }
+    }
+    bypass_count(&last->last, 1);
 }
 
 static void fold(const struct bypass_work *work, const struct bypass_part *part, uint32_t place, unsigned char *into)
@@ -49,6 +83,8 @@ static void fold(const struct bypass_work *work, const struct bypass_part *part,
         if (part->first)
             count_lateness(work, node, child, place, place | bit);
     }
+    if (part->first)
+        count_edges(work, part, place);
     bypass_count(&bypass_account.folds, 1);
 }
 

@@ -48,7 +48,7 @@ void bypass_finalize(void)
     int rank = 0, size = 0, initialized = 0;
     bool was_active = atomic_exchange(&bypass_active, false);
     bypass_calls.Initialized(&initialized);
-    if (!initialized || (!bypass_settings.report && bypass_settings.json_path == NULL)) {
+    if (!initialized || !bypass_settings_ask()) {
         bypass_presence_withdraw();
         return;
     }

@@ -31,7 +31,9 @@ static struct bypass_header shape_for(uint32_t size, uint64_t cookie, bool for_w
     h.nodes = h.slots + h.ring * sizeof(struct bypass_slot);
     h.world = up_to(h.nodes + places * sizeof(struct bypass_node), 64);
     uint64_t world = for_world ? size * (sizeof(struct bypass_lateness) + sizeof(struct bypass_account)) : 0;
-    h.chunks = up_to(h.world + world, PAGE);
+    h.edges = up_to(h.world + world, 64);
+    h.edge_ranks = for_world && bypass_settings_ask() && size <= BYPASS_EDGE_RANKS_MAX ? size : 0;
+    h.chunks = up_to(h.edges + h.edge_ranks * h.edge_ranks * sizeof(struct bypass_edge), PAGE);
     h.bytes = up_to(h.chunks + 2 * places * h.chunk_bytes, PAGE);
     return h;
 }
@@ -47,6 +49,8 @@ static void point_into(struct bypass_segment *s, struct bypass_header *h)
         .chunks = base + h->chunks,
         .lateness = (struct bypass_lateness *)(base + h->world),
         .accounts = (struct bypass_account *)(base + h->world + h->size * sizeof(struct bypass_lateness)),
+        .edges = {.at = h->edge_ranks > 0 ? (struct bypass_edge *)(base + h->edges) : NULL,
+                  .ranks = (uint32_t)h->edge_ranks},
         .size = h->size,
         .ring = h->ring,
         .chunk_bytes = h->chunk_bytes,

@@ -7,6 +7,7 @@
  *   | chunks: two of chunk_bytes [ring][size]      operand and result of large ones
  *   | world:  only of MPI_COMM_WORLD: struct bypass_lateness and
  *   |         struct bypass_account, one of each per rank
+ *   | edges:  the same, if counters are asked for: struct bypass_edge [ranks][ranks]
  *   +---------------------------------------------------------------+
  *
  * Instance n of a communicator uses slot n % ring in generation n / ring + 1. The
@@ -23,7 +24,7 @@
 #include "account.h"
 
 enum {
-    BYPASS_VERSION = 1,
+    BYPASS_VERSION = 2,
     /* 32 doubles. */
     BYPASS_INLINE_BYTES = 256,
 };
@@ -65,7 +66,8 @@ struct bypass_header {
     uint32_t version, size;
     uint64_t cookie;
     uint32_t ring, chunk_bytes;
-    uint64_t slots, nodes, chunks, world, bytes; /* offsets, and the whole */
+    uint64_t slots, nodes, chunks, world, edges, bytes; /* offsets, and the whole */
+    uint64_t edge_ranks; /* 0 if there are no edges */
 };
 
 /* A mapping in this process. */
@@ -77,6 +79,7 @@ struct bypass_segment {
     unsigned char *chunks;
     struct bypass_lateness *lateness;
     struct bypass_account *accounts;
+    struct bypass_edges edges;
     uint32_t size, ring, chunk_bytes;
 };
 

@@ -78,10 +78,15 @@ void bypass_settings_read(void)
     bypass_settings.chunk_bytes &= ~63u;
 }
 
+bool bypass_settings_ask(void)
+{
+    return bypass_settings.report || bypass_settings.json_path != NULL;
+}
+
 uint32_t bypass_settings_digest(void)
 {
     const struct bypass_settings *s = &bypass_settings;
-    bool asks = s->report || s->json_path != NULL;
+    bool asks = bypass_settings_ask();
     const uint32_t words[] = {s->kinds, s->bytes_max, s->ring, s->chunk_bytes, s->after, s->ranks_min, asks};
     uint32_t digest = 2166136261u;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)

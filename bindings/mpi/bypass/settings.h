@@ -25,6 +25,9 @@ extern SAPWOOD_HIDDEN struct bypass_settings bypass_settings;
 /* Reads the environment; a value that cannot be read is named once and its default kept. */
 void bypass_settings_read(void);
 
+/* Whether the counters of the job are to be told. */
+bool bypass_settings_ask(void);
+
 /* A number that differs where settings differ that all ranks must share. */
 uint32_t bypass_settings_digest(void);
 

@@ -230,6 +230,12 @@ class Ends(unittest.TestCase):
         run = Watched([test_program(ABI, "unfinalized"), "exit"], *SHORT)
         self.assertEqual((run.code, run.profile["states"]["exited"]), (0, "0"))
 
+    def test_of_a_command_that_a_shell_carries_out_the_program_is_what_the_ranks_run(self):
+        for command in ("exec {} exit", "{} exit; exit $?"):
+            run = Watched(launch("sh", "-c", command.format(test_program(ABI, "unfinalized"))), *SHORT)
+            self.assertEqual((run.profile["program"], run.profile["ranks_covered"]), ("unfinalized", RANKS), run.errors)
+            self.assertIn("program   unfinalized\n", run.report)
+
     def test_what_is_preloaded_already_stays_in_front(self):
         text = "import os; print(os.environ['LD_PRELOAD'])"
         run = Watched(launch(SYSTEM_PYTHON, "-c", text, ranks=1), *SHORT, environment={"LD_PRELOAD": "libm.so.6"})

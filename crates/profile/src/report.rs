@@ -3,7 +3,7 @@
 //! It travels as the values of one packet; sets of ranks are numbers of ranges and then the ranges:
 //!
 //! ```text
-//!  0  %ud    version of this format, 1
+//!  0  %ud    version of this format, 2
 //!  1  %ud    1 if a rank has asked for advice
 //!  2  %uld   marks of iterations that are in no round
 //!  3  %aud   numbers of changes of settings, increasing
@@ -17,10 +17,11 @@
 //! 11  %aud   these
 //! 12  %auld  K times since the first of them ended, in nanoseconds before the question
 //! 13  %aud   K lowest ranks with this
+//! 14  %as    what the ranks run, as their command lines name it
 //! ```
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -38,10 +39,14 @@ pub const RANK_REPORTS: &str = "rank-reports";
 /// Kinds of ends that a report tells apart, at most; others are told without what the ranks were
 /// inside.
 pub const END_KINDS_MAX: usize = 256;
+/// Names of programs in a report, at most; of more the first in order.
+pub const PROGRAMS_MAX: usize = 8;
 
-const VERSION: u32 = 1;
-const LAYOUT: [Directive; 14] =
-    [WORD, WORD, LONG, WORDS, WORDS, WORDS, BYTES, WORDS, BYTES, NAMES, WORDS, WORDS, LONGS, WORDS];
+const VERSION: u32 = 2;
+const LAYOUT: [Directive; 15] = [
+    WORD, WORD, LONG, WORDS, WORDS, WORDS, BYTES, WORDS, BYTES, NAMES, WORDS, WORDS, LONGS, WORDS,
+    NAMES,
+];
 const WRONG: ProfileError = ProfileError::Contradiction { what: "ends of ranks" };
 
 /// Why a rank's process has ended.
@@ -130,9 +135,19 @@ pub struct RankReport {
     pub wants_advice: bool,
     /// Marks of iterations that were left out because they came too fast.
     pub marks_left_out: u64,
+    /// The file names of the programs that the ranks run.
+    pub programs: BTreeSet<String>,
 }
 
 impl RankReport {
+    /// Takes in the program of a rank.
+    pub fn add_program(&mut self, name: String) {
+        self.programs.insert(name);
+        if self.programs.len() > PROGRAMS_MAX {
+            self.programs.pop_last();
+        }
+    }
+
     /// Takes in the end of one rank, this number of nanoseconds ago.
     pub fn end(&mut self, rank: Rank, kind: EndKind, age_ns: u64) {
         let ranks = RankSet::range(rank, rank);
@@ -168,6 +183,7 @@ impl RankReport {
         }
         self.wants_advice |= other.wants_advice;
         self.marks_left_out = self.marks_left_out.saturating_add(other.marks_left_out);
+        other.programs.into_iter().for_each(|name| self.add_program(name));
     }
 
     /// The report as the values of a packet.
@@ -192,6 +208,7 @@ impl RankReport {
         push_sets(values, all.iter().map(|one| &one.ranks))
             .array(&all.iter().map(|one| one.oldest_ns).collect::<Vec<_>>())
             .array(&all.iter().map(|one| one.oldest_rank).collect::<Vec<_>>())
+            .strings(&self.programs.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// Reads the values of a packet.
@@ -228,6 +245,9 @@ impl RankReport {
             }
             let kind = EndKind { cause, is_finalized, inside };
             report.add_end(kind, EndStatistics { ranks, oldest_ns, oldest_rank });
+        }
+        for name in values.strings(14)? {
+            report.add_program(String::from_utf8_lossy(name).into_owned());
         }
         Ok(report)
     }
@@ -278,12 +298,27 @@ mod tests {
         other.obeyed.insert(2, RankSet::range(2, 2));
         other.obeyed.insert(3, RankSet::range(3, 3));
         other.end(3, kind(Cause::Signal(9)), 900);
+        one.add_program("a.out".to_owned());
+        other.add_program("python3".to_owned());
         one.merge(RankReport::decode(other.encode().as_ref()).expect("its own packet"));
         assert_eq!(one.obeyed[&3].to_string(), "0-1,3");
+        assert_eq!(one.programs.iter().collect::<Vec<_>>(), ["a.out", "python3"]);
         let killed = &one.ends[&kind(Cause::Signal(9))];
         let told = (killed.ranks.to_string(), killed.oldest_ns, killed.oldest_rank);
         assert_eq!(told, ("1,3".to_owned(), 900, 3));
         assert_eq!(RankReport::decode(one.encode().as_ref()), Ok(one));
+    }
+
+    #[test]
+    fn names_of_programs_are_bounded_in_any_order() {
+        let names = |order: &mut dyn Iterator<Item = usize>| {
+            let mut report = RankReport::default();
+            order.for_each(|at| report.add_program(format!("{at:02}")));
+            report.programs
+        };
+        let kept = names(&mut (0..20));
+        assert_eq!((kept.len(), kept.last().map(String::as_str)), (PROGRAMS_MAX, Some("07")));
+        assert_eq!(kept, names(&mut (0..20).rev()));
     }
 
     #[test]

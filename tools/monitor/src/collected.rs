@@ -16,6 +16,8 @@ use super::tallies::Answers;
 /// What has come up the tree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Collected {
+    /// The program's name.
+    pub(crate) program: String,
     /// Rounds that came while the program ran.
     pub(crate) rounds: u64,
     /// The latest round.

@@ -11,10 +11,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use sapwood::{
-    Answer, Error, Event, Launcher, Network, NetworkBuilder, Policy, Program, Question, RankSet,
-    Registry, Stream, Tag, Values, Wave, WaveRule,
+    Answer, Error, Event, Network, Policy, Question, RankSet, Stream, Tag, Values, Wave, WaveRule,
 };
-use sapwood_profile::{PROFILE_CHANGES, PROFILE_STATISTICS, RankRows, Round, TallyKind, register};
+use sapwood_profile::{PROFILE_CHANGES, PROFILE_STATISTICS, RankRows, Round, TallyKind};
 use sapwood_report::record::Stacks;
 use sapwood_report::stacks::{MergedStacks, STACKS_FILTER};
 use sapwood_report::{Missing, Outdated, RoundRecord, Standstill};
@@ -25,10 +24,9 @@ use super::collected::Collected;
 use super::effort::WaitsEffort;
 use super::freeze::FreezeWatch;
 use super::guidance::Guidance;
-use super::job::Job;
-use super::leaf::{self, LEAF, LIVE, NO_BASE, PLACE, ROUND, ROWS, STACKS};
+use super::job::{Job, is_shell};
+use super::leaf::{self, LIVE, NO_BASE, PLACE, ROUND, ROWS, STACKS};
 use super::leaves::Leaves;
-use super::placement::Placement;
 use super::places::{Place, Places};
 use super::processes;
 use super::say::say;
@@ -36,9 +34,10 @@ use super::scope::Scopes;
 use super::stack_reader;
 use super::standing::StandingWatch;
 use super::tallies::{self, Answers, Extras, TALLIES, TALLY_ROWS};
+use super::tree_start::{absent_leaves, builder};
 use super::waits::WaitsInquiry;
 use sapwood_command_line::exit::Failure;
-use sapwood_hosts::{absence, notices};
+use sapwood_hosts::notices;
 
 /// How long all leaves together may take to wait for ranks.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -73,8 +72,8 @@ pub(crate) struct Collection {
     places: Stream,
     pub(crate) network: Network,
     leaves: Leaves,
-    /// The program's name, for those who ask.
-    pub(crate) program: String,
+    /// Whether the command names a shell, which is not what the ranks are.
+    is_shell: bool,
     asked: u64,
     /// Who serves whom, on which host.
     known: Places,
@@ -168,9 +167,13 @@ impl Collection {
             freeze: FreezeWatch::new(arguments.freeze.clone()),
             last_wave: 1,
             // Every program has a rank 0.
-            result: Collected { round: Round::new(job.ranks.unwrap_or(1)), ..Collected::default() },
+            result: Collected {
+                program: job.program.clone(),
+                round: Round::new(job.ranks.unwrap_or(1)),
+                ..Collected::default()
+            },
             world_size: 0,
-            program: job.program.clone(),
+            is_shell: is_shell(&job.program),
             leaves,
             network,
         };
@@ -335,11 +338,20 @@ impl Collection {
         leaf::question(self.world_size, wave, self.long)
     }
 
+    /// Of a command that a shell carries out, the program is what the ranks run.
+    fn name_program(&mut self) {
+        if self.is_shell && !self.guidance.programs.is_empty() {
+            let names: Vec<&str> = self.guidance.programs.iter().map(String::as_str).collect();
+            self.result.program = names.join(", ");
+        }
+    }
+
     /// Takes the rounds that have come by this time of the program; whether there was one, and a
     /// line for the user if no MPI call returns any more.
     pub(crate) fn take(&mut self, elapsed: Duration) -> (bool, Option<String>) {
         let (mut has_come, mut line) = (false, None);
         self.guidance.take();
+        self.name_program();
         if self.inquiry.take() {
             self.result.analysis = self.inquiry.result().clone();
         }
@@ -587,6 +599,7 @@ impl Collection {
             self.result.missing.push(Missing { ranks, reason: reason.to_string() });
         }
         self.guidance.finish(elapsed, LAST_TIMEOUT);
+        self.name_program();
         self.guidance.deaths.launcher_ended(code.unwrap_or(0));
         self.result.deaths = std::mem::take(&mut self.guidance.deaths);
         self.result.settings = Some(self.guidance.section());
@@ -734,67 +747,4 @@ impl Collection {
         }
         rows
     }
-}
-
-/// The tree that is to be opened.
-fn builder(job: &Job, base: &str, arguments: &Arguments) -> Result<NetworkBuilder, Failure> {
-    let leaves = &job.leaves;
-    let program = Program::new(sapwood::node_program()?)
-        .argument(LEAF)
-        .argument(base)
-        .argument(leaves.per_host.to_string())
-        .argument(job.shim.to_string_lossy());
-    let program = job.adopt.iter().fold(program, |program, word| program.argument(word));
-    let topology = leaves.topology().map_err(Failure::usage)?;
-    let builder = Network::builder(topology)
-        .back_end(program)
-        .registry(sapwood_trace::register(register(Registry::built_in())));
-    let Placement::Hosts(hosts) = &job.placement else { return Ok(builder) };
-    let reaching = &arguments.reaching;
-    let launcher = match (reaching.launcher, &hosts.slurm_job) {
-        (Launcher::Automatic, Some(_)) => Launcher::Slurm,
-        (Launcher::Automatic, None) => Launcher::Ssh,
-        (named, _) => named,
-    };
-    let mut builder = builder
-        .launcher(launcher)
-        .connect_timeout(reaching.connect_timeout)
-        .interfaces(&*reaching.interfaces)
-        .allow_missing();
-    if let Some(job) = hosts.slurm_job.as_ref().filter(|_| launcher == Launcher::Slurm) {
-        builder = builder.slurm_job(&**job);
-    }
-    let words = reaching.remote_shell.clone().or_else(|| job.remote_shell());
-    if let Some(words) = words.filter(|_| launcher == Launcher::Ssh) {
-        builder = builder.remote_shell(words.split_whitespace());
-    }
-    Ok(builder)
-}
-
-/// Names the hosts whose leaf did not start.
-fn absent_leaves(
-    network: &mut Network,
-    leaves: &Leaves,
-    known: &mut Places,
-) -> Result<(), Failure> {
-    if leaves.hosts().is_empty() {
-        return Ok(());
-    }
-    let absence = absence::of_new_tree(network, leaves.count as usize);
-    let absent: usize = absence.iter().map(|(ranks, _)| ranks.iter().count()).sum();
-    for (ranks, reason) in &absence {
-        for leaf in ranks.iter() {
-            known.lose(leaf, reason);
-            if leaf % leaves.per_host == 0
-                && let Some(host) = leaves.host(leaf)
-            {
-                eprintln!("sapwood: host {host} will not be watched: {reason}");
-            }
-        }
-    }
-    if absent == leaves.count as usize {
-        let reason = absence.first().map_or("", |(_, reason)| reason);
-        return Err(Failure::own(&format!("no host can be watched: {reason}")));
-    }
-    Ok(())
 }

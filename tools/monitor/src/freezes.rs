@@ -38,7 +38,7 @@ impl Collection {
         };
         let asked = Asked {
             order: order.clone(),
-            program: self.program.clone(),
+            program: self.result.program.clone(),
             elapsed,
             reason,
             statement: self.statement(reason),

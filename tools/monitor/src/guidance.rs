@@ -1,7 +1,7 @@
 //! The front-end's side of control: one stream for settings and what ranks say of themselves,
 //! apart from those of rounds, and one for the iterations that the program marks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sapwood::{Network, Policy, RankSet, Stream, Values, Wave, WaveRule};
@@ -32,6 +32,8 @@ pub(crate) struct Guidance {
     /// The ranks by the number of the settings that they obey.
     obeyed: BTreeMap<u32, RankSet>,
     pub(crate) deaths: Deaths,
+    /// The file names of the programs that ranks run.
+    pub(crate) programs: BTreeSet<String>,
     wants_advice: bool,
     advised: u64,
     /// Marks without a snapshot, as they came too fast.
@@ -63,6 +65,7 @@ impl Guidance {
             settings: RunSettings { is_tracing, ..RunSettings::new(interval) },
             obeyed: BTreeMap::new(),
             deaths: Deaths::default(),
+            programs: BTreeSet::new(),
             wants_advice: false,
             advised: 0,
             marks_left_out: 0,
@@ -94,6 +97,7 @@ impl Guidance {
             let report = answer.value().ok().and_then(|values| RankReport::decode(values).ok());
             let (Some(report), Some(asked)) = (report, asked) else { continue };
             self.deaths.take(&report, asked);
+            self.programs.extend(report.programs);
             self.wants_advice |= report.wants_advice;
             // A late part knows of other ranks than the wave that it belongs to.
             if !answer.is_late {
@@ -114,6 +118,7 @@ impl Guidance {
             let report = answer.value().ok().and_then(|values| RankReport::decode(values).ok());
             if let Some(report) = report {
                 self.deaths.take(&report, asked);
+                self.programs.extend(report.programs);
             }
         }
     }

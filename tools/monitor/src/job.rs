@@ -41,6 +41,9 @@ pub(crate) struct Job {
     launcher_of: Option<Abi>,
 }
 
+/// What carries out commands of others.
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh"];
+
 /// What batch systems set that start an `mpirun`'s daemons, which are then no children of it.
 const BATCH_VARIABLES: [&str; 2] = ["PBS_NODEFILE", "LSB_HOSTS"];
 
@@ -286,6 +289,11 @@ fn usual_ranks() -> u32 {
     let tasks = std::env::var("SLURM_NTASKS").ok().and_then(|tasks| tasks.parse().ok());
     let processors = || std::thread::available_parallelism().ok()?.get().try_into().ok();
     tasks.filter(|&tasks| tasks > 0).or_else(processors).unwrap_or(1)
+}
+
+/// Whether a command's program is a shell, which starts what the ranks are.
+pub(crate) fn is_shell(program: &str) -> bool {
+    SHELLS.contains(&program)
 }
 
 /// The programs' file names, each once.

@@ -59,6 +59,7 @@ mod standing;
 mod symbols;
 mod tables;
 mod tallies;
+mod tree_start;
 mod usage;
 mod verdicts;
 mod waits;
@@ -359,7 +360,7 @@ fn base_name() -> Result<String, Failure> {
 /// What is known of the run by this time.
 fn report(job: &Job, elapsed: Duration, collected: Collected, interval: Duration) -> Report {
     Report {
-        program: job.program.clone(),
+        program: collected.program,
         command: job.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         mpi: job.mpi.clone(),
         tree: Tree {

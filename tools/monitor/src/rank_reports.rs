@@ -22,6 +22,7 @@ impl Tables {
             let obeyed = rank.control.load(OBEYED);
             report.obeyed.entry(obeyed).or_default().insert(number);
             report.marks_left_out += rank.marks_left_out();
+            rank.program.iter().for_each(|name| report.add_program(name.clone()));
             if question.known_ends.contains(number) {
                 continue;
             }

@@ -5,7 +5,10 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sapwood::{StreamId, Values, Wave};
@@ -67,6 +70,8 @@ pub(crate) struct RankTable {
     pub(crate) table: SharedTable,
     pub(crate) control: RankControl,
     world_size: u32,
+    /// The file name of its program, as the command line has it.
+    pub(crate) program: Option<String>,
     is_noted: bool,
     /// When its process ended without a word.
     lost_at: Option<Instant>,
@@ -426,6 +431,7 @@ impl RankTable {
     fn new(peer: Presence, table: SharedTable, control: RankControl, world_size: u32) -> Self {
         Self {
             hardware: Hardware::of(peer.process()),
+            program: program_of(peer.process()),
             peer: Some(peer),
             table,
             control,
@@ -510,6 +516,14 @@ impl RankTable {
         }
         Ok(profile)
     }
+}
+
+/// The file name of a process's program; none where the process is not seen from here.
+fn program_of(process: i32) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{process}/cmdline")).ok()?;
+    let word = line.split(|&byte| byte == 0).next()?;
+    let name = Path::new(OsStr::from_bytes(word)).file_name()?;
+    Some(name.to_string_lossy().into_owned())
 }
 
 fn is_unfinished(table: &TableReader<'_>) -> bool {

@@ -74,8 +74,7 @@ impl Collection {
     pub(crate) fn look(&mut self, deadline_s: f64, elapsed: Duration) -> Why {
         let deadline = Duration::try_from_secs_f64(deadline_s).unwrap_or(Duration::from_secs(2));
         self.look_at_standing(deadline);
-        let program = self.program.clone();
-        self.why(&program, elapsed)
+        self.why(elapsed)
     }
 
     /// Where ranks stood last, if they were asked.
@@ -84,12 +83,12 @@ impl Collection {
     }
 
     /// What is known at this moment.
-    pub(crate) fn why(&self, program: &str, elapsed: Duration) -> Why {
+    pub(crate) fn why(&self, elapsed: Duration) -> Why {
         let watch = self.standing.as_ref();
         let held = watch.and_then(|watch| watch.held());
         let waits = self.result.waits.as_ref().filter(|_| !self.result.waits_at.is_zero());
         Why::of(&Parts {
-            program,
+            program: &self.result.program,
             elapsed,
             has_ended: false,
             standing: watch.and_then(|watch| watch.latest()),

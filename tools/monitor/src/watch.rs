@@ -407,7 +407,7 @@ impl Run {
                 views.show(job, collection, elapsed, interval);
             }
             if let (true, Some(tell)) = (collection.take_verdict(elapsed), &mut views.listener) {
-                tell(News::Verdict(&collection.why(&job.program, elapsed)));
+                tell(News::Verdict(&collection.why(elapsed)));
             }
             if let (Some(freeze), Some(tell)) =
                 (collection.take_freezes(elapsed), &mut views.listener)

@@ -70,14 +70,13 @@ pub fn why(
             tell(why);
         }
     })?;
-    let Watched { program, end, collected } = watched;
-    let why = collected.map(|collected| at_end(&program, end.elapsed, &collected));
+    let Watched { end, collected } = watched;
+    let why = collected.map(|collected| at_end(end.elapsed, &collected));
     Ok((end.exit_code(), why))
 }
 
 /// A program that was watched until it ended.
 pub(crate) struct Watched {
-    pub(crate) program: String,
     pub(crate) end: End,
     /// Nothing where the user had it all end at once.
     pub(crate) collected: Option<Collected>,
@@ -129,7 +128,7 @@ fn watched_with(arguments: &Arguments, listener: Listener<'_>) -> Result<Watched
     let listener: Option<Listener<'_>> = Some(&mut told);
     let views = Views { screen, outputs: &mut outputs, page: &mut page, listener };
     let (end, collected) = observe(&mut job, arguments, views, requests)?;
-    Ok(Watched { program: job.program, end, collected })
+    Ok(Watched { end, collected })
 }
 
 /// The same options as `sapwood mpi` would have.
@@ -161,10 +160,10 @@ fn arguments(wishes: &WhyWishes) -> Result<Arguments, Failure> {
 }
 
 /// What is known when the program has ended.
-fn at_end(program: &str, elapsed: Duration, collected: &Collected) -> Why {
+fn at_end(elapsed: Duration, collected: &Collected) -> Why {
     let held = collected.held.as_ref();
     let mut why = Why::of(&Parts {
-        program,
+        program: &collected.program,
         elapsed,
         has_ended: collected.has_ended,
         standing: collected.standing.as_ref(),
@@ -179,7 +178,7 @@ fn at_end(program: &str, elapsed: Duration, collected: &Collected) -> Why {
     if let Some(outdated) = &collected.outdated {
         why.unknown.push(format!("counts at the end of the program: {}", outdated.reason));
     }
-    if why.ranks == 0 && program.starts_with("python") {
+    if why.ranks == 0 && collected.program.starts_with("python") {
         why.unknown.push(TORCH_HINT.to_owned());
     }
     for missing in &collected.missing {

@@ -79,6 +79,7 @@ class EachAbi:
         if os.path.exists(told["SAPWOOD_BYPASS_JSON"]):
             with open(told["SAPWOOD_BYPASS_JSON"], encoding="utf-8") as file:
                 counters = json.load(file)
+            assert_fits("bypass-job-1", told["SAPWOOD_BYPASS_JSON"])
             os.remove(told["SAPWOOD_BYPASS_JSON"])
         return code, output, errors, counters
 
@@ -116,6 +117,24 @@ class EachAbi:
     def test_ranks_run_ahead_of_a_slow_root(self):
         counters = self.scenario("ahead")
         self.assertGreater(sum(rank["held"] for rank in counters["by_rank"]), 0)
+
+    def test_the_last_to_come_is_counted_at_each_edge(self):
+        code, _, errors, counters = self.start(4, [self.program("semantics"), "late"], {"SAPWOOD_BYPASS_REPORT": "1"})
+        self.assertEqual(code, 0, errors)
+        parents = {one["rank"]: one for one in counters["by_parent"]}
+        edges = {(parent, child["rank"]): child for parent, one in parents.items() for child in one["children"]}
+        # The binomial trees of 0 to 3, and of 3 to 0.
+        self.assertEqual({edge: one["instances"] for edge, one in edges.items()},
+                         {(0, 1): 50, (0, 2): 50, (2, 3): 50, (3, 2): 10, (3, 1): 10, (1, 0): 10})
+        for one in parents.values():
+            self.assertEqual(one["own_last"] + sum(child["last"] for child in one["children"]), one["instances"], one)
+        for one in edges.values():
+            self.assertTrue(one["last"] <= one["late"] <= one["instances"], one)
+        # Rank 3 sleeps 5 ms each time, and the others run ahead of it. Where it is the root no child is later.
+        self.assertGreaterEqual(edges[(2, 3)]["last"], 25, parents)
+        self.assertGreaterEqual(edges[(2, 3)]["late_us"], 25 * 1000, parents)
+        self.assertGreaterEqual(parents[3]["own_last"], 5, parents)
+        self.assertRegex(errors, r"bypass: rank \d came after rank \d, to which it sends, in \d+ of 50 reductions, by [\d.]+ ms")
 
     def test_a_waiting_root_makes_progress_for_others(self):
         self.scenario("progress")

@@ -197,6 +197,19 @@ static void others(void)
     MPI_Comm_free(&half);
 }
 
+/* The last rank comes late to 50 reductions, and to 10 of a communicator in which it is the first and the root. */
+static void late(void)
+{
+    MPI_Comm reversed;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
+    for (int i = 0; i < 60; i++) {
+        if (rank == size - 1)
+            pause_ms(5);
+        reduce_and_check(i < 50 ? MPI_COMM_WORLD : reversed, i, 1, 0);
+    }
+    MPI_Comm_free(&reversed);
+}
+
 /* Ends itself by SIGKILL at a random instruction, while all reduce. */
 static void killed(void)
 {
@@ -219,6 +232,7 @@ static const struct {
 } scenarios[] = {
     {"ahead", ahead}, {"progress", progress}, {"communicators", communicators}, {"threads", threads}, {"away", away},
     {"forks", forks}, {"errors", errors},     {"others", others},               {"killed", killed},
+    {"late", late},
 };
 
 int main(int argc, char **argv)
