@@ -109,7 +109,7 @@ fn class_of(error: &sapwood::Error) -> &'static str {
         Error::Group(sapwood::GroupFailure::Ended) => "EndedError",
         Error::Group(sapwood::GroupFailure::NoValue { .. }) => "NoValueError",
         Error::Group(_) => "GroupError",
-        Error::NodeProgram => "ProgramError",
+        error if error.is_missing_program() => "ProgramError",
         Error::File { .. } => "FileError",
         // `Interrupted` stands for an exception of Python's, which is raised in its place.
         _ => "SystemError",

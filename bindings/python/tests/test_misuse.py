@@ -68,6 +68,13 @@ def test_hosts_that_are_none_are_refused(
         sapwood.Network(back_end=[sys.executable], **arguments)  # type: ignore[arg-type]
 
 
+def test_a_program_that_does_not_exist_is_a_file_that_is_not_found() -> None:
+    for missing in ("/no/such/program", "no-such-program-anywhere"):
+        with pytest.raises(FileNotFoundError, match=missing) as caught:
+            sapwood.Network("2", [missing])
+        assert isinstance(caught.value, sapwood.SapwoodError)
+
+
 def test_a_wait_has_an_end(opened: Opener) -> None:
     stream = opened("2").stream(up="sum")
     with pytest.raises(TimeoutError, match="no answer within 50 ms"):

@@ -59,7 +59,7 @@ for r in "$XDG_RUNTIME_DIR" /tmp /dev/shm "$HOME"; do
 done
 [ -n "$d" ] || {{ echo "no folder here takes a copy of the program" >&2; exit 126; }}
 trap 'rm -rf "$d"' EXIT
-trap 'exit 126' HUP INT TERM
+trap 'exit 126' HUP INT PIPE TERM
 echo {COPY_REQUEST}
 head -c {bytes} >"$d/sapwood"
 [ "$(wc -c <"$d/sapwood")" -eq {bytes} ] || {{ echo "the copy of the program is cut short: is there room in $d?" >&2; exit 126; }}

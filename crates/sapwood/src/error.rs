@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use sapwood_filter::FilterError;
+use sapwood_launch::LaunchError;
 use sapwood_node::{Missing, NodeError};
 use sapwood_packet::{FIRST_TAG, OutOfMemory, PacketError, Rank, RankSet, StreamId, Tag};
 use sapwood_runtime::RuntimeError;
@@ -20,8 +21,7 @@ pub struct StartFailure {
     pub text: String,
 }
 
-/// An error of a network.
-#[derive(Debug)]
+/// An error of a network. Its `Debug` is its text, which is what a `main` prints that returns it.
 #[non_exhaustive]
 pub enum Error {
     /// A topology cannot be read. Cure: see the message for what and where.
@@ -91,6 +91,24 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+}
+
+impl Error {
+    /// Whether the program of a process does not exist, or is in no folder of `PATH`.
+    #[must_use]
+    pub const fn is_missing_program(&self) -> bool {
+        matches!(
+            self,
+            Self::NodeProgram
+                | Self::Runtime(RuntimeError::Launch(LaunchError::MissingProgram { .. }))
+        )
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl fmt::Display for Error {

@@ -22,7 +22,7 @@ use crate::join_file::{JoinFile, absolute};
 use crate::launcher::RemoteTerms;
 use crate::resumption::StateFile;
 use crate::shared::{Interrupt, Shared};
-use crate::visible::Publication;
+use crate::visible::{Publication, check_name};
 use crate::{
     Attach, AttachFile, Clocks, Error, Launcher, Program, Result, StartCommand, Status,
     StreamBuilder, node_program,
@@ -307,6 +307,10 @@ impl NetworkBuilder {
     /// # Panics
     /// Never: a topology has a subtree at its root.
     pub fn open(self) -> Result<Network> {
+        // Before any host is logged in to.
+        if let Some(name) = &self.visible {
+            check_name(name)?;
+        }
         if let Some(path) = &self.state_path {
             crate::resumption::check_terms(path, &self.recovery)?;
         }

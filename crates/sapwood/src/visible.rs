@@ -222,7 +222,7 @@ impl Drop for Publication {
 }
 
 /// Checks the name of a network.
-fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let length = name.len();
     if (1..=NAME_BYTES_MAX).contains(&length) && !name.starts_with('.') && name.bytes().all(is_good)

@@ -133,8 +133,14 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     round.take_start(&mut network);
     let limit = WaveRule::Timeout { milliseconds: ANSWER_MILLISECONDS };
     let everyone = network.everyone();
-    let mut stream = network.stream(&everyone).up("concatenate").wave(limit).open()?;
-    round.ask(&mut network, &mut stream)?;
+    // Where no host was reached none is asked; the table has the reasons.
+    let mut stream = match everyone.size() {
+        0 => None,
+        _ => Some(network.stream(&everyone).up("concatenate").wave(limit).open()?),
+    };
+    if let Some(stream) = &mut stream {
+        round.ask(&mut network, stream)?;
+    }
     let reaches = !matches!(launching.launcher(), Launcher::Local | Launcher::Attach)
         && names.iter().any(|name| !sapwood_launch::is_own_name(name));
     if arguments.watch.is_none() && reaches && round.is_whole() {
@@ -151,8 +157,8 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     if !as_json {
         print(&round.table())?;
     }
-    if let Some(time) = arguments.watch {
-        round.watch(&mut network, &mut stream, time, as_json)?;
+    if let (Some(time), Some(stream)) = (arguments.watch, &mut stream) {
+        round.watch(&mut network, stream, time, as_json)?;
         round.take_ended_job(&launching);
     }
     drop(stream);

@@ -244,6 +244,20 @@ impl Session<'_> {
         self.conduct(tree, arguments, reads_input)
     }
 
+    /// Whether a host of the command is in the tree.
+    fn has_host(&self, tree: &dyn Tree) -> bool {
+        tree.connected().iter().any(|rank| self.hosts.contains_key(&rank))
+    }
+
+    /// Writes why no host was reached, and gives the exit code.
+    fn unreached(&self, tree: &dyn Tree, arguments: &Arguments) -> Result<u8, Failure> {
+        let mut results = Results::new(self.hosts.clone(), Instant::now());
+        for (ranks, reason) in tree.absent() {
+            results.lose(&ranks, &reason);
+        }
+        report::write_unreached(&results, arguments)
+    }
+
     /// Runs one command, writes what came of it, and gives the exit code.
     fn conduct(
         &mut self,
@@ -251,33 +265,41 @@ impl Session<'_> {
         arguments: &Arguments,
         reads_input: bool,
     ) -> Result<u8, Failure> {
-        let (style, terms) = (&arguments.style, &arguments.terms);
+        let style = &arguments.style;
         let order = order(arguments, &self.targets.set);
         let folders = [style.outdir.clone(), style.errdir.clone()];
         let printer = Printer::new(style.shows(), !style.no_label, folders)?;
-        if !tree.connected().iter().any(|rank| self.hosts.contains_key(&rank)) {
-            let mut results = Results::new(self.hosts.clone(), Instant::now());
-            for (ranks, reason) in tree.absent() {
-                results.lose(&ranks, &reason);
-            }
-            return report::write_unreached(&results, arguments);
+        if !self.has_host(tree) {
+            return self.unreached(tree, arguments);
         }
         let (hosts, signals) = (self.hosts.clone(), &mut self.signals);
-        let mut conductor = Conductor::begin(tree, hosts, order, reads_input, printer, signals)?;
-        let ended_by = conductor.run()?;
-        let written = report::write(&mut conductor, arguments);
-        conductor.printer.flush()?;
-        if let (Err(what), Some(_)) = (&written, conductor.stopped_by()) {
-            eprintln!("sapwood: {what}");
-        } else {
-            written?;
+        let failure = match Conductor::begin(tree, hosts, order, reads_input, printer, signals) {
+            Ok(conductor) => return carry_out(conductor, arguments),
+            Err(failure) => failure,
+        };
+        if self.has_host(tree) {
+            return Err(failure);
         }
-        Ok(match conductor.stopped_by().or(ended_by) {
-            Some(signal) => by_signal(signal),
-            None if terms.no_rc => 0,
-            None => conductor.results.exit_code(terms.missing_max),
-        })
+        // The tree was ended while the command began, which no host has seen.
+        self.unreached(tree, arguments)
     }
+}
+
+/// Waits until a command that has begun is over, writes what came of it, and gives the exit code.
+fn carry_out(mut conductor: Conductor<'_>, arguments: &Arguments) -> Result<u8, Failure> {
+    let ended_by = conductor.run()?;
+    let written = report::write(&mut conductor, arguments);
+    conductor.printer.flush()?;
+    if let (Err(what), Some(_)) = (&written, conductor.stopped_by()) {
+        eprintln!("sapwood: {what}");
+    } else {
+        written?;
+    }
+    Ok(match conductor.stopped_by().or(ended_by) {
+        Some(signal) => by_signal(signal),
+        None if arguments.terms.no_rc => 0,
+        None => conductor.results.exit_code(arguments.terms.missing_max),
+    })
 }
 
 impl Style {

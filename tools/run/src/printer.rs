@@ -22,7 +22,7 @@ pub(super) struct Printer {
 
 impl Printer {
     /// # Errors
-    /// A folder that cannot be made.
+    /// A folder that cannot be made, or one for both outputs.
     pub(super) fn new(
         shows: bool,
         has_label: bool,
@@ -32,6 +32,14 @@ impl Printer {
             std::fs::create_dir_all(folder).map_err(|error| {
                 Failure::usage(format!("cannot make folder {}: {error}", folder.display()))
             })?;
+        }
+        if let [Some(out), Some(err)] = &folders
+            && out.canonicalize().is_ok_and(|out| err.canonicalize().is_ok_and(|err| err == out))
+        {
+            let folder = out.display();
+            return Err(Failure::usage(format!(
+                "'{folder}' is named by --outdir and --errdir: name two folders"
+            )));
         }
         Ok(Self {
             shows,

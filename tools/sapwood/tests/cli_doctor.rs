@@ -2,7 +2,7 @@
 
 mod cli;
 
-use cli::{on_hosts, run, text};
+use cli::{code, on_hosts, run, text, write_program};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -56,6 +56,23 @@ fn a_tree_beyond_the_limits_is_a_warning_with_the_cure() {
     assert!(found.contains("60000 needs 300080"), "{found}");
     if files["verdict"] == "warning" {
         assert!(files["advice"].as_str().unwrap().contains("ulimit -n 300080"));
+    }
+}
+
+#[test]
+fn where_no_host_is_reached_each_is_told_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let refuses = folder.path().join("refuses");
+    write_program(&refuses, "#!/bin/sh\necho \"$1 refuses\" >&2; exit 255\n");
+    let shell = refuses.to_str().unwrap();
+    let words = ["doctor", "--remote-shell", shell, "--hosts", "far[1-2]", "--json"];
+    let output = run(&words);
+    assert_ne!(code(&output), Some(0));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_fits("doctor-hosts-1", &report);
+    for (host, name) in report["hosts"].as_array().unwrap().iter().zip(["far1", "far2"]) {
+        assert_eq!((&host["host"], &host["state"]), (&name.into(), &"missing".into()));
+        assert!(host["reason"].as_str().unwrap().contains("refuses"), "{host}");
     }
 }
 

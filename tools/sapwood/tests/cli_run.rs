@@ -389,6 +389,11 @@ fn each_host_may_have_files_of_its_own() {
     let read = |folder: &str, name: &str| std::fs::read(format!("{folder}/{name}")).unwrap();
     assert_eq!((read(&out, "n0"), read(&out, "n1")), (b"a\0b".to_vec(), b"a\0b".to_vec()));
     assert_eq!((read(&out, "n2"), read(&err, "n2")), (Vec::new(), b"c\n".to_vec()));
+    let same = format!("{out}/../out");
+    let output = run(&["--outdir", &out, "--errdir", &same, "-w", "n[0-2]", script]);
+    assert_eq!(code(&output), Some(2));
+    assert!(text(&output.stderr).contains("is named by --outdir and --errdir: name two folders"));
+    assert_eq!(read(&out, "n0"), b"a\0b", "what was there is kept");
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub(crate) enum Unit {
     BytesPerSecond,
     /// Something else, as often as this in a second.
     PerSecond,
+    /// Seconds, of which there are many.
+    Seconds,
     /// A plain number.
     Number,
 }
@@ -55,7 +57,7 @@ const fn metric(
     Metric { name, series, unit, worst, help }
 }
 
-use Unit::{Bytes, BytesPerSecond, Number, PerSecond, Ratio};
+use Unit::{Bytes, BytesPerSecond, Number, PerSecond, Ratio, Seconds};
 use Worst::{Highest, Lowest};
 
 /// All metrics, in the order in which agents send their values.
@@ -93,7 +95,7 @@ pub(crate) const TABLE: [Metric; 33] = [
     metric("pressure.cpu", "pressure_cpu_ratio", Ratio, Highest, "Share of the last 10 s in which some task waited for a core"),
     metric("pressure.memory", "pressure_memory_ratio", Ratio, Highest, "Share of the last 10 s in which some task waited for memory"),
     metric("pressure.io", "pressure_io_ratio", Ratio, Highest, "Share of the last 10 s in which some task waited for a disk"),
-    metric("uptime", "uptime_seconds", Number, Lowest, "Seconds since the host started"),
+    metric("uptime", "uptime_seconds", Seconds, Lowest, "Seconds since the host started"),
 ];
 
 /// The place of a metric in the table.
@@ -119,6 +121,7 @@ impl Metric {
                 let text = quantity::bytes(value);
                 if self.unit == Unit::Bytes { text } else { text + "/s" }
             }
+            Unit::Seconds => long_time(value),
             Unit::PerSecond | Unit::Number => number(value),
         }
     }
@@ -132,6 +135,7 @@ impl Unit {
             Self::Bytes => "bytes",
             Self::BytesPerSecond => "bytes/s",
             Self::PerSecond => "1/s",
+            Self::Seconds => "seconds",
             Self::Number => "number",
         }
     }
@@ -145,6 +149,13 @@ impl Worst {
             Self::Lowest => "lowest",
         }
     }
+}
+
+/// The two largest units of a time, as `3d04h` or `04h17m`.
+fn long_time(seconds: f64) -> String {
+    let minutes = (seconds / 60.0) as u64;
+    let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
+    if days > 0 { format!("{days}d{hours:02}h") } else { format!("{hours}h{minutes:02}m") }
 }
 
 /// A number with three figures; whole ones as they are up to a million.

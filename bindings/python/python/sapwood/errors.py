@@ -92,7 +92,7 @@ class EndedError(SapwoodError, EOFError):
 
 
 class ProgramError(SapwoodError, FileNotFoundError):
-    """The program of the communication processes was not found."""
+    """The program of the communication processes, or that of the back-ends, was not found."""
 
 
 class FileError(SapwoodError, OSError):
