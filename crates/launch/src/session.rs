@@ -207,22 +207,31 @@ impl Session {
         self.outgoing.push_back(Piece::Own(Zeroizing::new(vec![JOINED])));
     }
 
-    /// Writes what waits, as far as the pipe takes it. An end of it is seen by the client's end.
-    pub fn write(&mut self) {
+    /// Writes what waits, as far as the pipe takes it, and gives how many bytes that were. An end of
+    /// it is seen by the client's end.
+    pub fn write(&mut self) -> usize {
+        let mut moved = 0;
         while let (Some(piece), Some(mut stdin)) = (self.outgoing.front(), self.client.stdin()) {
             let bytes = piece.bytes();
             match stdin.write(&bytes[self.written..]) {
-                Ok(count) => self.written += count,
+                Ok(count) => {
+                    self.written += count;
+                    moved += count;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The client has closed its input; its exit tells the reason.
-                Err(_) => return self.outgoing.clear(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    // The client has closed its input; its exit tells the reason.
+                    self.outgoing.clear();
+                    break;
+                }
             }
             if self.written >= bytes.len() {
                 self.outgoing.pop_front();
                 self.written = 0;
             }
         }
+        moved
     }
 
     /// Why the client has ended, in one line: its last output, or else its exit.

@@ -413,7 +413,7 @@ impl Driver {
             }
             Token::ChildStderr(rank) => self.processes.pass_on_words(rank, &self.poller),
             Token::AgentStdout(rank) => self.processes.answers(rank, &self.poller, now),
-            Token::AgentStdin(rank) => self.processes.writable(rank, &self.poller),
+            Token::AgentStdin(rank) => self.processes.writable(rank, &self.poller, now),
             Token::Attempt => self.advance_attempt(now)?,
             Token::LivenessPipe => {
                 if let Some(liveness_pipe) = &self.liveness_pipe {

@@ -172,9 +172,9 @@ impl Processes {
     }
 
     /// A client takes more on its standard input.
-    pub(crate) fn writable(&mut self, rank: u32, poller: &Poller) {
+    pub(crate) fn writable(&mut self, rank: u32, poller: &Poller, now: Instant) {
         if let Some(remote) = &mut self.remote {
-            remote.writable(rank, poller);
+            remote.writable(rank, poller, now);
         }
     }
 

@@ -36,7 +36,7 @@ const TRIALS_MAX: u32 = 4;
 /// as much again is left to chance.
 const RETRY_PAUSE_MS: u64 = 200;
 
-/// How much longer a host may take that needs a copy of the program.
+/// How long a host may take at most that needs a copy of the program, while bytes of it move.
 const COPY_TIME: Duration = Duration::from_secs(60);
 
 /// The shortest extension of a deadline that the client's own work has used up.
@@ -74,6 +74,8 @@ struct Call {
     host_time: Duration,
     /// When to check whether the launch agent's greeting is late; none once it has arrived.
     answer_by: Option<Instant>,
+    /// When the client last took bytes of a copy of the program.
+    moved: Instant,
     has_joined: bool,
     is_writing: bool,
     hears_answers: bool,
@@ -179,7 +181,7 @@ impl Remote {
                 call.has_joined = true;
                 self.under_way -= 1;
                 call.session.joined();
-                write(*rank, call, poller);
+                write(*rank, call, poller, now);
             }
         }
         // Behind the joins: a process may join in the turn in which its time is over.
@@ -199,13 +201,20 @@ impl Remote {
     /// Those whose time is over. While a client computes or waits for a processor its host is not
     /// asked anything, so this time is the client's and not the host's.
     fn late(&mut self, now: Instant) -> Vec<u32> {
-        let most = self.patience() + SOUND_MAX;
+        let patience = self.patience();
+        let most = patience + SOUND_MAX;
         let mut late = Vec::new();
         for (&rank, call) in &mut self.calls {
             if call.answer_by.is_none_or(|by| by > now) {
                 continue;
             }
             let elapsed = now.since(call.begun);
+            // A host that takes a copy has its time anew as long as bytes move.
+            let copied_by = (call.moved + patience).min(call.begun + COPY_TIME);
+            if call.session.is_copying() && copied_by > now {
+                call.answer_by = Some(copied_by);
+                continue;
+            }
             let busy = call.session.work().map_or(Duration::ZERO, |work| work.busy());
             let left = call.host_time.saturating_sub(elapsed.saturating_sub(busy));
             if left.is_zero() || elapsed >= most {
@@ -302,6 +311,7 @@ impl Remote {
                     pass: Pass::new(now),
                     host_time: answer_by.since(now),
                     answer_by: Some(answer_by),
+                    moved: now,
                     has_joined: false,
                     is_writing: false,
                     hears_answers: true,
@@ -369,12 +379,7 @@ impl Remote {
             Some(greeting) if call.answer_by.is_some() => {
                 self.greeted(rank, &greeting, poller, now)
             }
-            _ => {
-                if call.session.is_copying() && call.answer_by.is_some() {
-                    call.answer_by = Some(call.begun + COPY_TIME);
-                }
-                write(rank, call, poller);
-            }
+            _ => write(rank, call, poller, now),
         }
     }
 
@@ -394,13 +399,13 @@ impl Remote {
         call.answer_by = None;
         self.client_limit.has_led(call.session.work());
         call.session.accept();
-        write(rank, call, poller);
+        write(rank, call, poller, now);
     }
 
     /// A client can be written to.
-    pub(crate) fn writable(&mut self, rank: u32, poller: &Poller) {
+    pub(crate) fn writable(&mut self, rank: u32, poller: &Poller, now: Instant) {
         if let Some(call) = self.calls.get_mut(&rank) {
-            write(rank, call, poller);
+            write(rank, call, poller, now);
         }
     }
 
@@ -512,6 +517,7 @@ impl Remote {
     pub(crate) fn excuse(&mut self, late: Duration) {
         for call in self.calls.values_mut() {
             call.host_time += late;
+            call.moved = call.moved + late;
             call.answer_by = call.answer_by.map(|answer_by| answer_by + late);
         }
     }
@@ -598,8 +604,10 @@ fn unwatch(call: &mut Call, poller: &Poller) {
 }
 
 /// Writes what waits for a client, and watches for room where it does not take all.
-fn write(rank: u32, call: &mut Call, poller: &Poller) {
-    call.session.write();
+fn write(rank: u32, call: &mut Call, poller: &Poller, now: Instant) {
+    if call.session.write() > 0 {
+        call.moved = now;
+    }
     let wants = call.session.wants_write().is_some();
     if wants == call.is_writing {
         return;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use cli::{
     assert_refused, assert_signals_end_reaching, code, interrupt_until, interrupt_until_it_stops,
-    read_until, text, wait_for_end, wait_until,
+    read_until, text, wait_for_end, wait_until, write_program,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use sapwood_schema::assert_fits;
@@ -394,6 +394,31 @@ fn each_host_may_have_files_of_its_own() {
     assert_eq!(code(&output), Some(2));
     assert!(text(&output.stderr).contains("is named by --outdir and --errdir: name two folders"));
     assert_eq!(read(&out, "n0"), b"a\0b", "what was there is kept");
+}
+
+#[test]
+fn a_host_that_asks_for_a_copy_of_the_program_and_then_hangs_is_given_up_as_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let shell = folder.path().join("shell");
+    // It takes all bytes, or none.
+    let script = "#!/bin/sh\nhost=$1; shift\ncase $host in\n\
+                  far1) echo sapwood-copy; cat >/dev/null; exec sleep 100;;\n\
+                  far2) echo sapwood-copy; exec sleep 100;;\n\
+                  *) exec sh -c \"$*\";;\nesac\n";
+    write_program(&shell, script);
+    let shell = shell.to_str().unwrap();
+    let words = ["run", "--new-tree", "--remote-shell", shell, "-t", "2", "-w", "far[1-3]"];
+    let output = cli::run(&[&words[..], &["echo hi"]].concat());
+    assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "far3: hi\n");
+    let errors = text(&output.stderr);
+    let told: Vec<u64> = errors
+        .split("no answer within ")
+        .skip(1)
+        .filter_map(|rest| rest.split(' ').next()?.parse().ok())
+        .collect();
+    // Not after the minute that a copy on its way may take.
+    assert!(told.len() == 2 && told.iter().all(|&ms| ms < 30_000), "{errors}");
 }
 
 #[test]
