@@ -216,8 +216,13 @@ class LostHosts(FaultyHost):
             file.write("\n".join(lines) + "\n")
         self.addCleanup(os.remove, wrong)
         # Only the log-in node has the wrong table, and it is that one that reaches the host.
-        report = examine(names(4), "--fan-out", "4", prepare=f"mount --bind {wrong} /etc/hosts")
-        self.assert_only_missing(report, {faulty: f"calls itself '{name(5)}'"})
+        prepare = f"mount --bind {wrong} /etc/hosts"
+        report = examine(names(6), "--fan-out", "6", prepare=prepare)
+        self.assert_only_missing(report, {faulty: f"calls itself '{name(5)}', which is among the hosts, too"})
+        # Of a machine that is not among the hosts its user's ssh knows best which one it is.
+        report = examine(names(4), "--fan-out", "4", prepare=prepare)
+        self.assertEqual(report["code"], 0, report["stderr"])
+        self.assertIn(f"host {faulty}: the machine that answers calls itself '{name(5)}'", report["stderr"])
 
     def test_a_name_without_a_host(self):
         report = examine(names(3) + ",node99.invalid", "--fan-out", "2")

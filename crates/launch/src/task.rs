@@ -143,13 +143,11 @@ impl Greeting {
         Some(Self { host, pid, clock, is_own_name })
     }
 
-    /// Why this is not the host that was asked for, if it is not. `others` are names of further
-    /// hosts of the tree.
+    /// Why this host must not be taken for the one that was asked for: it calls itself as a further
+    /// host of the tree is called, and would run everything twice. `others` are the names of these.
     ///
     /// A host's own name may differ from the one that it is reached by: names for a second network,
-    /// and those of an ssh configuration, are not known there. Two things tell that it is another:
-    /// it calls itself as a further host of the tree is called, or it knows the name that was asked
-    /// for, and that is not one of its own.
+    /// and those of an ssh configuration, are not known there.
     pub fn contradiction<'a>(
         &self,
         asked: &str,
@@ -160,8 +158,23 @@ impl Greeting {
         }
         let is_other =
             others.any(|other| !is_name_of(asked, other) && is_name_of(other, &self.host));
-        (is_other || self.is_own_name == Some(false))
-            .then(|| format!("the machine that answers to '{asked}' calls itself '{}'", self.host))
+        is_other.then(|| {
+            let own = &self.host;
+            format!(
+                "the machine that answers to '{asked}' calls itself '{own}', which is among the \
+                 hosts, too"
+            )
+        })
+    }
+
+    /// What the user may want to know of a host that knows the name that was asked for as that of
+    /// an address that it does not have: it may be another one. Behind address translation, and
+    /// with addresses that move, it is the right one, and the remote shell has reached it.
+    pub fn doubt(&self, asked: &str) -> Option<String> {
+        let is_doubtful = self.is_own_name == Some(false) && !is_name_of(asked, &self.host);
+        is_doubtful.then(|| {
+            format!("the machine that answers calls itself '{}', and is taken as it is", self.host)
+        })
     }
 }
 
@@ -228,7 +241,11 @@ mod tests {
         assert_eq!(wrong("big-host", Some(true)), None);
         assert_eq!(wrong("big-host", None), None);
         let text = wrong("node06", Some(true)).unwrap();
-        assert_eq!(text, "the machine that answers to 'node05' calls itself 'node06'");
-        assert!(wrong("big-host", Some(false)).is_some());
+        assert!(text.starts_with("the machine that answers to 'node05' calls itself 'node06'"));
+        assert_eq!(wrong("big-host", Some(false)), None);
+        let doubt = |host: &str, own| greeting(host, own).doubt("node05");
+        assert!(doubt("big-host", Some(false)).is_some_and(|text| text.contains("'big-host'")));
+        assert_eq!(doubt("node05", Some(false)), None, "its own table is wrong");
+        assert_eq!((doubt("big-host", Some(true)), doubt("big-host", None)), (None, None));
     }
 }

@@ -396,6 +396,8 @@ impl Remote {
             return;
         }
         self.outcomes.extend(clock_error(asked, greeting, now.since(call.begun)));
+        let doubt = greeting.doubt(asked).map(|doubt| format!("host {asked}: {doubt}"));
+        self.outcomes.extend(doubt.map(Outcome::Notice));
         call.answer_by = None;
         self.client_limit.has_led(call.session.work());
         call.session.accept();

@@ -86,7 +86,7 @@ pub(crate) struct RankTable {
 }
 
 /// What a rank says of itself and its table; `bindings/mpi/shim/handover.h` draws it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Hello {
     world_rank: u32,
     world_size: u32,
@@ -96,6 +96,8 @@ struct Hello {
     is_spawned: bool,
     /// Of its event file; 0 none.
     events_bytes: u64,
+    /// The begin of the file name of its program; empty if it does not say.
+    program: String,
 }
 
 impl Hello {
@@ -115,6 +117,7 @@ impl Hello {
             table_bytes: long(24),
             is_spawned: word(32) != 0,
             events_bytes: long(40),
+            program: String::from_utf8_lossy(&bytes[48..]).trim_end_matches('\0').to_owned(),
         };
         if hello.world_rank >= hello.world_size {
             return Err(format!("the shim announced rank {} of {} ranks", word(12), word(16)));
@@ -207,7 +210,8 @@ impl Tables {
                 return self.note(&format!("process {pid} is not observed: {reason}"));
             }
         };
-        let Hello { world_rank, world_size, pid, table_bytes, is_spawned, events_bytes } = hello;
+        let Hello { world_rank, world_size, pid, table_bytes, is_spawned, events_bytes, program } =
+            hello;
         if is_spawned {
             // The report says how many.
             self.unwatched += 1;
@@ -229,7 +233,10 @@ impl Tables {
                 let process = peer.credentials().process;
                 let control = RankControl::new(page, process);
                 self.set_new(world_rank, &control);
-                let rank = RankTable::new(Presence::Connected(peer), table, control, world_size);
+                let mut rank =
+                    RankTable::new(Presence::Connected(peer), table, control, world_size);
+                // Of a process that has ended the system does not say it any more.
+                rank.program = rank.program.or(Some(program).filter(|name| !name.is_empty()));
                 self.ranks.insert(world_rank, rank);
                 if let Some(events) = offer.events {
                     self.admit_events(world_rank, events, events_bytes);
@@ -542,6 +549,7 @@ mod tests {
         }
         bytes[24..32].copy_from_slice(&4096_u64.to_le_bytes());
         bytes[40..48].copy_from_slice(&8192_u64.to_le_bytes());
+        bytes[48..51].copy_from_slice(b"lmp");
         bytes
     }
 
@@ -554,6 +562,7 @@ mod tests {
             table_bytes: 4096,
             is_spawned: false,
             events_bytes: 8192,
+            program: "lmp".into(),
         };
         assert_eq!(Hello::parse(&hello(3, 8)), Ok(expected));
     }
