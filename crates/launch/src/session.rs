@@ -207,8 +207,8 @@ impl Session {
         self.outgoing.push_back(Piece::Own(Zeroizing::new(vec![JOINED])));
     }
 
-    /// Writes what waits, as far as the pipe takes it, and gives how many bytes that were. An end of
-    /// it is seen by the client's end.
+    /// Writes what waits, as far as the pipe takes it, and gives how many bytes that were. An end
+    /// of it is seen by the client's end.
     pub fn write(&mut self) -> usize {
         let mut moved = 0;
         while let (Some(piece), Some(mut stdin)) = (self.outgoing.front(), self.client.stdin()) {
