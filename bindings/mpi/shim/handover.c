@@ -177,8 +177,6 @@ int sapwood_handover(const struct sapwood_hello *about, int table_fd, int contro
     struct sapwood_hello hello = *about;
     hello.version = SAPWOOD_HELLO_VERSION;
     hello.pid = (uint32_t)getpid();
-    memcpy(hello.program, program_invocation_short_name,
-           strnlen(program_invocation_short_name, sizeof hello.program));
     memcpy(hello.magic, SAPWOOD_HELLO_MAGIC, sizeof hello.magic);
     /* Who reads them knows which they are by their order: without a page there are no events. */
     int descriptors[] = {table_fd, control_fd, events_fd};

@@ -27,8 +27,7 @@
  *    32  is_spawned   u32      1 if MPI_Comm_spawn started the process
  *    36  reserved     4 bytes 0
  *    40  events_bytes u64      size of the event file; 0 none
- *    48  program      16 bytes the begin of the file name of its program, then 0; it may have ended
- *                             before its leaf looks
+ *    48  reserved     16 bytes 0
  *
  * Processes that MPI_Comm_spawn starts have ranks of a world of their own; the pid
  * tells them from the first world's, and `is_spawned` says so.
@@ -60,7 +59,7 @@ struct sapwood_hello {
     uint32_t is_spawned;
     uint32_t reserved;
     uint64_t events_bytes;
-    char program[16];
+    unsigned char reserved_too[16];
 };
 
 static_assert(sizeof(struct sapwood_hello) == 64, "hello bytes");

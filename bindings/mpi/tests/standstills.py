@@ -17,6 +17,20 @@ from watched import LAUNCHERS, SYSTEM_PYTHON, Hang, Watched, has_mpi, test_progr
 RANKS = 4
 LINE = "no MPI call has returned"
 RECEIVES_FROM_ANY = "from mpi4py import MPI; MPI.COMM_WORLD.recv(source=MPI.ANY_SOURCE)"
+# A thread of each rank receives from the next rank, which sends once its first thread has done what it does.
+BESIDE = """
+import threading, time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+size, rank = world.size, world.rank
+helper = threading.Thread(target=lambda: world.recv(source=(rank + 1) % size, tag=7))
+helper.start()
+{}
+world.send(1, dest=(rank - 1) % size, tag=7)
+helper.join()
+"""
+COMPUTES = BESIDE.format("end = time.monotonic() + 5\nwhile time.monotonic() < end:\n    pass")
+JOINS = BESIDE.format("helper.join()")
 
 
 def words_until(run, wanted):
@@ -147,6 +161,17 @@ class OpenMpi(Standstills, unittest.TestCase):
         run = self.still("", command=[SYSTEM_PYTHON, "-c", RECEIVES_FROM_ANY],
                          harm=lambda run: run.process.send_signal(signal.SIGTERM))
         self.assertRegex(self.line(run), r"ranks 0-3 in MPI_(Mprobe|Probe|Recv) on MPI_COMM_WORLD, from any source")
+
+    def test_a_rank_that_computes_beside_a_thread_that_receives_does_not_wait(self):
+        command = [*LAUNCHERS[self.abi], "2", SYSTEM_PYTHON, "-c", COMPUTES]
+        run = Watched(command, "--interval", "200ms", "--no-live")
+        self.assertEqual((run.code, run.profile["standstills"]), (0, []), run.errors)
+        self.assertNotIn(LINE, run.errors)
+
+    def test_a_rank_that_only_waits_for_its_thread_waits_with_it(self):
+        run = self.still("", command=[SYSTEM_PYTHON, "-c", JOINS],
+                         harm=lambda run: run.process.send_signal(signal.SIGTERM))
+        self.assertIn("all ranks wait", self.line(run))
 
 
 class Mpich(Standstills, unittest.TestCase):

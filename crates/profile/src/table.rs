@@ -172,6 +172,12 @@ impl<'a> TableReader<'a> {
         self.state == RankState::Finalized && threads.any(|one| is_finalization(long(one, 0)))
     }
 
+    /// The file name of the rank's program.
+    #[must_use]
+    pub fn program(&self) -> String {
+        label(&self.bytes[112..112 + LABEL_BYTES])
+    }
+
     /// The profile that the table holds. Events of which no call has returned yet are not in it.
     #[must_use]
     pub fn profile(&self) -> RankProfile {
@@ -180,7 +186,7 @@ impl<'a> TableReader<'a> {
             state: self.state,
             started_ns: long(self.bytes, 40),
             host: label(&self.bytes[48..48 + LABEL_BYTES]),
-            program: label(&self.bytes[112..112 + LABEL_BYTES]),
+            program: self.program(),
             dropped: long(self.bytes, 200),
             taken_functions: word(self.bytes, 288),
             ..RankProfile::new(self.mpi_rank, self.world_size)
@@ -355,12 +361,19 @@ impl<'a> TableReader<'a> {
     pub fn activities(&self, moment: Moment) -> Vec<Activity> {
         let all = self.activities.chunks_exact(ACTIVITY_BYTES).filter(|one| word(one, 40) != 0);
         let all = all.map(|one| self.activity(one, moment));
-        let (inside, outside): (Vec<_>, Vec<_>) =
-            all.partition(|activity| activity.kind.function.is_some());
-        if !inside.is_empty() {
-            return inside;
-        }
-        outside.into_iter().min_by_key(|activity| activity.for_ns).into_iter().collect()
+        let inside: Vec<_> = all.filter(|activity| activity.kind.function.is_some()).collect();
+        if inside.is_empty() { self.outside(moment).into_iter().collect() } else { inside }
+    }
+
+    /// Of the rank's threads that are outside of MPI, what the one does that left its last call most
+    /// recently.
+    #[must_use]
+    pub fn outside(&self, moment: Moment) -> Option<Activity> {
+        let all = self.activities.chunks_exact(ACTIVITY_BYTES).filter(|one| word(one, 40) != 0);
+        let outside = all.map(|one| self.activity(one, moment));
+        outside
+            .filter(|activity| activity.kind.function.is_none())
+            .min_by_key(|activity| activity.for_ns)
     }
 
     /// The calls that the rank's threads are in.

@@ -59,6 +59,7 @@ mod standing;
 mod symbols;
 mod tables;
 mod tallies;
+mod thread_use;
 mod tree_start;
 mod usage;
 mod verdicts;

@@ -22,7 +22,7 @@ impl Tables {
             let obeyed = rank.control.load(OBEYED);
             report.obeyed.entry(obeyed).or_default().insert(number);
             report.marks_left_out += rank.marks_left_out();
-            rank.program.iter().for_each(|name| report.add_program(name.clone()));
+            rank.program().into_iter().for_each(|name| report.add_program(name.to_owned()));
             if question.known_ends.contains(number) {
                 continue;
             }

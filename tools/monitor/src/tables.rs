@@ -5,10 +5,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sapwood::{StreamId, Values, Wave};
@@ -31,6 +28,7 @@ use super::presence::{Attachable, Presence};
 use super::rank_control::RankControl;
 use super::say::say;
 use super::scope::{LeafScopes, ScopeQuestion};
+use super::thread_use::ThreadUse;
 use super::usage;
 use super::waits::{LeafWaits, WaitsQuestion};
 
@@ -70,8 +68,6 @@ pub(crate) struct RankTable {
     pub(crate) table: SharedTable,
     pub(crate) control: RankControl,
     world_size: u32,
-    /// The file name of its program, as the command line has it.
-    pub(crate) program: Option<String>,
     is_noted: bool,
     /// When its process ended without a word.
     lost_at: Option<Instant>,
@@ -79,14 +75,17 @@ pub(crate) struct RankTable {
     figures: BTreeMap<Figure, u64>,
     hardware: Hardware,
     conditions: Conditions,
+    thread_use: ThreadUse,
     /// How it had spent its time at the round before.
     before: TimeShare,
     /// The words of its table that say in which function each thread is, once they were read.
     call_words: OnceCell<Vec<usize>>,
+    /// The file name of its program, once it was read.
+    program: OnceCell<String>,
 }
 
 /// What a rank says of itself and its table; `bindings/mpi/shim/handover.h` draws it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hello {
     world_rank: u32,
     world_size: u32,
@@ -96,8 +95,6 @@ struct Hello {
     is_spawned: bool,
     /// Of its event file; 0 none.
     events_bytes: u64,
-    /// The begin of the file name of its program; empty if it does not say.
-    program: String,
 }
 
 impl Hello {
@@ -117,7 +114,6 @@ impl Hello {
             table_bytes: long(24),
             is_spawned: word(32) != 0,
             events_bytes: long(40),
-            program: String::from_utf8_lossy(&bytes[48..]).trim_end_matches('\0').to_owned(),
         };
         if hello.world_rank >= hello.world_size {
             return Err(format!("the shim announced rank {} of {} ranks", word(12), word(16)));
@@ -210,8 +206,7 @@ impl Tables {
                 return self.note(&format!("process {pid} is not observed: {reason}"));
             }
         };
-        let Hello { world_rank, world_size, pid, table_bytes, is_spawned, events_bytes, program } =
-            hello;
+        let Hello { world_rank, world_size, pid, table_bytes, is_spawned, events_bytes } = hello;
         if is_spawned {
             // The report says how many.
             self.unwatched += 1;
@@ -233,10 +228,7 @@ impl Tables {
                 let process = peer.credentials().process;
                 let control = RankControl::new(page, process);
                 self.set_new(world_rank, &control);
-                let mut rank =
-                    RankTable::new(Presence::Connected(peer), table, control, world_size);
-                // Of a process that has ended the system does not say it any more.
-                rank.program = rank.program.or(Some(program).filter(|name| !name.is_empty()));
+                let rank = RankTable::new(Presence::Connected(peer), table, control, world_size);
                 self.ranks.insert(world_rank, rank);
                 if let Some(events) = offer.events {
                     self.admit_events(world_rank, events, events_bytes);
@@ -438,7 +430,6 @@ impl RankTable {
     fn new(peer: Presence, table: SharedTable, control: RankControl, world_size: u32) -> Self {
         Self {
             hardware: Hardware::of(peer.process()),
-            program: program_of(peer.process()),
             peer: Some(peer),
             table,
             control,
@@ -447,9 +438,21 @@ impl RankTable {
             lost_at: None,
             figures: BTreeMap::new(),
             conditions: Conditions::default(),
+            thread_use: ThreadUse::default(),
             before: TimeShare::default(),
             call_words: OnceCell::new(),
+            program: OnceCell::new(),
         }
+    }
+
+    /// The file name of its program; none while it is no table.
+    pub(crate) fn program(&self) -> Option<&str> {
+        if self.program.get().is_none() {
+            let words = self.words().ok()?;
+            let program = TableReader::new(&words).ok()?.program();
+            self.program.get_or_init(|| program);
+        }
+        self.program.get().map(String::as_str)
     }
 
     /// The words of its table that say in which function each thread is; none while it is no table.
@@ -519,18 +522,21 @@ impl RankTable {
         profile.figures = self.figures.clone();
         usage::complete(&mut profile.figures, &table, profile.time);
         if condition.is_some() {
-            profile.activities = table.activities(moment);
+            profile.activities = match self.computes_beside(&table) {
+                true => table.outside(moment).into_iter().collect(),
+                false => table.activities(moment),
+            };
         }
         Ok(profile)
     }
-}
 
-/// The file name of a process's program; none where the process is not seen from here.
-fn program_of(process: i32) -> Option<String> {
-    let line = std::fs::read(format!("/proc/{process}/cmdline")).ok()?;
-    let word = line.split(|&byte| byte == 0).next()?;
-    let name = Path::new(OsStr::from_bytes(word)).file_name()?;
-    Some(name.to_string_lossy().into_owned())
+    /// Whether a thread computes outside of MPI while others are inside.
+    fn computes_beside(&mut self, table: &TableReader<'_>) -> bool {
+        let outside: Vec<u32> = table.threads_outside().collect();
+        let Some(process) = self.process() else { return false };
+        let is_split = !outside.is_empty() && table.threads_inside().next().is_some();
+        is_split && self.thread_use.any_computes(process, &outside)
+    }
 }
 
 fn is_unfinished(table: &TableReader<'_>) -> bool {
@@ -549,7 +555,6 @@ mod tests {
         }
         bytes[24..32].copy_from_slice(&4096_u64.to_le_bytes());
         bytes[40..48].copy_from_slice(&8192_u64.to_le_bytes());
-        bytes[48..51].copy_from_slice(b"lmp");
         bytes
     }
 
@@ -562,7 +567,6 @@ mod tests {
             table_bytes: 4096,
             is_spawned: false,
             events_bytes: 8192,
-            program: "lmp".into(),
         };
         assert_eq!(Hello::parse(&hello(3, 8)), Ok(expected));
     }

@@ -69,7 +69,10 @@ impl Tables {
             seen_ns.insert(number, i64::try_from(moment.last_ns()).unwrap_or(i64::MAX));
             // After the table: a rank that is still in the call that was read has not gone on.
             let (spaces, is_numbered) = self.waits.spaces(number).unwrap_or_default();
-            let call = table.calls(moment).into_iter().max_by_key(|call| call.for_ns);
+            // Of a rank that computes beside its calls none is what it waits in.
+            let is_outside = profile.activities.iter().all(|one| one.kind.function.is_none());
+            let calls = table.calls(moment).into_iter().filter(|_| !is_outside);
+            let call = calls.max_by_key(|call| call.for_ns);
             let mut posture = posture(&profile, &table, call.as_ref(), &spaces);
             if let Some(process) = rank.process().filter(|_| posture.for_ns >= long_ns) {
                 note_locks(&mut posture, process, &table);
