@@ -365,8 +365,8 @@ impl<'a> TableReader<'a> {
         if inside.is_empty() { self.outside(moment).into_iter().collect() } else { inside }
     }
 
-    /// Of the rank's threads that are outside of MPI, what the one does that left its last call most
-    /// recently.
+    /// Of the rank's threads that are outside of MPI, what the one does that left its last call
+    /// most recently.
     #[must_use]
     pub fn outside(&self, moment: Moment) -> Option<Activity> {
         let all = self.activities.chunks_exact(ACTIVITY_BYTES).filter(|one| word(one, 40) != 0);
