@@ -134,8 +134,8 @@ static void write_edges(const struct bypass_edges *edges)
         if (most == NULL)
             return;
         below = most->late_ns;
-        sapwood_say("bypass: rank %u came after rank %u, to which it sends, in %llu of %llu reductions, by %.3f ms on the "
-                    "mean, and last of all there in %llu",
+        sapwood_say("bypass: what rank %u sends to rank %u was complete after that one had called in %llu of %llu "
+                    "reductions, by %.3f ms on the mean, and came last there in %llu",
                     child, parent, (unsigned long long)most->late, (unsigned long long)most->instances,
                     (double)most->late_ns / (double)most->late / 1e6, (unsigned long long)most->last);
     }

@@ -95,7 +95,9 @@ pub use outliers::{
 };
 pub use rank::{Counters, Metric, RankProfile, RankState};
 pub use rank_values::{RANK_BINS_MAX, RANK_METRICS, RankValues};
-pub use report::{Cause, END_KINDS_MAX, EndKind, EndStatistics, RANK_REPORTS, RankReport};
+pub use report::{
+    Cause, END_KINDS_MAX, EndKind, EndStatistics, PROGRAMS_MAX, RANK_REPORTS, RankReport,
+};
 pub use round::{EVENTS_MAX, Round};
 pub use rows::{RankRow, RankRows};
 pub use sizes::{SIZE_CLASSES, SizeHistogram};

@@ -360,8 +360,8 @@ impl<'a> TableReader<'a> {
     #[must_use]
     pub fn activities(&self, moment: Moment) -> Vec<Activity> {
         let all = self.activities.chunks_exact(ACTIVITY_BYTES).filter(|one| word(one, 40) != 0);
-        let all = all.map(|one| self.activity(one, moment));
-        let inside: Vec<_> = all.filter(|activity| activity.kind.function.is_some()).collect();
+        let inside = all.filter(|one| is_inside(one)).map(|one| self.activity(one, moment));
+        let inside: Vec<_> = inside.collect();
         if inside.is_empty() { self.outside(moment).into_iter().collect() } else { inside }
     }
 
@@ -370,10 +370,8 @@ impl<'a> TableReader<'a> {
     #[must_use]
     pub fn outside(&self, moment: Moment) -> Option<Activity> {
         let all = self.activities.chunks_exact(ACTIVITY_BYTES).filter(|one| word(one, 40) != 0);
-        let outside = all.map(|one| self.activity(one, moment));
-        outside
-            .filter(|activity| activity.kind.function.is_none())
-            .min_by_key(|activity| activity.for_ns)
+        let outside = all.filter(|one| !is_inside(one)).map(|one| self.activity(one, moment));
+        outside.min_by_key(|activity| activity.for_ns)
     }
 
     /// The calls that the rank's threads are in.
@@ -560,6 +558,11 @@ fn escaped(name: &[u8]) -> String {
 /// Whether the key is of the function in which counting begins.
 fn is_initialisation(key: u64) -> bool {
     matches!(name_of(key >> 8), Some("MPI_Init" | "MPI_Init_thread"))
+}
+
+/// Whether the thread of an activity is in a function of MPI.
+fn is_inside(activity: &[u8]) -> bool {
+    u32::try_from(long(activity, 0)).is_ok_and(|function| function != 0)
 }
 
 /// Whether the number is of the function in which counting ends.

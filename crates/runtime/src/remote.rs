@@ -36,7 +36,8 @@ const TRIALS_MAX: u32 = 4;
 /// as much again is left to chance.
 const RETRY_PAUSE_MS: u64 = 200;
 
-/// How long a host may take at most that needs a copy of the program, while bytes of it move.
+/// How long at most a host that needs a copy of the program has its time anew while the client
+/// takes bytes of it; a longer time for each host holds as it is.
 const COPY_TIME: Duration = Duration::from_secs(60);
 
 /// The shortest extension of a deadline that the client's own work has used up.

@@ -80,7 +80,8 @@ impl Findings {
     fn note_mixed(&mut self, (communicator, number): InstanceKey, one: &Instance) {
         self.mixed += 1;
         let has_room = self.mixtures.len() < MIXTURES_MAX;
-        if has_room || self.mixtures.contains_key(&communicator) {
+        let is_told = one.kinds.second.is_some();
+        if is_told && (has_room || self.mixtures.contains_key(&communicator)) {
             let mixture = self.mixtures.entry(communicator).or_default();
             mixture.add(number, one.size, &one.kinds);
         }

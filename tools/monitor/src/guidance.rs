@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sapwood::{Network, Policy, RankSet, Stream, Values, Wave, WaveRule};
-use sapwood_profile::{Class, PROFILE_STATISTICS, RANK_REPORTS, RankReport, Round};
+use sapwood_profile::{Class, PROFILE_STATISTICS, PROGRAMS_MAX, RANK_REPORTS, RankReport, Round};
 use sapwood_report::record::Settings;
 
 use super::control::deaths::Deaths;
@@ -97,7 +97,7 @@ impl Guidance {
             let report = answer.value().ok().and_then(|values| RankReport::decode(values).ok());
             let (Some(report), Some(asked)) = (report, asked) else { continue };
             self.deaths.take(&report, asked);
-            self.programs.extend(report.programs);
+            self.note_programs(report.programs);
             self.wants_advice |= report.wants_advice;
             // A late part knows of other ranks than the wave that it belongs to.
             if !answer.is_late {
@@ -105,6 +105,14 @@ impl Guidance {
                 self.marks_left_out = report.marks_left_out;
                 self.obeyed = report.obeyed;
             }
+        }
+    }
+
+    /// Takes in the programs of a report, with the bound of one.
+    fn note_programs(&mut self, programs: BTreeSet<String>) {
+        self.programs.extend(programs);
+        while self.programs.len() > PROGRAMS_MAX {
+            self.programs.pop_last();
         }
     }
 
@@ -118,7 +126,7 @@ impl Guidance {
             let report = answer.value().ok().and_then(|values| RankReport::decode(values).ok());
             if let Some(report) = report {
                 self.deaths.take(&report, asked);
-                self.programs.extend(report.programs);
+                self.note_programs(report.programs);
             }
         }
     }

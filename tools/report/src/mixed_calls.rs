@@ -15,7 +15,8 @@ pub struct MixedCalls {
     pub number: u32,
     /// Such collectives.
     pub collectives: u64,
-    /// The calls of that first one, those of the fewest ranks first; at most two kinds.
+    /// The calls of that first one, at most two kinds: that of the minority first, or without a
+    /// majority in the order of functions.
     pub calls: Vec<MixedCall>,
     /// The rank that called another thing than all others; null where several did.
     pub culprit: Option<u32>,
@@ -85,7 +86,7 @@ impl MixedCalls {
             kinds => {
                 let told = |one: &MixedCall| format!("{} {}", one.ranks(), one.call());
                 let told: Vec<String> = kinds.iter().map(told).collect();
-                format!("ranks called different functions: {} ({place})", told.join(", "))
+                format!("ranks did not call the same: {} ({place})", told.join(", "))
             }
         };
         if mixture.collectives > 1 {
@@ -145,10 +146,16 @@ mod tests {
     fn without_a_majority_no_rank_is_accused() {
         let (bcast, sum, barrier) = (("MPI_Bcast", 0), ("MPI_Allreduce", -1), ("MPI_Barrier", -1));
         let halves = mixed(&[sum, bcast, sum, bcast], 1);
-        let start = "ranks called different functions: 2 ranks (the lowest is ";
+        let start = "ranks did not call the same: 2 ranks (the lowest is ";
         assert!(halves.text.starts_with(start), "{}", halves.text);
         assert_eq!((halves.culprit, halves.calls.len()), (None, 2));
         assert_eq!(mixed(&[bcast, bcast, sum, barrier], 1).culprit, None);
+        let roots = mixed(&[bcast, ("MPI_Bcast", 1), bcast, ("MPI_Bcast", 1)], 1);
+        assert_eq!(
+            roots.text,
+            "ranks did not call the same: 2 ranks (the lowest is 0) MPI_Bcast with root 0, 2 ranks \
+             (the lowest is 1) MPI_Bcast with root 1 (number 41 on MPI_COMM_WORLD)"
+        );
         let two = mixed(&[bcast, sum], 1);
         assert_eq!((two.culprit, two.calls.len()), (None, 2));
         let several = mixed(&[bcast, sum, sum, bcast, bcast], 1);

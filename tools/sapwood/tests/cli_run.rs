@@ -407,7 +407,7 @@ fn a_host_that_asks_for_a_copy_of_the_program_and_then_hangs_is_given_up_as_any_
                   *) exec sh -c \"$*\";;\nesac\n";
     write_program(&shell, script);
     let shell = shell.to_str().unwrap();
-    let words = ["run", "--new-tree", "--remote-shell", shell, "-t", "2", "-w", "far[1-3]"];
+    let words = ["run", "--new-tree", "--remote-shell", shell, "-t", "10", "-w", "far[1-3]"];
     let output = cli::run(&[&words[..], &["echo hi"]].concat());
     assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "far3: hi\n");

@@ -133,8 +133,9 @@ class EachAbi:
         # Rank 3 sleeps 5 ms each time, and the others run ahead of it. Where it is the root no child is later.
         self.assertGreaterEqual(edges[(2, 3)]["last"], 25, parents)
         self.assertGreaterEqual(edges[(2, 3)]["late_us"], 25 * 1000, parents)
-        self.assertGreaterEqual(parents[3]["own_last"], 5, parents)
-        self.assertRegex(errors, r"bypass: rank \d came after rank \d, to which it sends, in \d+ of 50 reductions, by [\d.]+ ms")
+        self.assertGreaterEqual(parents[3]["own_last"], 1, parents)
+        self.assertRegex(errors, "bypass: what rank 3 sends to rank 2 was complete after that one had called in "
+                                 r"\d+ of 50 reductions, by [\d.]+ ms on the mean, and came last there in \d+")
 
     def test_a_waiting_root_makes_progress_for_others(self):
         self.scenario("progress")

@@ -266,7 +266,7 @@ impl Freeze {
                 .iter()
                 .map(|&(send, receive)| FreezeMessage { send, receive })
                 .collect(),
-            mixed: mixed(&relations, &spaces),
+            mixed: mixed(&frozen, &relations, &spaces),
             communicators: spaces.into_iter().map(|(_, one)| one).collect(),
             ..Self::default()
         };
@@ -402,10 +402,20 @@ fn communicators(frozen: &Frozen) -> Vec<(u64, FreezeCommunicator)> {
     found.into_iter().map(one).collect()
 }
 
-/// The communicators on which ranks did not call the same in the window.
-fn mixed(relations: &Relations, spaces: &[(u64, FreezeCommunicator)]) -> Vec<MixedCalls> {
+/// The communicators on which ranks did not call the same in the window. The number of a call that
+/// has not returned may be that of the next one.
+fn mixed(
+    frozen: &Frozen,
+    relations: &Relations,
+    spaces: &[(u64, FreezeCommunicator)],
+) -> Vec<MixedCalls> {
+    let has_returned = |one: &FrozenInstance| {
+        let arrivals = one.arrivals.iter().map(|&at| &frozen.events[at]);
+        one.arrivals.len() == one.size as usize && arrivals.clone().all(|event| !event.is_open)
+    };
+    let is_told = |one: &&FrozenInstance| one.kinds.second.is_some() && has_returned(one);
     let mut found: BTreeMap<u64, Mixture> = BTreeMap::new();
-    for one in relations.instances.iter().filter(|one| one.is_mixed && one.is_whole()) {
+    for one in relations.instances.iter().filter(is_told) {
         found.entry(one.key.0).or_default().add(one.key.1, one.size, &one.kinds);
     }
     let name = |identity: u64| {
