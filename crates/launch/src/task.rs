@@ -144,8 +144,8 @@ impl Greeting {
     }
 
     /// Why this host must not be taken for the one that was asked for: it calls itself as another
-    /// host of the same subtree is called, and would run everything twice. `others` are the names of
-    /// these.
+    /// host of the same subtree is called, and would run everything twice. `others` are the names
+    /// of these.
     ///
     /// A host's own name may differ from the one that it is reached by: names for a second network,
     /// and those of an ssh configuration, are not known there.
