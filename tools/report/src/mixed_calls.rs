@@ -1,6 +1,6 @@
 //! Collectives in which ranks called different functions, or gave different roots, in words.
 
-use sapwood_trace::{Callers, Mixture};
+use sapwood_trace::{Callers, Kinds, Mixture};
 use serde::{Deserialize, Serialize};
 
 use crate::mpi_call::function_name;
@@ -63,6 +63,17 @@ impl MixedCall {
     }
 }
 
+/// Whether calls of two kinds belong together all the same: a function and its form for large
+/// counts, `MPI_Bcast` and `MPI_Bcast_c`, are one to MPI.
+pub(crate) fn belong_together(kinds: &Kinds) -> bool {
+    let Some(second) = kinds.second else { return true };
+    let procedure = |callers: &Callers| {
+        let name = function_name(callers.called.event >> 8);
+        (name.trim_end_matches("_c").to_owned(), callers.called.root)
+    };
+    procedure(&kinds.first) == procedure(&second)
+}
+
 impl MixedCalls {
     /// Of a communicator of this name.
     #[must_use]
@@ -85,7 +96,13 @@ impl MixedCalls {
             }
             kinds => {
                 let told = |one: &MixedCall| format!("{} {}", one.ranks(), one.call());
-                let told: Vec<String> = kinds.iter().map(told).collect();
+                let mut told: Vec<String> = kinds.iter().map(told).collect();
+                let counted: u32 = kinds.iter().map(|one| one.count).sum();
+                match mixture.size.saturating_sub(counted) {
+                    0 => {}
+                    1 => told.push("1 rank something else".to_owned()),
+                    rest => told.push(format!("{rest} ranks something else")),
+                }
                 format!("ranks did not call the same: {} ({place})", told.join(", "))
             }
         };
@@ -107,7 +124,7 @@ impl MixedCalls {
 #[cfg(test)]
 mod tests {
     use sapwood_profile::Function;
-    use sapwood_trace::{Called, Kinds};
+    use sapwood_trace::Called;
 
     use super::*;
 
@@ -143,13 +160,32 @@ mod tests {
     }
 
     #[test]
+    fn the_form_for_large_counts_is_the_same_call() {
+        let kinds = |one: (&str, i32), other: (&str, i32)| {
+            let of = |(name, root), rank| {
+                let event = Function::named(name).expect("a function of MPI").id << 8;
+                Kinds::of(Called { event, root }, rank)
+            };
+            let mut kinds = of(one, 0);
+            kinds.merge(&of(other, 1));
+            kinds
+        };
+        assert!(belong_together(&kinds(("MPI_Bcast", 0), ("MPI_Bcast_c", 0))));
+        assert!(belong_together(&kinds(("MPI_Bcast", 0), ("MPI_Bcast", 0))));
+        assert!(!belong_together(&kinds(("MPI_Bcast", 0), ("MPI_Bcast_c", 1))));
+        assert!(!belong_together(&kinds(("MPI_Bcast", 0), ("MPI_Gather", 0))));
+    }
+
+    #[test]
     fn without_a_majority_no_rank_is_accused() {
         let (bcast, sum, barrier) = (("MPI_Bcast", 0), ("MPI_Allreduce", -1), ("MPI_Barrier", -1));
         let halves = mixed(&[sum, bcast, sum, bcast], 1);
         let start = "ranks did not call the same: 2 ranks (the lowest is ";
         assert!(halves.text.starts_with(start), "{}", halves.text);
         assert_eq!((halves.culprit, halves.calls.len()), (None, 2));
-        assert_eq!(mixed(&[bcast, bcast, sum, barrier], 1).culprit, None);
+        let three = mixed(&[bcast, bcast, sum, barrier], 1);
+        assert!(three.text.contains(", 2 ranks something else ("), "{}", three.text);
+        assert_eq!(three.culprit, None);
         let roots = mixed(&[bcast, ("MPI_Bcast", 1), bcast, ("MPI_Bcast", 1)], 1);
         assert_eq!(
             roots.text,

@@ -15,7 +15,7 @@ use sapwood_packet::RankSet;
 use sapwood_trace::{Frozen, FrozenEvent, FrozenInstance, Mixture, Presence, Relations};
 use serde::{Deserialize, Serialize};
 
-use crate::mixed_calls::MixedCalls;
+use crate::mixed_calls::{MixedCalls, belong_together};
 use crate::mpi_call::{function_name, kind_word};
 use crate::quantity;
 use crate::text::unnamed;
@@ -413,7 +413,7 @@ fn mixed(
         let arrivals = one.arrivals.iter().map(|&at| &frozen.events[at]);
         one.arrivals.len() == one.size as usize && arrivals.clone().all(|event| !event.is_open)
     };
-    let is_told = |one: &&FrozenInstance| one.kinds.second.is_some() && has_returned(one);
+    let is_told = |one: &&FrozenInstance| !belong_together(&one.kinds) && has_returned(one);
     let mut found: BTreeMap<u64, Mixture> = BTreeMap::new();
     for one in relations.instances.iter().filter(is_told) {
         found.entry(one.key.0).or_default().add(one.key.1, one.size, &one.kinds);

@@ -69,6 +69,9 @@ impl Why {
         for one in self.mixed.iter().take(MIXED) {
             lines.extend(wrapped(&format!("wrong: {}", one.text), ""));
         }
+        if let Some(more @ 1..) = self.mixed.len().checked_sub(MIXED) {
+            lines.push(format!("wrong: the same on {more} more communicators, at least"));
+        }
         let most = if self.stuck.is_some() { PLACES_BESIDE } else { PLACES };
         let slow = self.slow.iter().take(most).filter(|one| one.lost_share >= SHARE_MIN);
         for (at, place) in slow.enumerate() {

@@ -17,7 +17,7 @@ use sapwood_trace::{Counter, Findings, Mixture, Standing, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::communicator::place_name;
-use crate::mixed_calls::MixedCalls;
+use crate::mixed_calls::{MixedCalls, belong_together};
 use crate::record::Death;
 pub use end::RankEnd;
 pub use link::SlowLink;
@@ -149,7 +149,8 @@ impl Why {
 
 /// Communicators on which ranks did not call the same, those with most such collectives first.
 fn mixed(findings: &Findings, standing: &Standing) -> Vec<MixedCalls> {
-    let mut found: Vec<_> = findings.mixtures.iter().collect();
+    let mixtures = findings.mixtures.iter().filter(|(_, one)| !belong_together(&one.kinds));
+    let mut found: Vec<_> = mixtures.collect();
     found.sort_by_key(|(space, one)| (Reverse(one.collectives), **space));
     let told = |(&space, one): (&u64, &Mixture)| {
         MixedCalls::of(place_name(standing, space, one.size), one)
