@@ -109,7 +109,7 @@ class BadInput(unittest.TestCase):
         done = subprocess.run([sapwood(), "trace", "why", "--live"], capture_output=True, text=True, check=False,
                               timeout=watched.RUN_SECONDS_MAX)
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
-        self.assertIn("<COMMAND>", done.stderr)
+        self.assertIn("a COMMAND is missing", done.stderr)
 
 
 if __name__ == "__main__":
