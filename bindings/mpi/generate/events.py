@@ -13,9 +13,12 @@ SENDS = ("Send", "Bsend", "Ssend", "Rsend")
 # A buffered send does not wait.
 WAITING_SENDS = ("Send", "Ssend", "Rsend")
 EXCHANGES = ("Sendrecv", "Sendrecv_replace")
-# Communicators that these make are numbered by their members alike.
-# Nothing may be asked of one that is still being made: it is numbered at its first use.
-NOT_MADE = ("MPI_Comm_free", "MPI_Comm_disconnect", "MPI_Comm_get_parent", "MPI_Comm_idup", "MPI_Comm_idup_with_info")
+FREE_COMM = ("MPI_Comm_free", "MPI_Comm_disconnect")
+# Of a communicator that these make nothing may be asked before its request has completed.
+PROMISE = ("MPI_Comm_idup", "MPI_Comm_idup_with_info")
+# Made by calls of the new communicator's members alone, of which a tag tells the order; the two
+# groups that MPI_Intercomm_create joins have no communicator in common.
+TAGGED = ("MPI_Comm_create_group", "MPI_Intercomm_create")
 # Each with whether it has one status, and how the completed ones are listed.
 COMPLETIONS = {
     "MPI_Wait": ("1", "one"), "MPI_Test": ("1", "one"),
@@ -41,12 +44,32 @@ def collective(function, row, a, starts):
     root = "SAPWOOD_NO_NUMBER" if root is None else f"(int){a.root(root)}"
     kind = "SAPWOOD_EVENT_COLLECTIVE" + ("_STARTED" if starts else "")
     counted = f"sapwood_collective({row.id}, {kind}, {a.comm(comm)}, {root}, begin, ticks);"
+    failed = [f"    sapwood_space_number_lost({a.comm(comm)});"]
     if not starts:
-        return [], ["    " + counted], []
+        return [], ["    " + counted], failed
     request = place_of(function, "request")
     return [], [f"    uint32_t sequence = {counted}",
                 f"    {ON} sapwood_collective_followed({row.id}, {a.comm(comm)}, sequence, {root}, "
-                f"{a.request(request)}, begin + ticks);"], []
+                f"{a.request(request)}, begin + ticks);"], failed
+
+
+def makes_communicator(function, made, a):
+    """Of a function that makes a communicator, at the parameter number `made`."""
+    comm = f"*{a.names[made]}" if a.is_fortran == "false" else a.comm(made)
+    # One process alone learns of it, and more than once.
+    if function.name == "MPI_Comm_get_parent":
+        return [], [f"    sapwood_space_seen({comm});"], []
+    parent = next((a.comm(i) for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer), None)
+    if parent is None:
+        return [], [f"    sapwood_space_made({comm}, 0);"], []
+    origin = f"sapwood_origin_called({parent})"
+    if function.name in TAGGED:
+        above = parent if function.name == "MPI_Comm_create_group" else "sapwood_library.comm_null"
+        origin = f"sapwood_origin_tagged({above}, (int){a.root(place_of(function, 'tag'))})"
+    before = [f"    uint64_t origin = {origin};"]
+    if function.name in PROMISE:
+        return before, [f"    sapwood_space_promised({parent}, {comm}, origin);"], []
+    return before, [f"    sapwood_space_made({comm}, origin);"], []
 
 
 def sent(function, row, a, waits):
@@ -126,9 +149,8 @@ def statements(function, row, a):
     word, is_persistent = rules.stem(function.name)
     starts = any(p.base == "MPI_Request" for p in function.parameters)
     made = next((i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and p.is_pointer), None)
-    if made is not None and function.name not in NOT_MADE:
-        comm = f"*{a.names[made]}" if a.is_fortran == "false" else a.comm(made)
-        return [], [f"    sapwood_space_made({comm});"], []
+    if made is not None and function.name not in FREE_COMM:
+        return makes_communicator(function, made, a)
     if row.group == "rma":
         return window(function, a)
     if row.group == "collective" and not is_persistent and not word.startswith(NEIGHBOURS):

@@ -1,4 +1,4 @@
-/* The event file: its spaces and its rings; see events.h. */
+/* The event file and its rings; see events.h. */
 #define _GNU_SOURCE
 #include "events.h"
 
@@ -13,14 +13,6 @@
 
 _Atomic uint32_t sapwood_recording;
 struct sapwood_events *sapwood_events;
-
-/* Of communicators that found no place. */
-static struct sapwood_space none = {.handle = UINT64_MAX};
-/* Where there is no file the spaces number no collective. */
-struct sapwood_space *_Atomic sapwood_space_at[SAPWOOD_CACHE_WORDS];
-
-/* Handles of communicators that have no space because all are taken. */
-static _Atomic uint64_t without_at[SAPWOOD_CACHE_WORDS];
 
 static uint32_t ring_records;
 static bool is_asked;
@@ -128,13 +120,11 @@ void sapwood_events_leave(void)
 void sapwood_events_make(void)
 {
     const char *asked = getenv("SAPWOOD_MPI_WAITS");
-    for (int place = 0; place < SAPWOOD_CACHE_WORDS; place++)
-        atomic_store_explicit(&sapwood_space_at[place], &none, memory_order_relaxed);
+    sapwood_spaces_begin();
     ring_records = records_asked();
     events_fd = make_file();
-    /* The first of its group, whether or not the program uses it. */
-    if (events_fd >= 0)
-        sapwood_space_found(sapwood_library.comm_world);
+    /* The first one, whether or not the program uses it. */
+    sapwood_space_seen(sapwood_library.comm_world);
     is_asked = events_fd >= 0 && asked != NULL && strcmp(asked, "1") == 0;
     if (!is_asked)
         return;
@@ -218,7 +208,7 @@ static __attribute__((noinline)) void leave_out(const struct sapwood_space *spac
 {
     struct sapwood_events_header *header = &sapwood_events->header;
     bool contended = sapwood_table->header.flags & SAPWOOD_FLAG_THREAD_MULTIPLE;
-    sapwood_add(space == &none ? &header->without_space : &header->without_ring, 1, contended);
+    sapwood_add(space == &sapwood_no_space ? &header->without_space : &header->without_ring, 1, contended);
 }
 
 void sapwood_record_words(const struct sapwood_space *space, uint64_t begin, uint64_t timing, uint64_t what,
@@ -227,199 +217,11 @@ void sapwood_record_words(const struct sapwood_space *space, uint64_t begin, uin
     if ((READ(sapwood_recording) & SAPWOOD_EVENTS_RECORDING) == 0)
         return;
     struct sapwood_ring *ring = own_ring();
-    if (__builtin_expect(ring == NULL || space == &none, 0)) {
+    if (__builtin_expect(ring == NULL || space == &sapwood_no_space, 0)) {
         leave_out(space);
         return;
     }
     uint64_t head = put(ring, begin, timing, (uint64_t)(space - sapwood_events->spaces) | what, whom);
     if (__builtin_expect(head % SAPWOOD_CLOCK_EVERY == 0, 0))
         put_clock(ring);
-}
-
-/* The ranks in the world of a communicator's own group, in order, as one number. */
-static uint64_t group_number(MPI_Comm comm, uint32_t size)
-{
-    uint64_t number = UINT64_C(14695981039346656037);
-    MPI_Group group, world;
-    if (comm == sapwood_library.comm_world) {
-        for (uint32_t rank = 0; rank < size; rank++)
-            number = (number ^ rank) * UINT64_C(1099511628211);
-        return number;
-    }
-    if (sapwood_library.comm_group(comm, &group) != MPI_SUCCESS)
-        return 0;
-    if (sapwood_library.comm_group(sapwood_library.comm_world, &world) == MPI_SUCCESS) {
-        enum { AT_ONCE = 256 };
-        int ranks[AT_ONCE], there[AT_ONCE];
-        for (uint32_t first = 0; first < size; first += AT_ONCE) {
-            int count = size - first < AT_ONCE ? (int)(size - first) : AT_ONCE;
-            for (int i = 0; i < count; i++)
-                ranks[i] = (int)first + i;
-            if (sapwood_library.group_translate_ranks(group, count, ranks, world, there) != MPI_SUCCESS)
-                break;
-            for (int i = 0; i < count; i++)
-                number = (number ^ (uint32_t)there[i]) * UINT64_C(1099511628211);
-        }
-        sapwood_library.group_free(&world);
-    }
-    sapwood_library.group_free(&group);
-    return number;
-}
-
-static uint64_t mixed(uint64_t number)
-{
-    number = (number ^ number >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    number = (number ^ number >> 27) * UINT64_C(0x94D049BB133111EB);
-    return number ^ number >> 31;
-}
-
-/* Callers hold the table's lock. */
-static struct sapwood_space *space_new(MPI_Comm comm)
-{
-    struct sapwood_events_header *header = &sapwood_events->header;
-    uint32_t used = READ(header->spaces_used);
-    if (used == SAPWOOD_SPACES)
-        return &none;
-    static uint64_t groups[SAPWOOD_SPACES];
-    struct sapwood_space *space = &sapwood_events->spaces[used];
-    int between = 0;
-    sapwood_library.comm_test_inter(comm, &between);
-    space->size = (uint32_t)sapwood_local_size(comm);
-    space->rank = (uint32_t)sapwood_rank(comm);
-    space->flags = between ? SAPWOOD_SPACE_BETWEEN : 0;
-    groups[used] = group_number(comm, space->size);
-    uint64_t before = 0;
-    for (uint32_t i = 0; i < used; i++)
-        before += groups[i] == groups[used];
-    space->identity = mixed(groups[used] + mixed(before + 1));
-    atomic_store_explicit(&space->handle, SAPWOOD_HANDLE(comm), memory_order_relaxed);
-    atomic_store_explicit(&header->spaces_used, used + 1, memory_order_release);
-    return space;
-}
-
-struct sapwood_space *sapwood_space_found(MPI_Comm comm)
-{
-    if (sapwood_events == NULL)
-        return &none;
-    uint64_t handle = SAPWOOD_HANDLE(comm);
-    unsigned place = sapwood_cache_place(handle);
-    if (READ(without_at[place]) == handle)
-        return &none;
-    struct sapwood_space *space = NULL;
-    sapwood_table_lock();
-    for (uint32_t i = READ(sapwood_events->header.spaces_used); i-- > 0 && space == NULL;)
-        if (READ(sapwood_events->spaces[i].handle) == handle)
-            space = &sapwood_events->spaces[i];
-    if (space == NULL)
-        space = space_new(comm);
-    if (space == &none)
-        atomic_store_explicit(&without_at[place], handle, memory_order_relaxed);
-    else
-        atomic_store_explicit(&sapwood_space_at[place], space, memory_order_relaxed);
-    sapwood_table_unlock();
-    return space;
-}
-
-void sapwood_space_made(MPI_Comm comm)
-{
-    if (sapwood_events != NULL && comm != sapwood_library.comm_null)
-        sapwood_space_found(comm);
-}
-
-static void forget_handle(uint64_t handle)
-{
-    if (sapwood_events == NULL)
-        return;
-    sapwood_table_lock();
-    for (uint32_t i = READ(sapwood_events->header.spaces_used); i-- > 0;)
-        if (READ(sapwood_events->spaces[i].handle) == handle)
-            atomic_store_explicit(&sapwood_events->spaces[i].handle, 0, memory_order_relaxed);
-    if (READ(without_at[sapwood_cache_place(handle)]) == handle)
-        atomic_store_explicit(&without_at[sapwood_cache_place(handle)], 0, memory_order_relaxed);
-    sapwood_table_unlock();
-}
-
-void sapwood_handle_named(uint64_t handle, uint32_t name)
-{
-    if (sapwood_events == NULL)
-        return;
-    sapwood_table_lock();
-    for (uint32_t i = READ(sapwood_events->header.spaces_used); i-- > 0;)
-        if (READ(sapwood_events->spaces[i].handle) == handle)
-            atomic_store_explicit(&sapwood_events->spaces[i].name, name, memory_order_relaxed);
-    sapwood_table_unlock();
-}
-
-void sapwood_space_forget(MPI_Comm comm)
-{
-    forget_handle(SAPWOOD_HANDLE(comm));
-}
-
-void sapwood_window_forget(uint64_t window)
-{
-    forget_handle(window);
-}
-
-/* Callers hold the table's lock. */
-static struct sapwood_space *window_of(uint64_t window)
-{
-    for (uint32_t i = READ(sapwood_events->header.spaces_used); i-- > 0;)
-        if (READ(sapwood_events->spaces[i].handle) == window)
-            return &sapwood_events->spaces[i];
-    return NULL;
-}
-
-void sapwood_window_made(MPI_Comm comm, uint64_t window)
-{
-    if (sapwood_events == NULL)
-        return;
-    const struct sapwood_space *origin = sapwood_space_of(comm);
-    if (origin == &none)
-        return;
-    sapwood_table_lock();
-    struct sapwood_events_header *header = &sapwood_events->header;
-    uint32_t used = READ(header->spaces_used);
-    /* By space of a window, the identity of the communicator on which it was made. */
-    static uint64_t origins[SAPWOOD_SPACES];
-    if (used < SAPWOOD_SPACES) {
-        struct sapwood_space *space = &sapwood_events->spaces[used];
-        uint64_t before = 0;
-        for (uint32_t i = 0; i < used; i++)
-            before += origins[i] == origin->identity;
-        origins[used] = origin->identity;
-        space->size = origin->size;
-        space->rank = origin->rank;
-        space->flags = SAPWOOD_SPACE_WINDOW;
-        space->identity = mixed(origin->identity + mixed((UINT64_C(1) << 32) + before));
-        atomic_store_explicit(&space->handle, window, memory_order_relaxed);
-        atomic_store_explicit(&header->spaces_used, used + 1, memory_order_release);
-    }
-    sapwood_table_unlock();
-}
-
-static uint32_t held_code(int rank)
-{
-    return rank < 0 ? SAPWOOD_HELD_ALL : (uint32_t)rank + 1;
-}
-
-void sapwood_window_locked(uint64_t window, int rank)
-{
-    if (sapwood_events == NULL)
-        return;
-    sapwood_table_lock();
-    struct sapwood_space *space = window_of(window);
-    if (space != NULL)
-        atomic_store_explicit(&space->held, held_code(rank), memory_order_relaxed);
-    sapwood_table_unlock();
-}
-
-void sapwood_window_unlocked(uint64_t window, int rank)
-{
-    if (sapwood_events == NULL)
-        return;
-    sapwood_table_lock();
-    struct sapwood_space *space = window_of(window);
-    if (space != NULL && READ(space->held) == held_code(rank))
-        atomic_store_explicit(&space->held, 0, memory_order_relaxed);
-    sapwood_table_unlock();
 }

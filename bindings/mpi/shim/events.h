@@ -37,7 +37,8 @@
  *    16  sequence         u32      collectives on it that have returned, recorded or not
  *    20  size             u32      processes of the local group
  *    24  rank             u32      this process in it
- *    28  flags            u32      bit 0 intercommunicator, bit 1 window
+ *    28  flags            u32      bit 0 intercommunicator, bit 1 window, bit 2 a collective has failed
+ *                                  here: since then the numbers of the processes may differ
  *    32  pending          u32      receives from any source or tag that have not completed
  *    36  posted           u32      receives posted on it
  *    40  last             u64      the last of these collectives: function id, u32, and root, i32
@@ -61,26 +62,32 @@
  *    19  members          u8       receives that the same call has completed, 1 to 255, 0 of one of which
  *                                  it is not known which message it took; of a send the number of
  *                                  bits of its bytes, and 1, or 0 where they are not known
- *    20  sequence         u32      of a collective on its communicator, from 1;
- *                                  of a message in its channel, from 1
+ *    20  sequence         u32      of a collective on its communicator, from 1, 0 where it is not
+ *                                  known; of a message in its channel, from 1
  *    24  peer             i32      root, or the message's other side, in the communicator
  *    28  tag              i32      of the message
  *
  *   A record of kind CLOCK has CLOCK_MONOTONIC nanoseconds, u64, in the place of operation and span.
  *
- * The identity is made of the world's ranks of the communicator's group, in order, and of how
- * many communicators of just this group the process has made before: these are made in the same
- * order by all of them. That of a window is made of its communicator's and of how many windows were
- * made on this before. The k-th message of a channel, which is communicator, source, destination
- * and tag, is the k-th that is sent and the k-th that is received in it, because MPI's messages
- * of one channel do not overtake one another. They may where several threads use one channel: from
- * then on none of its messages is recorded.
+ * The identity of a communicator is made of the communicator on which it was made, of the number of
+ * that call among all calls on it that make communicators, and of the world's ranks of its group, in
+ * order: the members of a communicator make these calls in one order, whatever their threads do
+ * elsewhere. Of MPI_Comm_create_group and MPI_Intercomm_create, which not all members call, the tag
+ * and how often there was the same stand in the place of the number. Of one whose making was not
+ * seen, the group and how many of these were seen before. The identity of a window is made of its
+ * communicator's and of how many windows were made on this before.
+ *
+ * The k-th message of a channel, which is communicator, source, destination and tag, is the k-th
+ * that is sent and the k-th that is received in it, because MPI's messages of one channel do not
+ * overtake one another. They may where several threads use one channel: from then on none of its
+ * messages is recorded.
  */
 #ifndef SAPWOOD_EVENTS_H
 #define SAPWOOD_EVENTS_H
 
 #include "observe.h"
 #include "sizes.h"
+#include "spaces.h"
 
 #define SAPWOOD_EVENTS_MAGIC "SWEVENTS"
 #define SAPWOOD_EVENTS_VERSION 1u
@@ -104,6 +111,7 @@ enum {
 
     SAPWOOD_SPACE_BETWEEN = 1,
     SAPWOOD_SPACE_WINDOW = 2,
+    SAPWOOD_SPACE_NUMBER_LOST = 4,
 
     SAPWOOD_EVENT_COLLECTIVE = 1,
     SAPWOOD_EVENT_COLLECTIVE_STARTED = 2,
@@ -145,7 +153,7 @@ struct sapwood_space {
     _Atomic uint32_t sequence;
     uint32_t size;
     uint32_t rank;
-    uint32_t flags;
+    _Atomic uint32_t flags;
     _Atomic uint32_t pending;
     _Atomic uint32_t posted;
     _Atomic uint64_t last;
@@ -181,8 +189,6 @@ static_assert(SAPWOOD_SPACES < UINT16_MAX, "the number of a space fits a record"
 extern SAPWOOD_HIDDEN _Atomic uint32_t sapwood_recording;
 /* NULL where there is no memory for it: then nothing is recorded. */
 extern SAPWOOD_HIDDEN struct sapwood_events *sapwood_events;
-/* Found by the communicator's place in the caches of sizes.h; never NULL once counting begins. */
-extern SAPWOOD_HIDDEN struct sapwood_space *_Atomic sapwood_space_at[SAPWOOD_CACHE_WORDS];
 
 /* Makes the file, which stays open under its name, and takes over SAPWOOD_MPI_WAITS. The table is
  * filled. */
@@ -199,26 +205,6 @@ SAPWOOD_HIDDEN bool sapwood_events_are_asked(void);
 SAPWOOD_HIDDEN void sapwood_events_lose_order(void);
 SAPWOOD_HIDDEN void sapwood_events_lose_messages(void);
 uint64_t sapwood_events_bytes(void);
-
-/* Finds the space of a communicator, or makes it; one that belongs to none when all are taken. */
-SAPWOOD_HIDDEN struct sapwood_space *sapwood_space_found(MPI_Comm comm);
-/* After a communicator was made, so that all its members number it alike. */
-SAPWOOD_HIDDEN void sapwood_space_made(MPI_Comm comm);
-/* Before it is freed. */
-void sapwood_space_forget(MPI_Comm comm);
-/* A communicator or window was named: where that stands in the table, plus 1. */
-SAPWOOD_HIDDEN void sapwood_handle_named(uint64_t handle, uint32_t name);
-
-/* Windows have handles of their own kind; these are SAPWOOD_HANDLE of them. */
-#define SAPWOOD_HELD_ALL UINT32_MAX
-/* After a window was made on a communicator. */
-void sapwood_window_made(MPI_Comm comm, uint64_t window);
-/* Before it is freed. */
-void sapwood_window_forget(uint64_t window);
-/* After a rank's part of it was locked, or all; a negative number stands for all. */
-void sapwood_window_locked(uint64_t window, int rank);
-/* Before it is unlocked. */
-void sapwood_window_unlocked(uint64_t window, int rank);
 
 /* Writes a record, of words as they are drawn above without the number of the space. */
 SAPWOOD_HIDDEN void sapwood_record_words(const struct sapwood_space *space, uint64_t begin, uint64_t timing,
@@ -258,7 +244,7 @@ static SAPWOOD_HOT bool sapwood_is_recording(void)
 }
 
 /* A collective has returned: it is counted in its communicator, whether or not it is recorded.
- * Only one thread at a time may be in a collective of a communicator. Its number. */
+ * Only one thread at a time may be in a collective of a communicator. Its number, 0 where that is lost. */
 static SAPWOOD_HOT uint32_t sapwood_collective(uint32_t function, uint32_t kind, MPI_Comm comm, int root,
                                                uint64_t begin, uint64_t ticks)
 {
@@ -267,10 +253,13 @@ static SAPWOOD_HOT uint32_t sapwood_collective(uint32_t function, uint32_t kind,
     /* A reader that sees the number sees what it stands for, or what comes after it. */
     atomic_store_explicit(&space->last, (uint64_t)(uint32_t)root << 32 | function, memory_order_relaxed);
     atomic_store_explicit(&space->sequence, sequence, memory_order_release);
-    if (sapwood_is_recording())
-        sapwood_record((struct sapwood_event_of_call){.begin = begin, .ticks = ticks, .space = space,
-                                                      .function = function, .kind = kind, .members = 1,
-                                                      .sequence = sequence, .peer = root});
+    if (!sapwood_is_recording())
+        return sequence;
+    if (__builtin_expect(atomic_load_explicit(&space->flags, memory_order_relaxed) & SAPWOOD_SPACE_NUMBER_LOST, 0))
+        sequence = 0;
+    sapwood_record((struct sapwood_event_of_call){.begin = begin, .ticks = ticks, .space = space,
+                                                  .function = function, .kind = kind, .members = 1,
+                                                  .sequence = sequence, .peer = root});
     return sequence;
 }
 

@@ -77,7 +77,7 @@ void sapwood_name_window(uint64_t window, const char *name, size_t length)
 void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
 {
     uint32_t stored = name_handle(SAPWOOD_HANDLE(comm), sapwood_class(comm), name, length);
-    sapwood_space_made(comm);
+    sapwood_space_seen(comm);
     sapwood_handle_named(SAPWOOD_HANDLE(comm), stored);
     /* Calls from now on are tallied under the new name. */
     sapwood_extras_forget(comm);

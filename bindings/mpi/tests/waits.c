@@ -360,6 +360,104 @@ static void roots(int count)
         MPI_Bcast(&word, 1, MPI_INT, rank == size - 1 && i == count / 2 ? rank : 0, MPI_COMM_WORLD);
 }
 
+enum { MADE = 12 };
+
+/* Every way to make a communicator, those of MPI_COMM_WORLD first: all ranks are in each. */
+static void make(MPI_Comm made[MADE])
+{
+    int dims[2] = {2, size / 2}, periods[2] = {0, 0}, remain[2] = {1, 1}, low = rank < size / 2;
+    MPI_Comm half, between, copy, none;
+    MPI_Group all;
+    MPI_Request requests[2];
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Comm_dup(MPI_COMM_WORLD, &made[0]);
+    /* A call that makes one for some only counts at the others, too. */
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2 ? 0 : MPI_UNDEFINED, 0, &none);
+    MPI_Comm_idup(MPI_COMM_WORLD, &made[1], &requests[0]);
+    MPI_Comm_idup(MPI_COMM_WORLD, &made[2], &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &made[3]);
+    MPI_Comm_create(MPI_COMM_WORLD, all, &made[4]);
+    MPI_Comm_create_group(MPI_COMM_WORLD, all, 7, &made[5]);
+    MPI_Comm_create_group(MPI_COMM_WORLD, all, 7, &made[6]);
+    MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &made[7]);
+    MPI_Cart_sub(made[7], remain, &made[8]);
+    /* Of two groups, of a copy of that, and of that of one of them alone. */
+    MPI_Comm_split(MPI_COMM_WORLD, low, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, low ? size / 2 : 0, 9, &between);
+    MPI_Intercomm_merge(between, !low, &made[9]);
+    MPI_Comm_dup(between, &copy);
+    MPI_Intercomm_merge(copy, !low, &made[10]);
+    MPI_Comm_dup(made[10], &made[11]);
+    MPI_Comm_free(&between);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&half);
+    if (none != MPI_COMM_NULL)
+        MPI_Comm_free(&none);
+    MPI_Group_free(&all);
+}
+
+/* Communicators that the ranks do not use in the order in which they made them; one function on each. */
+static void made(int count)
+{
+    MPI_Comm all[MADE];
+    for (int i = 0; i < count; i++) {
+        int value = rank, sum;
+        make(all);
+        for (int j = 0; j < MADE; j++)
+            MPI_Comm_set_name(all[(j * 5 + rank) % MADE], "used");
+        for (int j = 0; j < MADE; j++)
+            j % 2 == 0 ? MPI_Bcast(&value, 1, MPI_INT, 0, all[j]) : MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, all[j]);
+        for (int j = 0; j < MADE; j++)
+            MPI_Comm_free(&all[j]);
+    }
+}
+
+struct maker {
+    MPI_Comm parent;
+    int number, count;
+};
+
+/* Threads of a rank that are not at one speed. */
+static void *makes(void *argument)
+{
+    struct maker *maker = argument;
+    for (int i = 0; i < maker->count; i++) {
+        MPI_Comm copy;
+        int value = rank, sum;
+        work((rank + maker->number) % 2 ? 2 : 0);
+        MPI_Comm_dup(maker->parent, &copy);
+        maker->number ? MPI_Bcast(&value, 1, MPI_INT, 0, copy) : MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, copy);
+        MPI_Comm_free(&copy);
+    }
+    return NULL;
+}
+
+/* Two threads of each rank make communicators of one group. */
+static void makers(int count)
+{
+    pthread_t other;
+    struct maker first = {.number = 0, .count = count}, second = {.number = 1, .count = count};
+    MPI_Comm_dup(MPI_COMM_WORLD, &first.parent);
+    MPI_Comm_dup(MPI_COMM_WORLD, &second.parent);
+    pthread_create(&other, NULL, makes, &first);
+    makes(&second);
+    pthread_join(other, NULL);
+    MPI_Comm_free(&first.parent);
+    MPI_Comm_free(&second.parent);
+}
+
+/* A broadcast that fails at the last rank alone, which sends it to no other, and is not made again. */
+static void truncated(int count)
+{
+    int words[2] = {rank, rank}, sum;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < count; i++) {
+        MPI_Bcast(words, i == count / 2 && rank == size - 1 ? 1 : 2, MPI_INT, 0, MPI_COMM_WORLD);
+        MPI_Allreduce(words, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    }
+}
+
 /* One is late, and dies half-way. */
 static void dies(int count)
 {
@@ -384,7 +482,8 @@ int main(int argc, char **argv)
                  {"messages", messages, 10}, {"unsure", unsure, 10}, {"many", many, 20000}, {"even", even, 200},
                  {"dies", dies, 40}, {"threads", threads, 20}, {"named", named, 5},
                  {"completed", completed, 20}, {"exchanges", exchanges, 10},
-                 {"mixed", mixed, 20}, {"roots", roots, 20}};
+                 {"mixed", mixed, 20}, {"roots", roots, 20},
+                 {"made", made, 5}, {"makers", makers, 20}, {"truncated", truncated, 20}};
     char path[4096];
     int level = getenv("WAITS_THREADED") == NULL ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, provided;
     MPI_Init_thread(&argc, &argv, level, &provided);

@@ -295,6 +295,27 @@ class WaitsTruth:
             self.assertEqual(run.profile["waits"]["unsure"], 20 * self.ranks)
             self.assertIn("receives whose message is unknown", run.text)
 
+    def test_communicators_that_are_not_used_in_the_order_of_their_making(self):
+        made = {"made": ({}, 5 * 12), "makers": ({"WAITS_THREADED": "1"}, 20 * 2)}
+        for case, (environment, expected) in made.items():
+            for fan_out, tree in TREES.items():
+                run = self.run_case(case, *tree, environment=environment)
+                waits = run.profile["waits"]
+                with self.subTest(case=case, fan_out=fan_out):
+                    told = {what: waits[what] for what in ("collectives", "mixed", "incomplete", "unordered")}
+                    wanted = {"collectives": expected, "mixed": 0, "incomplete": 0, "unordered": 0}
+                    self.assertEqual(told, wanted, run.text)
+
+    def test_behind_a_collective_that_failed_nothing_is_guessed(self):
+        for fan_out, tree in TREES.items():
+            run = self.run_case("truncated", *tree)
+            waits = run.profile["waits"]
+            # Of 40 collectives number 21 failed at the last rank, so that it and the others are alone.
+            told = {what: waits[what] for what in ("collectives", "mixed", "incomplete", "unordered")}
+            wanted = {"collectives": 20, "mixed": 0, "incomplete": 20, "unordered": 19}
+            with self.subTest(fan_out=fan_out):
+                self.assertEqual(told, wanted, run.text)
+
     def test_what_is_not_sure_is_counted_and_not_guessed(self):
         run = self.run_case("unsure")
         waits = run.profile["waits"]

@@ -29,6 +29,19 @@ COLLECTIVES_MIN = 10
 # The calls in which the cases' programs do not name a communicator as MPI does.
 WITHOUT_NAME = ("MPI_File_write_at_all", "MPI_File_close")
 
+# Rank 2 never comes to the barrier; of rank 1 a thread is in it while its first thread computes.
+BESIDE = """
+import threading, time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+rank = world.rank
+if rank == 1:
+    threading.Thread(target=world.Barrier, daemon=True).start()
+    while True:
+        pass
+time.sleep(1000) if rank == 2 else world.Barrier()
+"""
+
 
 def ranks_of(text):
     """The ranks of a set, as "0,2-3"."""
@@ -255,6 +268,15 @@ class OpenMpi(WhyTruth, unittest.TestCase):
             os.kill(launcher, signal.SIGTERM)
 
         self.stuck("error_exit_barrier", end)
+
+    def test_a_rank_that_computes_beside_its_thread_in_the_collective_has_come(self):
+        def act(run):
+            words_until(run, "sapwood:   waiting: ")
+            run.process.send_signal(signal.SIGINT)
+
+        run = WhyRun([*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-c", BESIDE], out=False, while_running=act)
+        stuck = run.why["stuck"]
+        self.assertEqual((stuck["culprits"], stuck["odd"][0]["doing"]), ("2", "sleeping"), run.errors)
 
     def test_how_ranks_ended_is_told_as_fields_too(self):
         run = WhyRun([*LAUNCHERS[self.abi], "4", test_program(self.abi, "waits"), "dies"], out=False)

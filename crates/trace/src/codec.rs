@@ -15,7 +15,7 @@ use crate::message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent};
 use crate::mixture::{Called, Callers, Kinds};
 use crate::place::PlaceWaits;
 
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const LAYOUT: [Directive; 12] =
@@ -65,7 +65,7 @@ fn push_instance(row: &mut Vec<u64>, (key, one): (&(u64, u32), &Instance)) {
         | (u64::from(one.is_mixed) * IS_MIXED);
     row.extend([
         key.0,
-        pair(key.1, one.event()),
+        pair(key.1, one.function()),
         pair(one.size, one.count),
         flags | (one.pattern as u64) << PATTERN_SHIFT | u64::from(second.lowest) << 32,
         one.sum as u64,
@@ -78,20 +78,20 @@ fn push_instance(row: &mut Vec<u64>, (key, one): (&(u64, u32), &Instance)) {
     row.extend([
         pair(first.called.root.cast_unsigned(), first.lowest),
         pair(first.count, second.count),
-        pair(second.called.event, second.called.root.cast_unsigned()),
+        pair(second.called.function, second.called.root.cast_unsigned()),
     ]);
 }
 
-/// What the processes of an instance called, of which the first did `event`.
-fn kinds(words: &[u64], event: u32) -> Result<Kinds, TraceError> {
+/// What the processes of an instance called, of which the first did `function`.
+fn kinds(words: &[u64], function: u32) -> Result<Kinds, TraceError> {
     let ((root, lowest), (count, others)) = (halves(words[16]), halves(words[17]));
-    let (second_event, second_root) = halves(words[18]);
-    let callers = |event, root: u32, count, lowest| {
-        let called = Called { event, root: root.cast_signed() };
+    let (second_function, second_root) = halves(words[18]);
+    let callers = |function, root: u32, count, lowest| {
+        let called = Called { function, root: root.cast_signed() };
         Callers { called, count, lowest }
     };
-    let first = callers(event, root, count, lowest);
-    let second = callers(second_event, second_root, others, halves(words[3]).1);
+    let first = callers(function, root, count, lowest);
+    let second = callers(second_function, second_root, others, halves(words[3]).1);
     let is_single = others == 0;
     let is_ordered = is_single || first.called < second.called;
     if count == 0 || !is_ordered || (is_single && second != Callers::default()) {
@@ -101,11 +101,11 @@ fn kinds(words: &[u64], event: u32) -> Result<Kinds, TraceError> {
 }
 
 fn instance(words: &[u64]) -> Result<((u64, u32), Instance), TraceError> {
-    let ((sequence, event), (size, count)) = (halves(words[1]), halves(words[2]));
+    let ((sequence, function), (size, count)) = (halves(words[1]), halves(words[2]));
     let has = |flag| words[3] & flag != 0;
     let low = i128::from(words[4]);
     let one = Instance {
-        kinds: kinds(words, event)?,
+        kinds: kinds(words, function)?,
         pattern: Pattern::from_code(u64::from(halves(words[3]).0 >> PATTERN_SHIFT)).ok_or(WRONG)?,
         size,
         count,

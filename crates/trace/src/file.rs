@@ -29,6 +29,7 @@ const ORDER_LOST: u64 = 4;
 const MESSAGES_LOST: u64 = 8;
 const BETWEEN: u64 = 1;
 const WINDOW: u64 = 2;
+const NUMBER_LOST: u64 = 4;
 /// In the place of the process whose part of a window is locked: all of them.
 const HELD_ALL: u32 = u32::MAX;
 
@@ -56,6 +57,8 @@ pub struct Space {
     pub rank: Rank,
     /// Whether it joins two groups.
     pub is_between: bool,
+    /// Whether a collective has failed on it here, since when `made` may not be what others count.
+    pub is_number_lost: bool,
     /// Whether it is a window, with the processes of the communicator on which it was made.
     pub is_window: bool,
     /// Of a window, the process whose part this one has locked: the latest, [`Side::Any`] for all.
@@ -203,6 +206,7 @@ pub fn spaces(words: &[u64]) -> Vec<Space> {
         size: word(words[2] >> 32),
         rank: word(words[3]),
         is_between: words[3] >> 32 & BETWEEN != 0,
+        is_number_lost: words[3] >> 32 & NUMBER_LOST != 0,
         is_window: words[3] >> 32 & WINDOW != 0,
         held: match word(words[6]) {
             0 => Side::None,
@@ -278,12 +282,13 @@ mod tests {
 
     #[test]
     fn communicators_are_read_as_they_are_drawn() {
-        let words = [1, 0xabc, 7 | 4 << 32, 2 | 3 << 32, 0, 36 | 3 << 32, 5 | 9 << 32, 0];
+        let words = [1, 0xabc, 7 | 4 << 32, 2 | 7 << 32, 0, 36 | 3 << 32, 5 | 9 << 32, 0];
         let expected = Space {
             identity: 0xabc,
             size: 4,
             rank: 2,
             is_between: true,
+            is_number_lost: true,
             is_window: true,
             held: Side::Rank(4),
             handle: 1,

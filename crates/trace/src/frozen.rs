@@ -118,6 +118,8 @@ pub struct FrozenSeat {
     pub size: u32,
     /// Whether it joins two groups.
     pub is_between: bool,
+    /// Whether a collective has failed there, since when `made` may not be what others count.
+    pub is_number_lost: bool,
     /// Collectives there that have returned, or were started. Means nothing of a rank whose order
     /// is lost.
     pub made: u32,

@@ -1,7 +1,7 @@
 //! Packets of frozen events, and the filter that puts them side by side.
 //!
 //! ```text
-//!  0  %ud    version, 2
+//!  0  %ud    version, 3
 //!  1  %ud    ranks of the program
 //!  2  %auld  ranks, 6 words each: rank and presence, flags, clock; moment; error; calls without a
 //!            ring; calls without a space; 0
@@ -34,7 +34,7 @@ use crate::standing_codec::{PRESENCES, rows};
 /// The name of the filter that puts frozen events side by side. It takes no parameters.
 pub const TRACE_FREEZE: &str = "trace-freeze";
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const TEXTS: Directive = Directive::new(ElementType::String, Shape::Array);
@@ -45,6 +45,7 @@ const IS_RECORDING: u32 = 1 << 8;
 const IS_ORDER_LOST: u32 = 1 << 9;
 const CLOCK_SHIFT: u32 = 16;
 const IS_BETWEEN: u32 = 1;
+const IS_NUMBER_LOST: u32 = 2;
 const KIND_SHIFT: u32 = 16;
 const PATTERN_SHIFT: u32 = 20;
 const IS_OPEN: u32 = 1 << 23;
@@ -94,7 +95,9 @@ fn ring(words: &[u64]) -> Result<((Rank, u8), FrozenRing), TraceError> {
 fn seat(words: &[u64]) -> ((u64, Rank), FrozenSeat) {
     let ((world, rank), (size, flags)) = (halves(words[1]), halves(words[2]));
     let (made, _) = halves(words[3]);
-    ((words[0], world), FrozenSeat { rank, size, is_between: flags & IS_BETWEEN != 0, made })
+    let has = |bit| flags & bit != 0;
+    let (is_between, is_number_lost) = (has(IS_BETWEEN), has(IS_NUMBER_LOST));
+    ((words[0], world), FrozenSeat { rank, size, is_between, is_number_lost, made })
 }
 
 fn push_event(row: &mut Vec<u64>, one: &FrozenEvent) {
@@ -155,7 +158,8 @@ impl Frozen {
             rows[1].extend([key, one.written, one.overwritten, oldest, one.left_out, one.unknown]);
         }
         for (&(communicator, rank), one) in &self.seats {
-            let sizes = pair(one.size, flag(one.is_between, IS_BETWEEN));
+            let flags = flag(one.is_between, IS_BETWEEN) | flag(one.is_number_lost, IS_NUMBER_LOST);
+            let sizes = pair(one.size, flags);
             rows[2].extend([communicator, pair(rank, one.rank), sizes, pair(one.made, 0)]);
         }
         self.events.iter().for_each(|one| push_event(&mut rows[3], one));
@@ -259,7 +263,7 @@ mod tests {
             without_space: 2,
         };
         let ring = FrozenRing { written: 9, overwritten: 4, oldest: -9, left_out: 2, unknown: 1 };
-        let seat = FrozenSeat { rank: 1, size: 2, is_between: true, made: 7 };
+        let seat = FrozenSeat { rank: 1, size: 2, is_between: true, is_number_lost: true, made: 7 };
         Frozen {
             world_size: 8,
             ranks: [(7, rank), (1, FrozenRank::default())].into(),

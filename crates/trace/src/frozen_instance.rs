@@ -33,8 +33,6 @@ pub struct FrozenInstance {
     pub culprit: Option<usize>,
     /// Whether it came after one that waits for it; none where the clocks do not say.
     pub is_late: Option<bool>,
-    /// Whether its processes called different functions, or gave different roots.
-    pub is_mixed: bool,
     /// What they called.
     pub kinds: Kinds,
     /// Members that have not come, where others wait for them still.
@@ -160,8 +158,7 @@ fn instance(frozen: &Frozen, key: InstanceKey, arrivals: Vec<usize>) -> Option<F
     let size = frozen.seats.get(&(key.0, first.rank))?.size;
     let one = |event: &FrozenEvent| {
         let arrival = arrival(frozen, event);
-        let root = if event.pattern == Pattern::All { -1 } else { event.peer };
-        let called = Called { event: event.function << 8, root };
+        let called = Called { function: event.function, root: event.peer };
         Instance::of(called, first.pattern, size, arrival, is_root(frozen, event))
     };
     let mut merged = one(first);
@@ -183,7 +180,6 @@ fn instance(frozen: &Frozen, key: InstanceKey, arrivals: Vec<usize>) -> Option<F
         size,
         culprit: culprit.and_then(|one| is_of(one.arrival.rank)),
         is_late: culprit.and_then(|one| one.is_late),
-        is_mixed: merged.is_mixed,
         kinds: merged.kinds,
         absent,
         arrivals,
@@ -200,8 +196,8 @@ fn absent(
 ) -> Vec<Rank> {
     let members = frozen.seats.range((communicator, 0)..=(communicator, Rank::MAX));
     let members: Vec<(Rank, u32)> = members
+        .filter(|((_, rank), seat)| !seat.is_number_lost && !is_unordered(frozen, *rank))
         .map(|(&(_, rank), seat)| (rank, seat.made))
-        .filter(|&(rank, _)| !is_unordered(frozen, rank))
         .collect();
     if members.len() < size as usize {
         return Vec::new();
@@ -321,6 +317,9 @@ mod tests {
         assert_eq!(absent(&frozen, 34), Some(vec![0, 1, 3]));
         frozen.ranks.get_mut(&3).expect("a rank").is_order_lost = true;
         assert_eq!(absent(&frozen, 2), Some(vec![]), "rank 3 may be absent as well");
+        frozen.ranks.get_mut(&3).expect("a rank").is_order_lost = false;
+        frozen.seats.get_mut(&(WORLD, 3)).expect("a seat").is_number_lost = true;
+        assert_eq!(absent(&frozen, 2), Some(vec![]), "the same");
     }
 
     #[test]

@@ -114,7 +114,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Of one process.
+    /// Of one process. A root means nothing where all wait for the last one.
     #[must_use]
     pub fn of(
         called: Called,
@@ -124,6 +124,10 @@ impl Instance {
         is_root: bool,
     ) -> Self {
         let is_last = pattern != Pattern::ToRoot || !is_root;
+        let called = match pattern {
+            Pattern::All => Called::without_root(called.function),
+            Pattern::FromRoot | Pattern::ToRoot => called,
+        };
         Self {
             kinds: Kinds::of(called, arrival.rank),
             pattern,
@@ -161,10 +165,10 @@ impl Instance {
         self.last = last;
     }
 
-    /// Function and size class, as the events of a profile have them.
+    /// The function; the first one where the processes did not call the same.
     #[must_use]
-    pub const fn event(&self) -> u32 {
-        self.kinds.first.called.event
+    pub const fn function(&self) -> u32 {
+        self.kinds.first.called.function
     }
 
     /// Whether all processes have come.

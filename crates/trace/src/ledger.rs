@@ -180,7 +180,7 @@ impl Ledger {
             if one.is_mixed {
                 found.note_mixed(key, one);
             }
-            let place = (key.0, one.event() >> 8);
+            let place = (key.0, one.function());
             let figures = place_in(&mut found.places, place);
             figures.size = one.size;
             figures.collectives += 1;
@@ -192,7 +192,7 @@ impl Ledger {
                     let late = figures.late.entry(arrival.rank).or_default();
                     let late_ns = late_ns(one, &arrival);
                     late.add(late_ns);
-                    let function = one.event() >> 8;
+                    let function = one.function();
                     let outlier = Outlier { late_ns, rank: arrival.rank, function, key };
                     found.outlier = found.outlier.max(Some(outlier));
                 }

@@ -8,8 +8,8 @@ use sapwood_packet::Rank;
 /// What a process called in a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Called {
-    /// Function and size class, as the events of a profile have them.
-    pub event: u32,
+    /// The function; the forms of one collective are one.
+    pub function: u32,
     /// The root that it gave, as its rank in the communicator; negative for none.
     pub root: i32,
 }
@@ -17,8 +17,8 @@ pub struct Called {
 impl Called {
     /// A collective that has no root.
     #[must_use]
-    pub const fn without_root(event: u32) -> Self {
-        Self { event, root: -1 }
+    pub const fn without_root(function: u32) -> Self {
+        Self { function, root: -1 }
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn another_root_is_another_call() {
-        let of = |root, rank| Kinds::of(Called { event: 3, root }, rank);
+        let of = |root, rank| Kinds::of(Called { function: 3, root }, rank);
         let mut kinds = of(0, 0);
         kinds.merge(&of(0, 1));
         assert_eq!(kinds.second, None);

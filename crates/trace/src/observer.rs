@@ -66,7 +66,7 @@ impl Settled {
 struct Part {
     rank: Rank,
     is_root: bool,
-    /// The function by which it came.
+    /// The procedure by which it came.
     function: u32,
     /// The call that waits: its event, begin and span. None of a collective that was started and
     /// not completed.
@@ -84,6 +84,8 @@ pub struct Circumstances {
     pub space: Space,
     /// Function and size class, as the events of a profile have them.
     pub event: u32,
+    /// The function, of a collective that of its form for counts of type int: these are one call.
+    pub procedure: u32,
     /// Who waits for whom, if the function is a collective.
     pub pattern: Pattern,
     /// What else the function waits for, if it receives.
@@ -189,13 +191,12 @@ impl Observer {
         }
         let key = (identity, event.sequence);
         let is_root = event.peer == rank.cast_signed();
-        let root = if about.pattern == Pattern::All { -1 } else { event.peer };
-        let called = Called { event: about.event, root };
+        let called = Called { function: about.procedure, root: event.peer };
         let one = Instance::of(called, about.pattern, size, begin, is_root);
         self.gathered.add_instance(key, &one);
         let call = span.map(|span| (about.event, begin.time, span));
-        let function = about.event >> 8;
-        let part = Part { rank: about.rank, is_root, function, call, settled: None };
+        let (rank, function) = (about.rank, about.procedure);
+        let part = Part { rank, is_root, function, call, settled: None };
         let parts = self.parts.entry(key).or_default();
         if parts.is_empty() {
             self.order.push_back(key);

@@ -188,7 +188,7 @@ pub(crate) fn waits(posture: &Posture, long_ns: u64) -> bool {
         posture.presence,
         Presence::Running | Presence::Computing | Presence::Sleeping | Presence::Finalizing
     );
-    let kind = posture.call.map(|call| call.kind);
+    let kind = posture.only_call().map(|call| call.kind);
     is_there && posture.for_ns >= long_ns && kind.is_some_and(|kind| kind != CallKind::Poll)
 }
 

@@ -129,6 +129,9 @@ pub struct Posture {
     pub polls: u64,
     /// The function among these that was called most.
     pub polled: u32,
+    /// For how long another thread than the one in the call has computed, so that the rank does not
+    /// wait in it; 0 if none does, and for a rank that is in no call.
+    pub beside_ns: u64,
     /// Threads beside the one in the call that have called MPI before, are outside of it, and wait
     /// for a lock.
     pub blocked_threads: u32,
@@ -137,6 +140,20 @@ pub struct Posture {
     pub is_locked: bool,
     /// Whether since the moment before it has made tests or probes, and nothing else.
     pub is_polling: bool,
+}
+
+impl Posture {
+    /// The call in which the rank is with all that it does; none if a thread computes beside it.
+    #[must_use]
+    pub fn only_call(&self) -> Option<Standpoint> {
+        self.call.filter(|_| self.beside_ns == 0)
+    }
+
+    /// For how long it has done what it does, in nanoseconds: in its call, or outside of it.
+    #[must_use]
+    pub const fn doing_ns(&self) -> u64 {
+        if self.beside_ns > 0 { self.beside_ns } else { self.for_ns }
+    }
 }
 
 /// A rank's part in a communicator.

@@ -1,11 +1,11 @@
 //! Packets of where ranks stand, and the filter that merges them.
 //!
 //! ```text
-//!  0  %ud    version, 4
+//!  0  %ud    version, 5
 //!  1  %ud    ranks of the program
-//!  2  %auld  ranks, 9 words each: rank and codes; communicator; function and side; tag and
+//!  2  %auld  ranks, 10 words each: rank and codes; communicator; function and side; tag and
 //!            request; how long; calls; polls; the function polled and blocked threads; the
-//!            destination of an exchange
+//!            destination of an exchange; how long another thread has computed
 //!  3  %auld  seats, 5 words each: communicator; rank and rank there; size and number; flags and
 //!            function; root and what it has locked
 //!  4  %auld  collective calls on files and windows, 3 words each: rank and function; kind; number
@@ -30,7 +30,7 @@ use crate::standing::{CallKind, Posture, Presence, Seat, Side, Standing, Standpo
 /// The name of the filter that merges where ranks stand. It takes no parameters.
 pub const TRACE_STANDING: &str = "trace-standing";
 
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONG: Directive = Directive::new(ElementType::Uint64, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
@@ -115,6 +115,7 @@ fn push_posture(row: &mut Vec<u64>, (&rank, one): (&Rank, &Posture)) {
         one.polls,
         pair(one.polled, one.blocked_threads),
         side_code(call.destination).into(),
+        one.beside_ns,
     ]);
 }
 
@@ -143,6 +144,7 @@ fn posture(words: &[u64]) -> Result<(Rank, Posture), TraceError> {
         calls: words[5],
         polls: words[6],
         polled,
+        beside_ns: words[9],
         blocked_threads,
         is_locked: has(IS_LOCKED),
         is_polling: false,
@@ -185,7 +187,7 @@ fn seat(words: &[u64]) -> ((u64, Rank), Seat) {
 
 impl Standing {
     /// Words of a row of each array, from the array of postures on.
-    pub const ROW_WORDS: [usize; 3] = [9, 5, 3];
+    pub const ROW_WORDS: [usize; 3] = [10, 5, 3];
 
     /// As the values of a packet.
     #[must_use]
@@ -302,6 +304,7 @@ mod tests {
             calls: 6,
             polls: 5,
             polled: 3,
+            beside_ns: 7,
             blocked_threads: 2,
             is_locked: true,
             is_polling: false,

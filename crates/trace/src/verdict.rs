@@ -237,7 +237,7 @@ impl<'a> Graph<'a> {
             let place = self.groups[first].place;
             let doing = doing(standing, rank, long_ns);
             let difference = difference(standing, rank, &place);
-            let for_ns = standing.postures.get(&rank).map_or(0, |posture| posture.for_ns);
+            let for_ns = standing.postures.get(&rank).map_or(0, Posture::doing_ns);
             let held = self.held(&RankSet::range(rank, rank));
             let one = named.entry((doing, place, difference)).or_insert_with(|| Odd {
                 ranks: RankSet::new(),
@@ -423,7 +423,7 @@ fn doing(standing: &Standing, rank: Rank, long_ns: u64) -> Doing {
         Presence::Ended => Doing::Ended,
         _ if posture.is_polling => Doing::Polling(posture.polled),
         _ if waits(posture, long_ns) => Doing::Waiting,
-        Presence::Computing if posture.call.is_none() => Doing::Computing,
+        Presence::Computing if posture.only_call().is_none() => Doing::Computing,
         Presence::Sleeping if posture.call.is_none() && posture.is_locked => Doing::Locked,
         Presence::Sleeping if posture.call.is_none() => Doing::Sleeping,
         _ => Doing::Running,

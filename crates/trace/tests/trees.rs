@@ -28,7 +28,8 @@ fn event(kind: EventKind, time: u64, span: u64, sequence: u32, peer: i32) -> Eve
 
 fn about(rank: u32, ranks: u32, event: u32) -> Circumstances {
     let space = Space { identity: 77, size: ranks, rank, ..Space::default() };
-    Circumstances { rank, space, event, pattern: Pattern::All, beside: Beside::Nothing }
+    let procedure = event >> 8;
+    Circumstances { rank, space, event, procedure, pattern: Pattern::All, beside: Beside::Nothing }
 }
 
 /// Four ranks that send to the next one and receive from the one before in one call; the last one

@@ -298,6 +298,32 @@ fn a_stopped_a_dead_and_a_computing_rank_are_told_as_such() {
     }
 }
 
+/// A thread of the rank computes beside the one that is in its call.
+fn compute_beside(job: &mut Standing, rank: u32) {
+    job.postures.get_mut(&rank).expect("a rank of the job").beside_ns = 2 * SECOND;
+    set_presence(job, rank, Presence::Computing);
+}
+
+#[test]
+fn a_rank_that_computes_beside_its_collective_has_entered_it() {
+    let mut job = job(&[40; 3]);
+    enter(&mut job, &[0, 1], collective(ALLREDUCE, WORLD));
+    compute_beside(&mut job, 1);
+    assert_eq!(named(&job), (Finding::Absent, "2".into()));
+    assert_eq!(waits_for(&verdict(&job), 0), "2");
+}
+
+#[test]
+fn a_rank_that_computes_beside_another_call_has_not_entered_the_collective() {
+    let mut job = job(&[40; 3]);
+    enter(&mut job, &[0, 2], collective(ALLREDUCE, WORLD));
+    enter(&mut job, &[1], message(RECV, CallKind::Receive, 0));
+    compute_beside(&mut job, 1);
+    let verdict = verdict(&job);
+    assert_eq!((verdict.finding, verdict.culprits().to_string()), (Finding::Absent, "1".into()));
+    assert_eq!((verdict.odd[0].doing, verdict.odd[0].for_ns), (Doing::Computing, 2 * SECOND));
+}
+
 #[test]
 fn a_rank_that_is_stopped_or_has_died_inside_of_a_collective_is_named_too() {
     for (presence, doing) in [(Presence::Stopped, Doing::Stopped), (Presence::Lost, Doing::Lost)] {

@@ -1,6 +1,9 @@
 //! Collectives in which ranks called different functions, or gave different roots, in words.
 
-use sapwood_trace::{Callers, Kinds, Mixture};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use sapwood_trace::{Callers, Mixture};
 use serde::{Deserialize, Serialize};
 
 use crate::mpi_call::function_name;
@@ -40,7 +43,7 @@ pub struct MixedCall {
 impl MixedCall {
     fn of(callers: &Callers) -> Self {
         Self {
-            function: function_name(callers.called.event >> 8),
+            function: function_name(callers.called.function),
             root: u32::try_from(callers.called.root).ok(),
             count: callers.count,
             lowest: callers.lowest,
@@ -63,75 +66,93 @@ impl MixedCall {
     }
 }
 
-/// Whether calls of two kinds belong together all the same: a function and its form for large
-/// counts, `MPI_Bcast` and `MPI_Bcast_c`, are one to MPI.
-pub(crate) fn belong_together(kinds: &Kinds) -> bool {
-    let Some(second) = kinds.second else { return true };
-    let procedure = |callers: &Callers| {
-        let name = function_name(callers.called.event >> 8);
-        (name.trim_end_matches("_c").to_owned(), callers.called.root)
-    };
-    procedure(&kinds.first) == procedure(&second)
+/// The most communicators that an answer has.
+const MIXED_MAX: usize = 16;
+/// The most of these that are printed.
+const TOLD_MAX: usize = 3;
+
+/// Communicators on which ranks did not call the same, those with most such collectives first;
+/// `name` gives what one of an identity and a size is called.
+pub(crate) fn mixed_calls(
+    found: &BTreeMap<u64, Mixture>,
+    name: impl Fn(u64, u32) -> String,
+) -> Vec<MixedCalls> {
+    let mut all: Vec<_> = found.iter().collect();
+    all.sort_by_key(|(space, one)| (Reverse(one.collectives), **space));
+    let told = |(&space, one): (&u64, &Mixture)| MixedCalls::of(name(space, one.size), one);
+    all.into_iter().take(MIXED_MAX).map(told).collect()
 }
 
 impl MixedCalls {
     /// Of a communicator of this name.
     #[must_use]
     pub fn of(communicator: String, mixture: &Mixture) -> Self {
-        let minority = mixture.minority();
-        let kinds = minority.map_or_else(
-            || [Some(mixture.kinds.first), mixture.kinds.second],
-            |(few, most)| [Some(few), Some(most)],
-        );
-        let calls: Vec<MixedCall> = kinds.iter().flatten().map(MixedCall::of).collect();
-        let of_one = minority.filter(|(few, _)| few.count == 1 && mixture.size > 2);
         let place = match communicator.is_empty() {
             true => format!("number {}", mixture.number),
             false => format!("number {} on {communicator}", mixture.number),
         };
-        let mut text = match &calls[..] {
-            [few, most] if minority.is_some() => {
+        let (calls, culprit, mut text) = match mixture.minority() {
+            Some((few, most)) => {
+                let culprit = (few.count == 1).then_some(few.lowest);
+                let (few, most) = (MixedCall::of(&few), MixedCall::of(&most));
                 let (ranks, own, common) = (few.ranks(), few.call(), most.call());
-                format!("{ranks} called {own} where {} ranks called {common} ({place})", most.count)
+                let text = format!(
+                    "{ranks} called {own} where {} ranks called {common} ({place})",
+                    most.count
+                );
+                (vec![few, most], culprit, text)
             }
-            kinds => {
-                let told = |one: &MixedCall| format!("{} {}", one.ranks(), one.call());
-                let mut told: Vec<String> = kinds.iter().map(told).collect();
-                let counted: u32 = kinds.iter().map(|one| one.count).sum();
-                match mixture.size.saturating_sub(counted) {
-                    0 => {}
-                    1 => told.push("1 rank something else".to_owned()),
-                    rest => told.push(format!("{rest} ranks something else")),
-                }
-                format!("ranks did not call the same: {} ({place})", told.join(", "))
+            None => {
+                let kinds = [Some(mixture.kinds.first), mixture.kinds.second];
+                let calls: Vec<_> = kinds.iter().flatten().map(MixedCall::of).collect();
+                let told = list(&calls, mixture.size);
+                let text = format!("ranks did not call the same: {told} ({place})");
+                (calls, None, text)
             }
         };
         if mixture.collectives > 1 {
             let more = quantity::whole(u128::from(mixture.collectives - 1));
             text += &format!("; so {more} more collectives there do not fit together");
         }
-        Self {
-            communicator,
-            number: mixture.number,
-            collectives: mixture.collectives,
-            calls,
-            culprit: of_one.map(|(few, _)| few.lowest),
-            text,
-        }
+        let Mixture { number, collectives, .. } = *mixture;
+        Self { communicator, number, collectives, calls, culprit, text }
     }
+}
+
+/// Lines for these, of which the first few are told.
+pub(crate) fn wrong_lines(all: &[MixedCalls]) -> Vec<String> {
+    let mut lines: Vec<String> =
+        all.iter().take(TOLD_MAX).map(|one| format!("wrong: {}", one.text)).collect();
+    if let Some(more @ 1..) = all.len().checked_sub(TOLD_MAX) {
+        lines.push(format!("wrong: the same on {more} more communicators, at least"));
+    }
+    lines
+}
+
+/// Which of `size` ranks called what.
+fn list(calls: &[MixedCall], size: u32) -> String {
+    let told = |one: &MixedCall| format!("{} {}", one.ranks(), one.call());
+    let mut told: Vec<String> = calls.iter().map(told).collect();
+    let counted: u32 = calls.iter().map(|one| one.count).sum();
+    match size.saturating_sub(counted) {
+        0 => {}
+        1 => told.push("1 rank something else".to_owned()),
+        rest => told.push(format!("{rest} ranks something else")),
+    }
+    told.join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use sapwood_profile::Function;
-    use sapwood_trace::Called;
+    use sapwood_trace::{Called, Kinds};
 
     use super::*;
 
     fn mixed(calls: &[(&str, i32)], collectives: u64) -> MixedCalls {
         let kinds = |(rank, &(name, root)): (u32, &(&str, i32))| {
-            let event = Function::named(name).expect("a function of MPI").id << 8;
-            Kinds::of(Called { event, root }, rank)
+            let function = Function::named(name).expect("a function of MPI").id;
+            Kinds::of(Called { function, root }, rank)
         };
         let mut all = (0..).zip(calls).map(kinds);
         let mut first = all.next().expect("a call");
@@ -157,23 +178,6 @@ mod tests {
             "rank 1 called MPI_Bcast with root 1 where 2 ranks called MPI_Bcast with root 0 \
              (number 41 on MPI_COMM_WORLD)"
         );
-    }
-
-    #[test]
-    fn the_form_for_large_counts_is_the_same_call() {
-        let kinds = |one: (&str, i32), other: (&str, i32)| {
-            let of = |(name, root), rank| {
-                let event = Function::named(name).expect("a function of MPI").id << 8;
-                Kinds::of(Called { event, root }, rank)
-            };
-            let mut kinds = of(one, 0);
-            kinds.merge(&of(other, 1));
-            kinds
-        };
-        assert!(belong_together(&kinds(("MPI_Bcast", 0), ("MPI_Bcast_c", 0))));
-        assert!(belong_together(&kinds(("MPI_Bcast", 0), ("MPI_Bcast", 0))));
-        assert!(!belong_together(&kinds(("MPI_Bcast", 0), ("MPI_Bcast_c", 1))));
-        assert!(!belong_together(&kinds(("MPI_Bcast", 0), ("MPI_Gather", 0))));
     }
 
     #[test]

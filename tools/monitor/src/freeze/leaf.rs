@@ -122,7 +122,7 @@ impl Sheet {
         let event = |event: &Event| FrozenEvent {
             rank: self.rank,
             thread: number,
-            function: event.function,
+            function: facts(event.function).procedure,
             kind: Some(event.kind),
             pattern: facts(event.function).pattern,
             is_open: false,
@@ -154,6 +154,7 @@ impl Sheet {
                 rank: space.rank,
                 size: space.size,
                 is_between: space.is_between,
+                is_number_lost: space.is_number_lost,
                 made: space.made,
             };
             self.frozen.seats.insert((space.identity, self.rank), seat);
@@ -224,8 +225,8 @@ impl Sheet {
 }
 
 fn frozen_seat(seat: &Seat) -> FrozenSeat {
-    let &Seat { rank, size, is_between, made, .. } = seat;
-    FrozenSeat { rank, size, is_between, made }
+    let &Seat { rank, size, is_between, is_number_lost, made, .. } = seat;
+    FrozenSeat { rank, size, is_between, is_number_lost, made }
 }
 
 /// Whether a call in progress has returned since it was seen, and was recorded.

@@ -69,10 +69,7 @@ impl Tables {
             seen_ns.insert(number, i64::try_from(moment.last_ns()).unwrap_or(i64::MAX));
             // After the table: a rank that is still in the call that was read has not gone on.
             let (spaces, is_numbered) = self.waits.spaces(number).unwrap_or_default();
-            // Of a rank that computes beside its calls none is what it waits in.
-            let is_outside = profile.activities.iter().all(|one| one.kind.function.is_none());
-            let calls = table.calls(moment).into_iter().filter(|_| !is_outside);
-            let call = calls.max_by_key(|call| call.for_ns);
+            let call = table.calls(moment).into_iter().max_by_key(|call| call.for_ns);
             let mut posture = posture(&profile, &table, call.as_ref(), &spaces);
             if let Some(process) = rank.process().filter(|_| posture.for_ns >= long_ns) {
                 note_locks(&mut posture, process, &table);
@@ -119,9 +116,19 @@ fn posture(
         calls,
         polls: polls.values().sum(),
         polled,
+        beside_ns: call.map_or(0, |_| beside_ns(profile)),
         blocked_threads: 0,
         is_locked: false,
         is_polling: false,
+    }
+}
+
+/// For how long a thread computes beside those that are in calls; 0 if none does.
+fn beside_ns(profile: &RankProfile) -> u64 {
+    let mut activities = profile.activities.iter();
+    match activities.all(|one| one.kind.function.is_none()) {
+        true => profile.activities.iter().map(|one| one.for_ns.max(1)).max().unwrap_or(0),
+        false => 0,
     }
 }
 
@@ -152,7 +159,7 @@ fn standpoint(call: &CallInProgress, spaces: &[Space]) -> Standpoint {
     let function = Function::of(call.function);
     let kind = function.map_or(CallKind::Other, |function| kind_of(function, call.handle != 0));
     Standpoint {
-        function: call.function,
+        function: facts(call.function).procedure,
         kind,
         // What stands behind a request is told by the communicator's last collective.
         pattern: facts(call.function).pattern,
@@ -254,12 +261,12 @@ fn seats(
             rank: space.rank,
             size: space.size,
             made: space.made,
-            last_function: space.last_function,
+            last_function: facts(space.last_function).procedure,
             last_root: u32::try_from(space.last_root).ok(),
             held: space.held,
             is_freed: space.handle == 0,
             is_between: space.is_between,
-            is_number_lost: !is_numbered,
+            is_number_lost: !is_numbered || space.is_number_lost,
         };
         standing.seats.insert((space.identity, rank), seat);
         let given = table.given_name(space.name);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use sapwood_profile::{Class, Function, SizeClass};
 use sapwood_trace::{
@@ -274,19 +274,19 @@ impl RankEvents {
             event.kind,
             EventKind::Collective | EventKind::CollectiveStarted | EventKind::CollectiveCompleted
         );
-        if is_collective && file.is_order_lost {
+        if is_collective && (file.is_order_lost || event.sequence == 0) {
             return observer.gathered().count(Counter::Unordered, 1);
         }
         let Some(space) = self.space(event.space, file) else {
             return observer.gathered().count(Counter::LeftOut, 1);
         };
-        let Facts { pattern, has_communicator, beside } = facts(event.function);
+        let Facts { procedure, pattern, has_communicator, beside } = facts(event.function);
         let size_class = match has_communicator {
             true => space.size.max(1).next_power_of_two().trailing_zeros(),
             false => SizeClass::NONE.code().into(),
         };
         let word = event.function << 8 | size_class;
-        let about = Circumstances { rank, space, event: word, pattern, beside };
+        let about = Circumstances { rank, space, event: word, procedure, pattern, beside };
         observer.observe(event, &about, clock);
     }
 
@@ -304,6 +304,9 @@ impl RankEvents {
 /// What is known of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
+    /// The function; of a collective with large counts, as `MPI_Bcast_c`, that with counts of type
+    /// int: processes may call the one and the other together.
+    pub(crate) procedure: u32,
     /// Who waits for whom, if it is a collective.
     pub(crate) pattern: Pattern,
     /// Whether a communicator is among its arguments.
@@ -313,7 +316,19 @@ pub(crate) struct Facts {
 }
 
 pub(crate) fn facts(function: u32) -> Facts {
-    let Some(function) = Function::of(function) else { return Facts::default() };
+    /// By the numbers of functions, which begin at 1.
+    static ALL: LazyLock<Vec<Facts>> =
+        LazyLock::new(|| Function::all().iter().map(facts_by_name).collect());
+    let place = usize::try_from(function).ok().and_then(|number| number.checked_sub(1));
+    let known = place.and_then(|place| ALL.get(place)).copied();
+    known.unwrap_or(Facts { procedure: function, ..Facts::default() })
+}
+
+fn facts_by_name(function: &Function) -> Facts {
+    let plain = match function.class {
+        Class::Collective => function.name.strip_suffix("_c").and_then(Function::named),
+        _ => None,
+    };
     let word = function.name.strip_prefix("MPI_").unwrap_or(function.name);
     let word = word.strip_suffix("_c").unwrap_or(word).to_ascii_lowercase();
     let is = |names: &[&str]| {
@@ -335,7 +350,8 @@ pub(crate) fn facts(function: u32) -> Facts {
         _ => Beside::Requests,
     };
     let has_communicator = function.class != Class::Wait && !word.starts_with("start");
-    Facts { pattern, has_communicator, beside }
+    let procedure = plain.map_or(function.id, |plain| plain.id);
+    Facts { procedure, pattern, has_communicator, beside }
 }
 
 #[cfg(test)]
@@ -361,6 +377,20 @@ mod tests {
         for name in ["MPI_Reduce_scatter", "MPI_Allgather", "MPI_Ibarrier"] {
             assert_eq!(of(name), (Pattern::All, true), "{name}");
         }
+        let procedure = |name| {
+            let number = facts(Function::named(name).expect("a function of MPI").id).procedure;
+            Function::of(number).expect("a function of MPI").name
+        };
+        for (name, plain) in [
+            ("MPI_Bcast_c", "MPI_Bcast"),
+            ("MPI_Iallreduce_c", "MPI_Iallreduce"),
+            ("MPI_Bcast", "MPI_Bcast"),
+            ("MPI_Send_c", "MPI_Send_c"),
+            ("broadcast", "broadcast"),
+        ] {
+            assert_eq!(procedure(name), plain);
+        }
+        assert_eq!(facts(u32::MAX).procedure, u32::MAX);
         for name in ["MPI_Waitall", "MPI_Test", "MPI_Start", "MPI_Startall"] {
             assert_eq!(of(name), (Pattern::All, false), "{name}");
         }

@@ -3,6 +3,7 @@
 use sapwood_packet::RankSet;
 
 use super::{Freeze, FreezeEvent, FreezePlace};
+use crate::mixed_calls::wrong_lines;
 use crate::quantity;
 use crate::text::{Grid, Side, cut_in_the_middle, ranks_text};
 
@@ -48,7 +49,7 @@ impl Freeze {
         if !self.statement.is_empty() {
             lines.push(self.statement.clone());
         }
-        lines.extend(self.mixed.iter().map(|one| format!("wrong: {}", one.text)));
+        lines.extend(wrong_lines(&self.mixed));
         lines
     }
 

@@ -15,7 +15,7 @@ use sapwood_packet::RankSet;
 use sapwood_trace::{Frozen, FrozenEvent, FrozenInstance, Mixture, Presence, Relations};
 use serde::{Deserialize, Serialize};
 
-use crate::mixed_calls::{MixedCalls, belong_together};
+use crate::mixed_calls::{MixedCalls, mixed_calls};
 use crate::mpi_call::{function_name, kind_word};
 use crate::quantity;
 use crate::text::unnamed;
@@ -167,7 +167,7 @@ pub struct FreezeCollective {
     pub is_decided: bool,
     /// Whether others have waited for it: whether it came after one that waits for it.
     pub is_late: bool,
-    /// Whether its processes called different functions.
+    /// Whether its processes did not call the same function with the same root.
     pub is_mixed: bool,
     /// The ranks that have not come, where others wait for them still.
     pub absent: String,
@@ -266,7 +266,9 @@ impl Freeze {
                 .iter()
                 .map(|&(send, receive)| FreezeMessage { send, receive })
                 .collect(),
-            mixed: mixed(&frozen, &relations, &spaces),
+            mixed: mixed_calls(&mixtures(&frozen, &relations), |identity, _| {
+                place_of(identity).map_or_else(String::new, |at| spaces[at].1.name.clone())
+            }),
             communicators: spaces.into_iter().map(|(_, one)| one).collect(),
             ..Self::default()
         };
@@ -402,27 +404,18 @@ fn communicators(frozen: &Frozen) -> Vec<(u64, FreezeCommunicator)> {
     found.into_iter().map(one).collect()
 }
 
-/// The communicators on which ranks did not call the same in the window. The number of a call that
-/// has not returned may be that of the next one.
-fn mixed(
-    frozen: &Frozen,
-    relations: &Relations,
-    spaces: &[(u64, FreezeCommunicator)],
-) -> Vec<MixedCalls> {
+/// The collectives of the window in which ranks did not call the same, by communicator. The number
+/// of a call that has not returned may be that of the next one.
+fn mixtures(frozen: &Frozen, relations: &Relations) -> BTreeMap<u64, Mixture> {
     let has_returned = |one: &FrozenInstance| {
-        let arrivals = one.arrivals.iter().map(|&at| &frozen.events[at]);
-        one.arrivals.len() == one.size as usize && arrivals.clone().all(|event| !event.is_open)
+        one.is_whole() && one.arrivals.iter().all(|&at| !frozen.events[at].is_open)
     };
-    let is_told = |one: &&FrozenInstance| !belong_together(&one.kinds) && has_returned(one);
+    let is_told = |one: &&FrozenInstance| one.kinds.second.is_some() && has_returned(one);
     let mut found: BTreeMap<u64, Mixture> = BTreeMap::new();
     for one in relations.instances.iter().filter(is_told) {
         found.entry(one.key.0).or_default().add(one.key.1, one.size, &one.kinds);
     }
-    let name = |identity: u64| {
-        let one = spaces.iter().find(|(space, _)| *space == identity);
-        one.map_or_else(String::new, |(_, one)| one.name.clone())
-    };
-    found.iter().map(|(&identity, one)| MixedCalls::of(name(identity), one)).collect()
+    found
 }
 
 fn collective(
@@ -441,7 +434,7 @@ fn collective(
         last: one.culprit,
         is_decided: one.is_late.is_some(),
         is_late: one.is_late == Some(true),
-        is_mixed: one.is_mixed,
+        is_mixed: one.kinds.second.is_some(),
         absent: one.absent.iter().copied().collect::<RankSet>().to_string(),
         arrivals: one.arrivals.clone(),
     })

@@ -1,6 +1,7 @@
 //! The answer on one screen.
 
 use super::{SlowGroup, SlowMessages, SlowPlace, Stuck, Why};
+use crate::mixed_calls::wrong_lines;
 use crate::quantity;
 use crate::text::ranks_text;
 
@@ -12,8 +13,6 @@ const PLACES: usize = 5;
 const PLACES_BESIDE: usize = 2;
 /// Groups of a place.
 const GROUPS: usize = 3;
-/// Communicators on which ranks did not call the same.
-const MIXED: usize = 3;
 /// Slow links.
 const LINKS: usize = 2;
 /// Ranks whose messages came late.
@@ -66,11 +65,8 @@ impl Why {
                 self.passed
             ));
         }
-        for one in self.mixed.iter().take(MIXED) {
-            lines.extend(wrapped(&format!("wrong: {}", one.text), ""));
-        }
-        if let Some(more @ 1..) = self.mixed.len().checked_sub(MIXED) {
-            lines.push(format!("wrong: the same on {more} more communicators, at least"));
+        for line in wrong_lines(&self.mixed) {
+            lines.extend(wrapped(&line, ""));
         }
         let most = if self.stuck.is_some() { PLACES_BESIDE } else { PLACES };
         let slow = self.slow.iter().take(most).filter(|one| one.lost_share >= SHARE_MIN);
@@ -105,17 +101,21 @@ impl Why {
 
     fn head(&self) -> String {
         let ranks = if self.ranks == 1 { "rank" } else { "ranks" };
-        let lost = self.slow.iter().map(|one| one.lost_share).fold(0.0, |all, one| all + one);
         let state = match (&self.stuck, self.has_ended) {
             (Some(_), true) => "stuck when it ended",
             (Some(_), false) => "stuck",
             (None, true) => "ended",
             (None, false) => "running",
         };
-        let rank_s = (self.known_s * f64::from(self.ranks)).max(f64::MIN_POSITIVE);
+        let head =
+            format!("{}: {} {ranks}, {:.1} s, {state}", self.program, self.ranks, self.elapsed_s);
+        if self.known_s == 0.0 || self.ranks == 0 {
+            return head;
+        }
+        let lost = self.slow.iter().map(|one| one.lost_share).fold(0.0, |all, one| all + one);
         let late = self.messages.iter().map(SlowMessages::total_s).fold(0.0, |all, one| all + one);
-        let late = late / rank_s;
-        let until = match self.known_s > 0.0 && self.elapsed_s - self.known_s > UNTIL_S {
+        let late = late / (self.known_s * f64::from(self.ranks));
+        let until = match self.elapsed_s - self.known_s > UNTIL_S {
             true => format!(" until {:.1} s", self.known_s),
             false => String::new(),
         };
@@ -123,11 +123,6 @@ impl Why {
             true => format!(", {} for late messages", quantity::percent(Some(late))),
             false => String::new(),
         };
-        let head =
-            format!("{}: {} {ranks}, {:.1} s, {state}", self.program, self.ranks, self.elapsed_s);
-        if self.known_s == 0.0 {
-            return head;
-        }
         // How long ranks wait in calls that have not returned is told with the standstill.
         let earlier = if self.stuck.is_some() { "earlier " } else { "" };
         format!(

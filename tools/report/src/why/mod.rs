@@ -10,14 +10,13 @@ mod link;
 mod slow;
 mod stuck;
 
-use std::cmp::Reverse;
 use std::time::Duration;
 
-use sapwood_trace::{Counter, Findings, Mixture, Standing, Verdict};
+use sapwood_trace::{Counter, Findings, Standing, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::communicator::place_name;
-use crate::mixed_calls::{MixedCalls, belong_together};
+use crate::mixed_calls::{MixedCalls, mixed_calls};
 use crate::record::Death;
 pub use end::RankEnd;
 pub use link::SlowLink;
@@ -29,8 +28,6 @@ pub const WHY_SCHEMA: &str = "sapwood.why/1";
 
 /// Kinds of deaths that are told in words.
 const DEATHS_MAX: usize = 4;
-/// Communicators that are told on which ranks did not call the same.
-const MIXED_MAX: usize = 16;
 
 /// Why a job is slow or stuck.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -113,7 +110,9 @@ impl Why {
             Some((until, findings)) => {
                 why.known_s = until.as_secs_f64();
                 why.collectives = findings.collectives;
-                why.mixed = mixed(findings, &standing);
+                why.mixed = mixed_calls(&findings.mixtures, |space, size| {
+                    place_name(&standing, space, size)
+                });
                 why.slow = slow::places(findings, &standing, until);
                 why.messages = slow::messages(findings);
                 why.links = link::links(findings, until);
@@ -147,17 +146,6 @@ impl Why {
     }
 }
 
-/// Communicators on which ranks did not call the same, those with most such collectives first.
-fn mixed(findings: &Findings, standing: &Standing) -> Vec<MixedCalls> {
-    let mixtures = findings.mixtures.iter().filter(|(_, one)| !belong_together(&one.kinds));
-    let mut found: Vec<_> = mixtures.collect();
-    found.sort_by_key(|(space, one)| (Reverse(one.collectives), **space));
-    let told = |(&space, one): (&u64, &Mixture)| {
-        MixedCalls::of(place_name(standing, space, one.size), one)
-    };
-    found.into_iter().take(MIXED_MAX).map(told).collect()
-}
-
 /// Lines for what the waits do not tell.
 fn gaps(findings: &Findings) -> Vec<String> {
     let known = [
@@ -167,7 +155,10 @@ fn gaps(findings: &Findings) -> Vec<String> {
             "collectives whose last rank is unknown, as the hosts' clocks are not exact enough",
         ),
         (findings.mixed, "collectives in which ranks did not call the same"),
-        (findings.counter(Counter::Unordered), "collectives while ranks were not counted"),
+        (
+            findings.counter(Counter::Unordered),
+            "collectives while ranks were not counted, or after one that failed",
+        ),
         (
             findings.counter(Counter::WithoutSpace),
             "calls on communicators beyond the capacity of a table",

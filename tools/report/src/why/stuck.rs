@@ -329,7 +329,7 @@ fn instead(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
 fn inside(one: &Odd, standing: &Standing) -> String {
     let first = one.ranks.as_ref().first();
     let posture = first.and_then(|rank| standing.postures.get(&rank));
-    let call = posture.and_then(|posture| posture.call);
+    let call = posture.and_then(sapwood_trace::Posture::only_call);
     call.map_or_else(
         || format!("outside {}", outside(&one.place)),
         |call| format!("in {}", function_name(call.function)),

@@ -193,6 +193,7 @@ fn slowness(kind: Option<FaultKind>, odd: u32, random: &mut Random) -> Result<Fi
                     rank,
                     space,
                     event: function << 8,
+                    procedure: function,
                     pattern: Pattern::All,
                     beside: Beside::Nothing,
                 };

@@ -1,0 +1,319 @@
+/* Communicators and windows in the event file; see events.h and spaces.h. */
+#define _GNU_SOURCE
+#include "events.h"
+
+struct sapwood_space sapwood_no_space = {.handle = UINT64_MAX};
+/* Where there is no file the spaces number no collective. */
+struct sapwood_space *_Atomic sapwood_space_at[SAPWOOD_CACHE_WORDS];
+
+/* Handles of communicators that have no space because all are taken. */
+static _Atomic uint64_t without_at[SAPWOOD_CACHE_WORDS];
+
+/* What is known of a space beside what the file says. */
+struct descent {
+    /* The same in all processes of the communicator, also in those of its remote group. */
+    uint64_t line;
+    /* What `line` is made of, with the number of spaces before that have the same key. */
+    uint64_t key;
+    /* The ranks of its own group, and of its remote one, each as one number. */
+    uint64_t own;
+    uint64_t remote;
+    /* Calls on it that make others. */
+    uint32_t calls;
+};
+static struct descent descents[SAPWOOD_SPACES];
+
+#define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
+
+void sapwood_spaces_begin(void)
+{
+    for (int place = 0; place < SAPWOOD_CACHE_WORDS; place++)
+        atomic_store_explicit(&sapwood_space_at[place], &sapwood_no_space, memory_order_relaxed);
+}
+
+/* The ranks in the world of a group, in order, as one number; the group is freed. */
+static uint64_t group_number(MPI_Group group, uint32_t size)
+{
+    uint64_t number = UINT64_C(14695981039346656037);
+    MPI_Group world;
+    if (sapwood_library.comm_group(sapwood_library.comm_world, &world) == MPI_SUCCESS) {
+        enum { AT_ONCE = 256 };
+        int ranks[AT_ONCE], there[AT_ONCE];
+        for (uint32_t first = 0; first < size; first += AT_ONCE) {
+            int count = size - first < AT_ONCE ? (int)(size - first) : AT_ONCE;
+            for (int i = 0; i < count; i++)
+                ranks[i] = (int)first + i;
+            if (sapwood_library.group_translate_ranks(group, count, ranks, world, there) != MPI_SUCCESS)
+                break;
+            for (int i = 0; i < count; i++)
+                number = (number ^ (uint32_t)there[i]) * UINT64_C(1099511628211);
+        }
+        sapwood_library.group_free(&world);
+    }
+    sapwood_library.group_free(&group);
+    return number;
+}
+
+static uint64_t mixed(uint64_t number)
+{
+    number = (number ^ number >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    number = (number ^ number >> 27) * UINT64_C(0x94D049BB133111EB);
+    return number ^ number >> 31;
+}
+
+/* Callers hold the table's lock. */
+static struct sapwood_space *known(uint64_t handle)
+{
+    for (uint32_t i = handle == 0 ? 0 : READ(sapwood_events->header.spaces_used); i-- > 0;)
+        if (READ(sapwood_events->spaces[i].handle) == handle)
+            return &sapwood_events->spaces[i];
+    return NULL;
+}
+
+/* The next free space, which readers do not see yet; NULL when all are taken. Callers hold the table's lock. */
+static struct sapwood_space *space_free(void)
+{
+    uint32_t used = READ(sapwood_events->header.spaces_used);
+    return used < SAPWOOD_SPACES ? &sapwood_events->spaces[used] : NULL;
+}
+
+static void publish(struct sapwood_space *space, uint64_t handle)
+{
+    atomic_store_explicit(&space->handle, handle, memory_order_relaxed);
+    atomic_store_explicit(&sapwood_events->header.spaces_used, (uint32_t)(space - sapwood_events->spaces) + 1,
+                          memory_order_release);
+}
+
+static struct descent *descent_of(const struct sapwood_space *space)
+{
+    return &descents[space - sapwood_events->spaces];
+}
+
+/* Gives a space its identity, of a key that only spaces have that are made in one order in all processes. */
+static void identify(struct sapwood_space *space, uint64_t key)
+{
+    struct descent *descent = descent_of(space);
+    descent->key = key;
+    uint64_t before = 0;
+    for (const struct descent *one = descents; one < descent; one++)
+        before += one->key == key;
+    descent->line = mixed(key + before);
+    bool is_between = READ(space->flags) & SAPWOOD_SPACE_BETWEEN;
+    space->identity = is_between ? mixed(descent->line + descent->own) : descent->line;
+}
+
+/* Both sides of a communicator between two groups have the same key, so that one that is made of it
+ * later has one identity. */
+static uint64_t key_of(const struct descent *descent, uint64_t origin)
+{
+    return mixed(origin + descent->own + descent->remote);
+}
+
+/* Callers hold the table's lock. */
+static struct sapwood_space *space_new(MPI_Comm comm, uint64_t origin)
+{
+    struct sapwood_space *space = space_free();
+    if (space == NULL)
+        return &sapwood_no_space;
+    struct descent *descent = descent_of(space);
+    MPI_Group group;
+    int between = 0, remote = 0;
+    sapwood_library.comm_test_inter(comm, &between);
+    space->size = (uint32_t)sapwood_local_size(comm);
+    space->rank = (uint32_t)sapwood_rank(comm);
+    if (sapwood_library.comm_group(comm, &group) == MPI_SUCCESS)
+        descent->own = group_number(group, space->size);
+    if (between) {
+        atomic_store_explicit(&space->flags, SAPWOOD_SPACE_BETWEEN, memory_order_relaxed);
+        if (sapwood_library.comm_remote_size(comm, &remote) == MPI_SUCCESS &&
+            sapwood_library.comm_remote_group(comm, &group) == MPI_SUCCESS)
+            descent->remote = group_number(group, (uint32_t)remote);
+    }
+    identify(space, key_of(descent, origin));
+    publish(space, SAPWOOD_HANDLE(comm));
+    return space;
+}
+
+/* Keeps where a communicator's space is. Callers hold the table's lock. */
+static void keep(uint64_t handle, struct sapwood_space *space)
+{
+    unsigned place = sapwood_cache_place(handle);
+    if (space == &sapwood_no_space)
+        atomic_store_explicit(&without_at[place], handle, memory_order_relaxed);
+    else
+        atomic_store_explicit(&sapwood_space_at[place], space, memory_order_relaxed);
+}
+
+struct sapwood_space *sapwood_space_found(MPI_Comm comm)
+{
+    uint64_t handle = SAPWOOD_HANDLE(comm);
+    if (sapwood_events == NULL || READ(without_at[sapwood_cache_place(handle)]) == handle)
+        return &sapwood_no_space;
+    sapwood_table_lock();
+    struct sapwood_space *space = known(handle);
+    if (space == NULL)
+        space = space_new(comm, 0);
+    keep(handle, space);
+    sapwood_table_unlock();
+    return space;
+}
+
+void sapwood_space_seen(MPI_Comm comm)
+{
+    if (comm != sapwood_library.comm_null)
+        sapwood_space_found(comm);
+}
+
+/* Its numbers mean nothing to a communicator that gets the same handle. Callers hold the table's lock. */
+static void forget(uint64_t handle)
+{
+    for (struct sapwood_space *space; (space = known(handle)) != NULL;)
+        atomic_store_explicit(&space->handle, 0, memory_order_relaxed);
+    if (READ(without_at[sapwood_cache_place(handle)]) == handle)
+        atomic_store_explicit(&without_at[sapwood_cache_place(handle)], 0, memory_order_relaxed);
+}
+
+void sapwood_space_made(MPI_Comm comm, uint64_t origin)
+{
+    if (sapwood_events == NULL || comm == sapwood_library.comm_null)
+        return;
+    uint64_t handle = SAPWOOD_HANDLE(comm);
+    sapwood_table_lock();
+    /* Of one that was freed unseen. */
+    forget(handle);
+    keep(handle, space_new(comm, origin));
+    sapwood_table_unlock();
+}
+
+void sapwood_space_promised(MPI_Comm parent, MPI_Comm comm, uint64_t origin)
+{
+    if (sapwood_events == NULL || comm == sapwood_library.comm_null)
+        return;
+    uint64_t handle = SAPWOOD_HANDLE(comm);
+    sapwood_table_lock();
+    forget(handle);
+    const struct sapwood_space *like = known(SAPWOOD_HANDLE(parent));
+    struct sapwood_space *space = like == NULL ? NULL : space_free();
+    if (space != NULL) {
+        space->size = like->size;
+        space->rank = like->rank;
+        atomic_store_explicit(&space->flags, READ(like->flags) & SAPWOOD_SPACE_BETWEEN, memory_order_relaxed);
+        struct descent *descent = descent_of(space);
+        descent->own = descent_of(like)->own;
+        descent->remote = descent_of(like)->remote;
+        identify(space, key_of(descent, origin));
+        publish(space, handle);
+        keep(handle, space);
+    }
+    sapwood_table_unlock();
+}
+
+uint64_t sapwood_origin_called(MPI_Comm parent)
+{
+    if (sapwood_events == NULL)
+        return 0;
+    sapwood_table_lock();
+    const struct sapwood_space *space = known(SAPWOOD_HANDLE(parent));
+    struct descent *descent = space == NULL ? NULL : descent_of(space);
+    uint64_t origin = descent == NULL ? 0 : mixed(descent->line + mixed(++descent->calls));
+    sapwood_table_unlock();
+    return origin;
+}
+
+uint64_t sapwood_origin_tagged(MPI_Comm parent, int tag)
+{
+    if (sapwood_events == NULL)
+        return 0;
+    sapwood_table_lock();
+    const struct sapwood_space *space = known(SAPWOOD_HANDLE(parent));
+    uint64_t line = space == NULL ? 0 : descent_of(space)->line;
+    sapwood_table_unlock();
+    return mixed(line + mixed((UINT64_C(1) << 33) + (uint32_t)tag));
+}
+
+void sapwood_space_number_lost(MPI_Comm comm)
+{
+    if (sapwood_events == NULL)
+        return;
+    sapwood_table_lock();
+    struct sapwood_space *space = known(SAPWOOD_HANDLE(comm));
+    if (space != NULL)
+        atomic_fetch_or_explicit(&space->flags, SAPWOOD_SPACE_NUMBER_LOST, memory_order_relaxed);
+    sapwood_table_unlock();
+}
+
+static void forget_handle(uint64_t handle)
+{
+    if (sapwood_events == NULL)
+        return;
+    sapwood_table_lock();
+    forget(handle);
+    sapwood_table_unlock();
+}
+
+void sapwood_handle_named(uint64_t handle, uint32_t name)
+{
+    if (sapwood_events == NULL)
+        return;
+    sapwood_table_lock();
+    struct sapwood_space *space = known(handle);
+    if (space != NULL)
+        atomic_store_explicit(&space->name, name, memory_order_relaxed);
+    sapwood_table_unlock();
+}
+
+void sapwood_space_forget(MPI_Comm comm)
+{
+    forget_handle(SAPWOOD_HANDLE(comm));
+}
+
+void sapwood_window_forget(uint64_t window)
+{
+    forget_handle(window);
+}
+
+void sapwood_window_made(MPI_Comm comm, uint64_t window)
+{
+    if (sapwood_events == NULL)
+        return;
+    const struct sapwood_space *origin = sapwood_space_of(comm);
+    if (origin == &sapwood_no_space)
+        return;
+    sapwood_table_lock();
+    struct sapwood_space *space = space_free();
+    if (space != NULL) {
+        space->size = origin->size;
+        space->rank = origin->rank;
+        atomic_store_explicit(&space->flags, SAPWOOD_SPACE_WINDOW, memory_order_relaxed);
+        identify(space, mixed(origin->identity + mixed(UINT64_C(1) << 32)));
+        publish(space, window);
+    }
+    sapwood_table_unlock();
+}
+
+static uint32_t held_code(int rank)
+{
+    return rank < 0 ? SAPWOOD_HELD_ALL : (uint32_t)rank + 1;
+}
+
+void sapwood_window_locked(uint64_t window, int rank)
+{
+    if (sapwood_events == NULL)
+        return;
+    sapwood_table_lock();
+    struct sapwood_space *space = known(window);
+    if (space != NULL)
+        atomic_store_explicit(&space->held, held_code(rank), memory_order_relaxed);
+    sapwood_table_unlock();
+}
+
+void sapwood_window_unlocked(uint64_t window, int rank)
+{
+    if (sapwood_events == NULL)
+        return;
+    sapwood_table_lock();
+    struct sapwood_space *space = known(window);
+    if (space != NULL && READ(space->held) == held_code(rank))
+        atomic_store_explicit(&space->held, 0, memory_order_relaxed);
+    sapwood_table_unlock();
+}

@@ -1,0 +1,48 @@
+/* Communicators and windows in the event file (events.h): from when they are made until they are freed. */
+#ifndef SAPWOOD_SPACES_H
+#define SAPWOOD_SPACES_H
+
+#include "library.h"
+#include "sizes.h"
+
+struct sapwood_space;
+
+/* Of communicators that found no place. */
+extern SAPWOOD_HIDDEN struct sapwood_space sapwood_no_space;
+/* Found by the communicator's place in the caches of sizes.h; never NULL once counting begins. */
+extern SAPWOOD_HIDDEN struct sapwood_space *_Atomic sapwood_space_at[SAPWOOD_CACHE_WORDS];
+
+SAPWOOD_HIDDEN void sapwood_spaces_begin(void);
+/* Finds the space of a communicator, or makes it; sapwood_no_space when all are taken. */
+SAPWOOD_HIDDEN struct sapwood_space *sapwood_space_found(MPI_Comm comm);
+/* The same of one that the program has learned of, and that may be MPI_COMM_NULL. */
+SAPWOOD_HIDDEN void sapwood_space_seen(MPI_Comm comm);
+
+/* Before a call that makes communicators, and that all members of `parent` make: what tells this
+ * call from all others, the same in all members. 0 where `parent` is not known. */
+SAPWOOD_HIDDEN uint64_t sapwood_origin_called(MPI_Comm parent);
+/* The same of a call that only the members of the new communicator make, with a tag. */
+SAPWOOD_HIDDEN uint64_t sapwood_origin_tagged(MPI_Comm parent, int tag);
+/* After a communicator was made by the call of `origin`; MPI_COMM_NULL is no communicator. */
+SAPWOOD_HIDDEN void sapwood_space_made(MPI_Comm comm, uint64_t origin);
+/* The same of one with the groups of `parent` of which MPI must not be asked anything yet. */
+SAPWOOD_HIDDEN void sapwood_space_promised(MPI_Comm parent, MPI_Comm comm, uint64_t origin);
+/* A collective has failed here: whether the other processes count it is not known. */
+SAPWOOD_HIDDEN void sapwood_space_number_lost(MPI_Comm comm);
+/* Before a communicator is freed. */
+void sapwood_space_forget(MPI_Comm comm);
+/* A communicator or window was named: where that stands in the table, plus 1. */
+SAPWOOD_HIDDEN void sapwood_handle_named(uint64_t handle, uint32_t name);
+
+/* Windows have handles of their own kind; these are SAPWOOD_HANDLE of them. */
+#define SAPWOOD_HELD_ALL UINT32_MAX
+/* After a window was made on a communicator. */
+void sapwood_window_made(MPI_Comm comm, uint64_t window);
+/* Before it is freed. */
+void sapwood_window_forget(uint64_t window);
+/* After a rank's part of it was locked, or all; a negative number stands for all. */
+void sapwood_window_locked(uint64_t window, int rank);
+/* Before it is unlocked. */
+void sapwood_window_unlocked(uint64_t window, int rank);
+
+#endif
