@@ -278,12 +278,13 @@ class WaitsTruth:
         for run in self.compare("exchanges"):
             one = {one["rank"]: one for one in run.profile["waits"]["ranks"]}
             late = one[self.ranks - 1]
-            # Both its neighbours wait for it: one to receive from it, and one to send to it. It is late by 5 ms.
-            self.assertGreaterEqual(late["late_send_ns"], 1e6, run.text)
+            # Both its neighbours wait for it: one to receive from it, and one to send to it. It is late by 5 ms in
+            # each of 10 rounds; on a busy machine the others may be, too.
+            self.assertGreaterEqual(late["late_send_ns"], 10 * 1e6, run.text)
             if self.ranks > 2:
                 # Between hosts the clocks may not tell how long an exchange waited to send.
                 exchange, = (event["wait_ns"] for event in run.profile["events"] if event["name"] == "MPI_Sendrecv")
-                self.assertGreaterEqual(late["late_receive_ns"] + exchange["error"], 1e6, run.text)
+                self.assertGreaterEqual(late["late_receive_ns"] + exchange["error"], 10 * 1e6, run.text)
             else:
                 self.assertEqual(late["late_receives"], 0, "one rank is both neighbours")
 
@@ -352,6 +353,8 @@ class WaitsTruth:
         # On a busy machine another rank may be late for long, too, so that none stands out.
         most = max(waits["ranks"], key=lambda one: one["times_last"])
         self.assertEqual(most["rank"], self.ranks - 1, run.text)
+        # One that waits for it by half of what it sleeps is the least, whatever else the machine does.
+        self.assertGreaterEqual(most["made_wait_ns"], 20 * 25e6 / 2, run.text)
         # It has left no file of its events: the figures of the tree are judged by themselves.
         words = ("times_last", "made_wait_ns", "late_sends", "late_send_ns", "late_receives", "late_receive_ns")
         self.check_stands_out(run, {one["rank"]: [one[word] for word in words] for one in waits["ranks"]})

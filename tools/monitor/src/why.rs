@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const LOOKS: u64 = 2;
 
 /// What is to be watched, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct WhyWishes {
     /// Time between two rounds.
     pub interval: Duration,

@@ -13,10 +13,11 @@ use sapwood::RankSet;
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::time;
 use sapwood_export::freeze::{parquet, perfetto, svg};
-use sapwood_monitor::{Abi, FREEZE_MAX, FREEZE_MIN, FreezeWishes, WaitsEffort, WhyWishes};
+use sapwood_monitor::{FREEZE_MAX, FREEZE_MIN, FreezeWishes, WhyWishes};
 use sapwood_report::freeze::Freeze;
 
 use crate::files::{are_same, check, say, write};
+use crate::starting::Starting;
 use crate::why::{deadline, interval};
 
 /// The shortest time by which a rank is late.
@@ -61,12 +62,8 @@ pub(crate) struct Arguments {
     /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', alias = "np", value_name = "N")]
     processes: Option<NonZeroU32>,
-    /// MPI of the program, if it cannot be detected.
-    #[arg(long, value_name = "ABI", requires = "command")]
-    mpi: Option<Abi>,
-    /// Shape of the tree, such as 8 or 2x4; the ranks are divided among its back-ends.
-    #[arg(long, value_name = "SPEC", requires = "command")]
-    topology: Option<String>,
+    #[command(flatten)]
+    starting: Starting,
     /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt. The program is
     /// frozen once, when it is stuck, a rank is late (--late), it receives a signal to end, or it
     /// ends. Without a command, the job of a running 'sapwood mpi' on this host is frozen.
@@ -104,11 +101,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         interval: arguments.interval,
         deadline: arguments.deadline,
         ranks: arguments.processes,
-        topology: arguments.topology.clone(),
-        mpi: arguments.mpi,
-        effort: WaitsEffort::default(),
-        is_live: false,
         command: arguments.command.clone(),
+        ..arguments.starting.wishes()
     };
     let mut tell = |freeze: &Freeze| arguments.leave(freeze);
     let (code, freeze) = sapwood_monitor::freeze(&watched, &wishes, &mut tell)?;

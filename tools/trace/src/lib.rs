@@ -11,6 +11,7 @@ mod files;
 mod freeze;
 mod scope;
 mod scope_text;
+mod starting;
 mod tree;
 mod why;
 

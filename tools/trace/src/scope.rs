@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::time;
-use sapwood_monitor::{Abi, WaitsEffort, WhyWishes};
+use sapwood_monitor::WhyWishes;
 use sapwood_report::scope::ScopeRecord;
 
 use crate::files::{check, say};
 use crate::scope_text::scopes;
+use crate::starting::Starting;
 
 /// Between two looks at the program; scopes are gathered as often as they say.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -49,12 +50,8 @@ pub(crate) struct Arguments {
     /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', aliases = ["np", "ranks"], value_name = "N")]
     processes: Option<NonZeroU32>,
-    /// MPI of the program, if it cannot be detected.
-    #[arg(long, value_name = "ABI", requires = "command")]
-    mpi: Option<Abi>,
-    /// Shape of the tree, such as 8 or 2x4; the ranks are divided among its back-ends.
-    #[arg(long, value_name = "SPEC")]
-    topology: Option<String>,
+    #[command(flatten)]
+    starting: Starting,
     /// The run of 'sapwood mpi' to ask, such as mpi-4711; needed only if several run.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "processes", "topology"])]
     job: Option<String>,
@@ -160,11 +157,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         interval: INTERVAL,
         deadline: DEADLINE,
         ranks: arguments.processes,
-        topology: arguments.topology.clone(),
-        mpi: arguments.mpi,
-        effort: WaitsEffort::default(),
-        is_live: false,
         command: arguments.command.clone(),
+        ..arguments.starting.wishes()
     };
     let code = sapwood_monitor::scope(&wishes, &scopes, &mut take)?;
     if let Some(failure) = records.failure {

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::time;
-use sapwood_monitor::{Abi, WaitsEffort, WhyWishes};
+use sapwood_monitor::{WaitsEffort, WhyWishes};
 use sapwood_report::why::Why;
 
 use crate::files::{check, say, write};
+use crate::starting::Starting;
 
 /// The shortest and the longest deadline.
 const DEADLINE_MIN: Duration = Duration::from_millis(500);
@@ -34,12 +35,8 @@ pub(crate) struct Arguments {
     /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', aliases = ["np", "processes"], value_name = "N")]
     ranks: Option<NonZeroU32>,
-    /// MPI of the program, if it cannot be detected.
-    #[arg(long, value_name = "ABI", requires = "command")]
-    mpi: Option<Abi>,
-    /// Shape of the tree, such as 8 or 2x4; the ranks are divided among its back-ends.
-    #[arg(long, value_name = "SPEC", requires = "command")]
-    topology: Option<String>,
+    #[command(flatten)]
+    starting: Starting,
     #[command(flatten)]
     effort: WaitsEffort,
     /// Show the waits in a view on the terminal while the program runs: the ranks that arrived
@@ -72,11 +69,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         interval: arguments.interval,
         deadline: arguments.deadline,
         ranks: arguments.ranks,
-        topology: arguments.topology.clone(),
-        mpi: arguments.mpi,
         effort: arguments.effort,
         is_live: arguments.live,
         command: arguments.command.clone(),
+        ..arguments.starting.wishes()
     };
     let mut last = None;
     let (code, why) = sapwood_monitor::why(&wishes, &mut |why| {

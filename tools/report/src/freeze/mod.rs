@@ -546,6 +546,51 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn calls_that_do_not_fit_together_are_named_but_not_those_in_progress() {
+        let broadcast = Function::named("MPI_Bcast").expect("a function of MPI").id;
+        let mut all = frozen();
+        let others = |event: &&mut FrozenEvent| event.rank == 2 && event.sequence > 2;
+        all.events.iter_mut().filter(others).for_each(|event| event.function = broadcast);
+        let freeze = freeze(all);
+        let [one] = &freeze.mixed[..] else { panic!("{:?}", freeze.mixed) };
+        assert_eq!((one.culprit, one.number, one.collectives), (Some(2), 3, 1));
+        let lines = freeze.summary();
+        let wrong: Vec<_> = lines.iter().filter(|line| line.starts_with("wrong: ")).collect();
+        assert_eq!(
+            wrong,
+            ["wrong: rank 2 called MPI_Bcast where 3 ranks called MPI_Allreduce (number 3 on \
+              MPI_COMM_WORLD)"]
+        );
+        let is_mixed: Vec<bool> = freeze.collectives.iter().map(|one| one.is_mixed).collect();
+        assert_eq!(is_mixed, [false, true, true]);
+    }
+
+    #[test]
+    fn of_many_communicators_the_first_few_are_printed() {
+        let mut all = frozen();
+        for (copy, space) in (20..25).enumerate() {
+            let world = all.events.iter().filter(|event| event.communicator == 7).copied();
+            let mut events: Vec<FrozenEvent> = world.filter(|event| event.sequence < 3).collect();
+            let odd = |event: &&mut FrozenEvent| event.rank == 3 && event.sequence == 2;
+            for event in &mut events {
+                event.communicator = space;
+            }
+            events.iter_mut().filter(odd).for_each(|event| event.function += 1 + copy as u32);
+            all.events.extend(events);
+            for rank in 0..4 {
+                all.seats
+                    .insert((space, rank), FrozenSeat { rank, size: 4, ..FrozenSeat::default() });
+            }
+        }
+        let freeze = freeze(all);
+        assert_eq!(freeze.mixed.len(), 5);
+        let lines = freeze.summary();
+        let wrong: Vec<_> = lines.iter().filter(|line| line.starts_with("wrong: ")).collect();
+        assert_eq!(wrong.len(), 4);
+        assert_eq!(wrong[3], "wrong: the same on 2 more communicators, at least");
+    }
+
+    #[test]
     fn what_is_missing_is_said() {
         let mut all = frozen();
         let ring = all.rings.get_mut(&(2, 0)).expect("it writes");
