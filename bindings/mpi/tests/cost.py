@@ -2,6 +2,8 @@
 
     cost.py [--json] [--out FOLDER] [--pairs N] [--calls N]
 
+Beside each cost its ratio to the floor: two readings of the time-stamp counter, in the same run.
+
 Nanoseconds: the same program alternately without and with the shim, one process
 each, on one core if `taskset` is there; the difference of each pair, then median
 and quartiles over the pairs. Instructions: callgrind totals of two runs that
@@ -9,8 +11,10 @@ differ only in the number of calls, so that start-up falls out.
 """
 
 import argparse
+import contextlib
 import json
 import os
+import platform
 import re
 import shutil
 import statistics
@@ -25,6 +29,8 @@ sys.dont_write_bytecode = True
 import surroundings
 
 CALLS = ("MPI_Comm_rank", "MPI_Allreduce")
+# The floor: the shim reads the clock before a call and after it.
+FLOOR = "two clock reads"
 FEW, MANY = 1000, 11000
 RUN_SECONDS_MAX = 300
 
@@ -49,7 +55,7 @@ def run(command, shim, folder, **more):
 def ns_per_call(program, shim, folder, calls):
     """The quickest batch of one process, per function: the others were disturbed."""
     lines = [line.split() for line in run([program, str(calls), "5"], shim, folder).stdout.splitlines()]
-    return [min(float(line[i]) for line in lines) for i in range(len(CALLS))]
+    return [min(float(line[i]) for line in lines) for i in range(len(CALLS) + 1)]
 
 
 def spread(values):
@@ -70,8 +76,19 @@ def time_cost(program, shim, folder, pairs, calls):
             "bare_ns": spread([result[i] for result in bare]),
             "shim_ns": spread([result[i] for result in with_shim]),
             "cost_ns": spread([after[i] - before[i] for before, after in zip(bare, with_shim)]),
+            "cost_to_floor": spread([(after[i] - before[i]) / before[-1] for before, after in zip(bare, with_shim)]),
         }
+    report[FLOOR] = {"bare_ns": spread([result[-1] for result in bare])}
     return report
+
+
+def machine():
+    """The processor by its name, as far as the system tells it."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine()
 
 
 def instructions(program, shim, folder, calls):
@@ -105,10 +122,10 @@ def measure(out, abi, arguments):
 
 
 def print_report(abi, report):
-    print(f"{abi}: nanoseconds per call, median (quartiles; min .. max)")
+    print(f"{abi} on {machine()}: nanoseconds per call, median (quartiles; min .. max)")
     for name, parts in report["time"].items():
         for part, s in parts.items():
-            print(f"  {name:14} {part:8} {s['median']:8.2f} ({s['quartile_low']:.2f} .. {s['quartile_high']:.2f}; "
+            print(f"  {name:15} {part:13} {s['median']:8.2f} ({s['quartile_low']:.2f} .. {s['quartile_high']:.2f}; "
                   f"{s['min']:.2f} .. {s['max']:.2f})")
     counted = report.get("instructions")
     if counted:

@@ -214,6 +214,8 @@ impl RankEvents {
                 if records.is_empty() {
                     break;
                 }
+                // Behind the records: if the order was lost before one of them, the header says so.
+                let file = &self.header().unwrap_or(*file);
                 copied += records.len() / RECORD_WORDS;
                 let (records, _) = records.as_chunks::<RECORD_WORDS>();
                 if turn == Turn::Overdue {
