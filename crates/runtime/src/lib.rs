@@ -8,6 +8,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod answer_time;
 mod attach;
 mod attempt;
 mod client_limit;

@@ -19,7 +19,8 @@ use sapwood_random::Random;
 use sapwood_topology::{HostName, Role, Subtree};
 use sapwood_transport::{Encryption, Interest, Poller};
 
-use crate::client_limit::{ClientLimit, Pass, SOUND_MAX};
+use crate::answer_time::{AnswerTime, ClientState};
+use crate::client_limit::{ClientLimit, Pass};
 use crate::environment::STARTED_VARIABLE;
 use crate::invitation::Invitation;
 use crate::journal;
@@ -35,13 +36,6 @@ const TRIALS_MAX: u32 = 4;
 /// The pause before the second trial, in milliseconds; each further one is twice as long, and up to
 /// as much again is left to chance.
 const RETRY_PAUSE_MS: u64 = 200;
-
-/// How long at most a host that needs a copy of the program has its time anew while the client
-/// takes bytes of it; a longer time for each host holds as it is.
-const COPY_TIME: Duration = Duration::from_secs(60);
-
-/// The shortest extension of a deadline that the client's own work has used up.
-const EXTENSION_MIN: Duration = Duration::from_millis(10);
 
 /// On how many hosts a communication process is tried, before it is started on this one.
 const PLACES_MAX: usize = 2;
@@ -69,14 +63,8 @@ struct Start {
 struct Call {
     start: Start,
     session: Session,
-    begun: Instant,
     pass: Pass,
-    /// How long the client may wait for its host.
-    host_time: Duration,
-    /// When to check whether the launch agent's greeting is late; none once it has arrived.
-    answer_by: Option<Instant>,
-    /// When the client last took bytes of a copy of the program.
-    moved: Instant,
+    answer_time: AnswerTime,
     has_joined: bool,
     is_writing: bool,
     hears_answers: bool,
@@ -199,29 +187,18 @@ impl Remote {
         }
     }
 
-    /// Those whose time is over. While a client computes or waits for a processor its host is not
-    /// asked anything, so this time is the client's and not the host's.
+    /// Those whose time is over.
     fn late(&mut self, now: Instant) -> Vec<u32> {
         let patience = self.patience();
-        let most = patience + SOUND_MAX;
         let mut late = Vec::new();
         for (&rank, call) in &mut self.calls {
-            if call.answer_by.is_none_or(|by| by > now) {
-                continue;
-            }
-            let elapsed = now.since(call.begun);
-            // A host that takes a copy has its time anew as long as bytes move.
-            let copied_by = (call.moved + patience).min(call.begun + COPY_TIME);
-            if call.session.is_copying() && copied_by > now {
-                call.answer_by = Some(copied_by);
-                continue;
-            }
-            let busy = call.session.work().map_or(Duration::ZERO, |work| work.busy());
-            let left = call.host_time.saturating_sub(elapsed.saturating_sub(busy));
-            if left.is_zero() || elapsed >= most {
+            let session = &call.session;
+            let client = || ClientState {
+                is_copying: session.is_copying(),
+                busy: session.work().map_or(Duration::ZERO, |work| work.busy()),
+            };
+            if call.answer_time.is_over(now, patience, client) {
                 late.push(rank);
-            } else {
-                call.answer_by = Some((now + left.max(EXTENSION_MIN)).min(call.begun + most));
             }
         }
         late
@@ -234,7 +211,7 @@ impl Remote {
 
     /// When [`Remote::step`] has something to do.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
-        let answers = self.calls.values().filter_map(|call| call.answer_by);
+        let answers = self.calls.values().filter_map(|call| call.answer_time.by());
         let has_room = self.room() > 0;
         let starts = self.waiting.iter().filter(|_| has_room);
         let starts = starts.map(|start| start.not_before.max(self.client_limit.next_look()));
@@ -308,11 +285,8 @@ impl Remote {
                 let call = Call {
                     start,
                     session,
-                    begun: now,
                     pass: Pass::new(now),
-                    host_time: answer_by.since(now),
-                    answer_by: Some(answer_by),
-                    moved: now,
+                    answer_time: AnswerTime::new(now, answer_by),
                     has_joined: false,
                     is_writing: false,
                     hears_answers: true,
@@ -377,7 +351,7 @@ impl Remote {
             let _ = poller.remove(call.session.answers());
         }
         match greeting {
-            Some(greeting) if call.answer_by.is_some() => {
+            Some(greeting) if call.answer_time.is_awaited() => {
                 self.greeted(rank, &greeting, poller, now)
             }
             _ => write(rank, call, poller, now),
@@ -396,10 +370,10 @@ impl Remote {
             }
             return;
         }
-        self.outcomes.extend(clock_error(asked, greeting, now.since(call.begun)));
+        self.outcomes.extend(clock_error(asked, greeting, now.since(call.answer_time.begun())));
         let doubt = greeting.doubt(asked).map(|doubt| format!("host {asked}: {doubt}"));
         self.outcomes.extend(doubt.map(Outcome::Notice));
-        call.answer_by = None;
+        call.answer_time.answered();
         self.client_limit.has_led(call.session.work());
         call.session.accept();
         write(rank, call, poller, now);
@@ -418,9 +392,9 @@ impl Remote {
         let Some(call) = self.calls.get_mut(&rank) else { return };
         let client = call.session.client();
         let is_about_its_end = |line: &str| self.launcher.is_about_its_end(line);
-        let _ = match call.answer_by {
-            Some(_) => client.take_stderr(&mut Vec::new()),
-            None => client.forward_stderr_without("", is_about_its_end),
+        let _ = match call.answer_time.is_awaited() {
+            true => client.take_stderr(&mut Vec::new()),
+            false => client.forward_stderr_without("", is_about_its_end),
         };
         if client.stderr_ended() && std::mem::take(&mut call.hears_words) {
             let _ = poller.remove(client.stderr());
@@ -434,10 +408,10 @@ impl Remote {
             return;
         }
         let reason = call.session.reason();
-        let is_passing = call.answer_by.is_some() && self.launcher.is_worth_retrying(&reason);
+        let is_passing = call.answer_time.is_awaited() && self.launcher.is_worth_retrying(&reason);
         let mut start = call.start;
         start.trials += 1;
-        let begun = *start.first_called.get_or_insert(call.begun);
+        let begun = *start.first_called.get_or_insert(call.answer_time.begun());
         let again = now + self.pause(start.trials);
         let has_time = again.since(begun) < self.patience();
         if is_passing && has_time && start.trials < TRIALS_MAX {
@@ -461,7 +435,7 @@ impl Remote {
 
     fn no_answer(&mut self, rank: u32, poller: &Poller, now: Instant) {
         let Some(mut call) = self.forget(rank, poller) else { return };
-        let waited = now.since(call.begun).as_millis();
+        let waited = now.since(call.answer_time.begun()).as_millis();
         let words = call.session.client().stderr_tail();
         let words = words.trim().replace('\n', "; ");
         let mut reason = format!("no answer within {waited} ms");
@@ -516,12 +490,10 @@ impl Remote {
         self.plan_for(child).to_bytes()
     }
 
-    /// Hosts may take so much longer to answer.
+    /// Hosts may take longer to answer by this.
     pub(crate) fn excuse(&mut self, late: Duration) {
         for call in self.calls.values_mut() {
-            call.host_time += late;
-            call.moved = call.moved + late;
-            call.answer_by = call.answer_by.map(|answer_by| answer_by + late);
+            call.answer_time.excuse(late);
         }
     }
 
@@ -548,7 +520,7 @@ impl Remote {
             let Some(call) = self.calls.get(&rank) else { continue };
             // An agent that has answered keeps its call: its program may only be slow, and joins
             // when it connects.
-            let (is_silent, host) = (call.answer_by.is_some(), call.start.child.host());
+            let (is_silent, host) = (call.answer_time.is_awaited(), call.start.child.host());
             let what = match is_silent {
                 true => "has not answered",
                 false => "runs the program, which has not joined the network",
@@ -609,7 +581,7 @@ fn unwatch(call: &mut Call, poller: &Poller) {
 /// Writes what waits for a client, and watches for room where it does not take all.
 fn write(rank: u32, call: &mut Call, poller: &Poller, now: Instant) {
     if call.session.write() > 0 {
-        call.moved = now;
+        call.answer_time.moved(now);
     }
     let wants = call.session.wants_write().is_some();
     if wants == call.is_writing {
