@@ -85,7 +85,7 @@ pub struct Waits {
     pub collectives: u64,
     /// Of these, those of which the clocks do not tell who came last.
     pub undecided: u64,
-    /// Of these, those in which processes called different functions.
+    /// Of these, those in which processes called different functions, or gave different roots.
     pub mixed: u64,
     /// Collectives of which some processes are not known.
     pub incomplete: u64,
