@@ -359,8 +359,7 @@ impl<'a> TableReader<'a> {
     /// has ended; see [`RankState`].
     #[must_use]
     pub fn activities(&self, moment: Moment) -> Vec<Activity> {
-        let all = self.activities.chunks_exact(ACTIVITY_BYTES).filter(|one| word(one, 40) != 0);
-        let inside = all.filter(|one| is_inside(one)).map(|one| self.activity(one, moment));
+        let inside = self.entries_inside().map(|one| self.activity(one, moment));
         let inside: Vec<_> = inside.collect();
         if inside.is_empty() { self.outside(moment).into_iter().collect() } else { inside }
     }
@@ -369,17 +368,15 @@ impl<'a> TableReader<'a> {
     /// most recently.
     #[must_use]
     pub fn outside(&self, moment: Moment) -> Option<Activity> {
-        let all = self.activities.chunks_exact(ACTIVITY_BYTES).filter(|one| word(one, 40) != 0);
-        let outside = all.filter(|one| !is_inside(one)).map(|one| self.activity(one, moment));
+        let outside = self.entries_outside().map(|one| self.activity(one, moment));
         outside.min_by_key(|activity| activity.for_ns)
     }
 
     /// The calls that the rank's threads are in.
     #[must_use]
     pub fn calls(&self, moment: Moment) -> Vec<CallInProgress> {
-        let all = self.activities.chunks_exact(ACTIVITY_BYTES).filter(|one| word(one, 40) != 0);
-        let inside = all.filter_map(|one| {
-            let function = u32::try_from(long(one, 0)).ok().filter(|&function| function != 0)?;
+        let inside = self.entries_inside().filter_map(|one| {
+            let function = u32::try_from(long(one, 0)).ok()?;
             let since = long(one, 8);
             let tag = word(one, 28).cast_signed();
             Some(CallInProgress {
@@ -396,9 +393,8 @@ impl<'a> TableReader<'a> {
     }
 
     /// The threads that have called MPI and are outside of it, by their numbers in the system.
-    pub fn threads_outside(&self) -> impl Iterator<Item = u32> + '_ {
-        let all = self.activities.chunks_exact(ACTIVITY_BYTES);
-        all.filter(|one| long(one, 0) == 0).map(|one| word(one, 40)).filter(|&thread| thread != 0)
+    pub fn threads_outside(&self) -> impl Iterator<Item = u32> + use<'a> {
+        self.entries_outside().map(|one| word(one, 40))
     }
 
     /// The words of the table that say in which function each thread is; 0 outside of MPI.
@@ -408,9 +404,23 @@ impl<'a> TableReader<'a> {
     }
 
     /// The threads that are in a call of MPI, by their numbers in the system.
-    pub fn threads_inside(&self) -> impl Iterator<Item = u32> + '_ {
-        let all = self.activities.chunks_exact(ACTIVITY_BYTES);
-        all.filter(|one| long(one, 0) != 0).map(|one| word(one, 40)).filter(|&thread| thread != 0)
+    pub fn threads_inside(&self) -> impl Iterator<Item = u32> + use<'a> {
+        self.entries_inside().map(|one| word(one, 40))
+    }
+
+    /// The entries of the threads that are in a call of MPI.
+    fn entries_inside(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.entries().filter(|one| is_inside(one))
+    }
+
+    /// The entries of the threads that have called MPI and are outside of it.
+    fn entries_outside(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.entries().filter(|one| !is_inside(one))
+    }
+
+    /// The entries that are a thread's.
+    fn entries(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.activities.chunks_exact(ACTIVITY_BYTES).filter(|one| word(one, 40) != 0)
     }
 
     /// How the rank has spent its time until this moment, or until its process or its counting
