@@ -22,15 +22,14 @@ static uint32_t rank_at(const struct bypass_work *work, uint32_t place)
     return (uint32_t)work->c->world_ranks[(place + work->root) % work->c->size];
 }
 
-static void count_lateness(const struct bypass_work *work, const struct bypass_node *parent,
-                           const struct bypass_node *child, uint32_t place, uint32_t child_place)
+/* Counts how a child came to its parent, by this time after the parent's call; 0 if it came before. */
+static void count_lateness(const struct bypass_work *work, uint32_t place, uint32_t child_rank, uint64_t late_ns)
 {
-    struct bypass_lateness *entry = &bypass_lateness()[rank_at(work, child_place)];
-    if (child->ready_ns <= parent->arrived_ns) {
+    struct bypass_lateness *entry = &bypass_lateness()[child_rank];
+    if (late_ns == 0) {
         bypass_count(&entry->early, 1);
         return;
     }
-    uint64_t late_ns = child->ready_ns - parent->arrived_ns;
     bypass_count(place == 0 || work->to_all ? &entry->expected : &entry->late, 1);
     bypass_count(&entry->late_ns, late_ns);
     uint64_t most = atomic_load_explicit(&entry->late_ns_max, memory_order_relaxed);
@@ -38,33 +37,44 @@ static void count_lateness(const struct bypass_work *work, const struct bypass_n
         ;
 }
 
-/* Counts at each edge to this place that an instance came over it, and at one of them, or at the place's own, that
- * it was the last. */
-static void count_edges(const struct bypass_work *work, const struct bypass_part *part, uint32_t place)
+static void count_edge(struct bypass_edge *edge, uint64_t late_ns)
+{
+    bypass_count(&edge->instances, 1);
+    if (late_ns > 0) {
+        bypass_count(&edge->late, 1);
+        bypass_count(&edge->late_ns, late_ns);
+    }
+}
+
+/* Counts for each child of this place how it came; at each edge that an instance came over it, and at one of them,
+ * or at the place's own, that it was the last. */
+static void count_children(const struct bypass_work *work, const struct bypass_part *part, uint32_t place)
 {
     const struct bypass_segment *s = &work->c->segment;
     const struct bypass_edges *edges = bypass_edges();
-    if (edges->at == NULL)
-        return;
-    const struct bypass_node *node = bypass_node_at(s, part->slot, place);
+    bool has_edges = edges->at != NULL;
+    uint64_t arrived_ns = bypass_node_at(s, part->slot, place)->arrived_ns;
     uint32_t parent = rank_at(work, place);
-    struct bypass_edge *last = bypass_edge_at(edges, parent, parent);
-    uint64_t last_ns = node->arrived_ns;
-    bypass_count(&last->instances, 1);
+    struct bypass_edge *last = has_edges ? bypass_edge_at(edges, parent, parent) : NULL;
+    uint64_t last_ns = 0;
+    if (has_edges)
+        count_edge(last, 0);
     for (uint32_t bit = 1; bypass_has_child(place, bit, s->size); bit <<= 1) {
-        struct bypass_edge *edge = bypass_edge_at(edges, parent, rank_at(work, place | bit));
         uint64_t ready_ns = bypass_node_at(s, part->slot, place | bit)->ready_ns;
-        bypass_count(&edge->instances, 1);
-        if (ready_ns > node->arrived_ns) {
-            bypass_count(&edge->late, 1);
-            bypass_count(&edge->late_ns, ready_ns - node->arrived_ns);
-        }
-        if (ready_ns > last_ns) {
-            last_ns = ready_ns;
+        uint64_t late_ns = ready_ns > arrived_ns ? ready_ns - arrived_ns : 0;
+        uint32_t child = rank_at(work, place | bit);
+        count_lateness(work, place, child, late_ns);
+        if (!has_edges)
+            continue;
+        struct bypass_edge *edge = bypass_edge_at(edges, parent, child);
+        count_edge(edge, late_ns);
+        if (late_ns > last_ns) {
+            last_ns = late_ns;
             last = edge;
         }
     }
-    bypass_count(&last->last, 1);
+    if (has_edges)
+        bypass_count(&last->last, 1);
 }
 
 static void fold(const struct bypass_work *work, const struct bypass_part *part, uint32_t place, unsigned char *into)
@@ -80,11 +90,9 @@ static void fold(const struct bypass_work *work, const struct bypass_part *part,
         else if (part->bytes > 0)
             bypass_calls.Reduce_local(result_of(work, part, place | bit), into, (int)part->elements,
                                       work->call->type, work->call->operation);
-        if (part->first)
-            count_lateness(work, node, child, place, place | bit);
     }
     if (part->first)
-        count_edges(work, part, place);
+        count_children(work, part, place);
     bypass_count(&bypass_account.folds, 1);
 }
 
