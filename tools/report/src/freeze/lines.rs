@@ -62,7 +62,9 @@ impl Freeze {
         lines
     }
 
-    fn head(&self) -> String {
+    /// What was frozen, when and why.
+    #[must_use]
+    pub fn head(&self) -> String {
         let (elapsed, ranks) = (self.elapsed_s, self.ranks);
         format!(
             "{}: {ranks} ranks, frozen {} after {elapsed:.1} s",
@@ -71,7 +73,9 @@ impl Freeze {
         )
     }
 
-    fn window(&self) -> String {
+    /// How long the window is, and what it holds.
+    #[must_use]
+    pub fn window(&self) -> String {
         // The program may have begun within the window.
         let length = self.end_ns.saturating_sub(self.begin_ns) as f64;
         let length = if self.elapsed_s > 0.0 { length.min(self.elapsed_s * 1e9) } else { length };

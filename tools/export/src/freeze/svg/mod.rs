@@ -45,7 +45,7 @@ pub fn encode(freeze: &Freeze) -> String {
             (at, part.markup)
         })
         .collect();
-    let title = title(freeze);
+    let title = visible(&freeze.head());
     let picture = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {top}"))
             width=(WIDTH) height=(top) role="img" aria-label=(title) {
@@ -60,14 +60,8 @@ pub fn encode(freeze: &Freeze) -> String {
     picture.into_string() + "\n"
 }
 
-fn title(freeze: &Freeze) -> String {
-    visible(&freeze.summary().into_iter().next().unwrap_or_default())
-}
-
 /// What was frozen, why, and what is missing.
 fn head(freeze: &Freeze) -> Part {
-    let lines = freeze.summary();
-    let window = lines.get(1).cloned().unwrap_or_default();
     let statement = cut(&visible(&freeze.statement));
     let missing = freeze.unknown.iter().take(MISSING_MAX).map(|what| format!("missing: {what}"));
     let mut missing: Vec<String> = missing.map(|line| cut(&line)).collect();
@@ -75,7 +69,7 @@ fn head(freeze: &Freeze) -> Part {
         missing.push("nothing of the window is missing".to_owned());
     }
     let class = if freeze.unknown.is_empty() { "faint" } else { "warn" };
-    let mut below = vec![("faint", window)];
+    let mut below = vec![("faint", freeze.window())];
     if !statement.is_empty() {
         below.push(("warn", statement));
     }
@@ -84,7 +78,7 @@ fn head(freeze: &Freeze) -> Part {
     below.extend(missing.into_iter().map(|line| (class, line)));
     let height = 22.0 + below.len() as f64 * LINE;
     let markup = html! {
-        text.title x=(MARGIN) y="14" { (title(freeze)) }
+        text.title x=(MARGIN) y="14" { (visible(&freeze.head())) }
         @for (at, (class, line)) in below.iter().enumerate() {
             text class=(class) x=(MARGIN) y=(number(34.0 + at as f64 * LINE)) { (line) }
         }
