@@ -97,6 +97,7 @@ pub use rank::{Counters, Metric, RankProfile, RankState};
 pub use rank_values::{RANK_BINS_MAX, RANK_METRICS, RankValues};
 pub use report::{
     Cause, END_KINDS_MAX, EndKind, EndStatistics, PROGRAMS_MAX, RANK_REPORTS, RankReport,
+    add_programs,
 };
 pub use round::{EVENTS_MAX, Round};
 pub use rows::{RankRow, RankRows};

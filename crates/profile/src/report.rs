@@ -17,7 +17,7 @@
 //! 11  %aud   these
 //! 12  %auld  K times since the first of them ended, in nanoseconds before the question
 //! 13  %aud   K lowest ranks with this
-//! 14  %as    what the ranks run, as their command lines name it
+//! 14  %as    the file names of the programs that the ranks run
 //! ```
 
 use alloc::boxed::Box;
@@ -139,15 +139,23 @@ pub struct RankReport {
     pub programs: BTreeSet<String>,
 }
 
-impl RankReport {
-    /// Takes in the program of a rank.
-    pub fn add_program(&mut self, name: String) {
-        self.programs.insert(name);
-        if self.programs.len() > PROGRAMS_MAX {
-            self.programs.pop_last();
+/// Takes in the file names of programs, and keeps [`PROGRAMS_MAX`] of them: the first in order.
+/// Whether the known ones have changed.
+pub fn add_programs(known: &mut BTreeSet<String>, names: impl IntoIterator<Item = String>) -> bool {
+    let mut has_changed = false;
+    for name in names {
+        let is_kept = known.len() < PROGRAMS_MAX || known.last().is_some_and(|last| name < *last);
+        if is_kept && known.insert(name) {
+            has_changed = true;
+            if known.len() > PROGRAMS_MAX {
+                known.pop_last();
+            }
         }
     }
+    has_changed
+}
 
+impl RankReport {
     /// Takes in the end of one rank, this number of nanoseconds ago.
     pub fn end(&mut self, rank: Rank, kind: EndKind, age_ns: u64) {
         let ranks = RankSet::range(rank, rank);
@@ -183,7 +191,7 @@ impl RankReport {
         }
         self.wants_advice |= other.wants_advice;
         self.marks_left_out = self.marks_left_out.saturating_add(other.marks_left_out);
-        other.programs.into_iter().for_each(|name| self.add_program(name));
+        add_programs(&mut self.programs, other.programs);
     }
 
     /// The report as the values of a packet.
@@ -246,9 +254,8 @@ impl RankReport {
             let kind = EndKind { cause, is_finalized, inside };
             report.add_end(kind, EndStatistics { ranks, oldest_ns, oldest_rank });
         }
-        for name in values.strings(14)? {
-            report.add_program(String::from_utf8_lossy(name).into_owned());
-        }
+        let names = values.strings(14)?.map(|name| String::from_utf8_lossy(name).into_owned());
+        add_programs(&mut report.programs, names);
         Ok(report)
     }
 }
@@ -298,8 +305,8 @@ mod tests {
         other.obeyed.insert(2, RankSet::range(2, 2));
         other.obeyed.insert(3, RankSet::range(3, 3));
         other.end(3, kind(Cause::Signal(9)), 900);
-        one.add_program("a.out".to_owned());
-        other.add_program("python3".to_owned());
+        add_programs(&mut one.programs, ["a.out".to_owned()]);
+        add_programs(&mut other.programs, ["python3".to_owned()]);
         one.merge(RankReport::decode(other.encode().as_ref()).expect("its own packet"));
         assert_eq!(one.obeyed[&3].to_string(), "0-1,3");
         assert_eq!(one.programs.iter().collect::<Vec<_>>(), ["a.out", "python3"]);
@@ -312,9 +319,10 @@ mod tests {
     #[test]
     fn names_of_programs_are_bounded_in_any_order() {
         let names = |order: &mut dyn Iterator<Item = usize>| {
-            let mut report = RankReport::default();
-            order.for_each(|at| report.add_program(format!("{at:02}")));
-            report.programs
+            let mut known = BTreeSet::new();
+            assert!(add_programs(&mut known, order.map(|at| format!("{at:02}"))));
+            assert!(!add_programs(&mut known, ["03", "08"].map(str::to_owned)), "known, and last");
+            known
         };
         let kept = names(&mut (0..20));
         assert_eq!((kept.len(), kept.last().map(String::as_str)), (PROGRAMS_MAX, Some("07")));

@@ -350,8 +350,9 @@ impl Collection {
     /// line for the user if no MPI call returns any more.
     pub(crate) fn take(&mut self, elapsed: Duration) -> (bool, Option<String>) {
         let (mut has_come, mut line) = (false, None);
-        self.guidance.take();
-        self.name_program();
+        if self.guidance.take() {
+            self.name_program();
+        }
         if self.inquiry.take() {
             self.result.analysis = self.inquiry.result().clone();
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sapwood::{Network, Policy, RankSet, Stream, Values, Wave, WaveRule};
-use sapwood_profile::{Class, PROFILE_STATISTICS, PROGRAMS_MAX, RANK_REPORTS, RankReport, Round};
+use sapwood_profile::{Class, PROFILE_STATISTICS, RANK_REPORTS, RankReport, Round, add_programs};
 use sapwood_report::record::Settings;
 
 use super::control::deaths::Deaths;
@@ -90,14 +90,15 @@ impl Guidance {
         }
     }
 
-    /// Takes the reports that have come.
-    pub(crate) fn take(&mut self) {
+    /// Takes the reports that have come. Whether they name other programs than those before.
+    pub(crate) fn take(&mut self) -> bool {
+        let mut has_changed = false;
         while let Ok(Some(answer)) = self.control.try_recv() {
             let asked = self.asked.get(&answer.wave).copied();
             let report = answer.value().ok().and_then(|values| RankReport::decode(values).ok());
             let (Some(report), Some(asked)) = (report, asked) else { continue };
             self.deaths.take(&report, asked);
-            self.note_programs(report.programs);
+            has_changed |= add_programs(&mut self.programs, report.programs);
             self.wants_advice |= report.wants_advice;
             // A late part knows of other ranks than the wave that it belongs to.
             if !answer.is_late {
@@ -106,14 +107,7 @@ impl Guidance {
                 self.obeyed = report.obeyed;
             }
         }
-    }
-
-    /// Takes in the programs of a report, with the bound of one.
-    fn note_programs(&mut self, programs: BTreeSet<String>) {
-        self.programs.extend(programs);
-        while self.programs.len() > PROGRAMS_MAX {
-            self.programs.pop_last();
-        }
+        has_changed
     }
 
     /// Asks for the last time and waits for the answer.
@@ -126,7 +120,7 @@ impl Guidance {
             let report = answer.value().ok().and_then(|values| RankReport::decode(values).ok());
             if let Some(report) = report {
                 self.deaths.take(&report, asked);
-                self.note_programs(report.programs);
+                add_programs(&mut self.programs, report.programs);
             }
         }
     }

@@ -2,7 +2,9 @@
 //! them and how they ended, and gives the program advice.
 
 use sapwood::ValuesRef;
-use sapwood_profile::{Condition, EndKind, Moment, RankReport, RankState, TableReader, TimeShare};
+use sapwood_profile::{
+    Condition, EndKind, Moment, RankReport, RankState, TableReader, TimeShare, add_programs,
+};
 use sapwood_transport::ControlPage;
 
 use super::rank_control::{
@@ -22,7 +24,7 @@ impl Tables {
             let obeyed = rank.control.load(OBEYED);
             report.obeyed.entry(obeyed).or_default().insert(number);
             report.marks_left_out += rank.marks_left_out();
-            rank.program().into_iter().for_each(|name| report.add_program(name.to_owned()));
+            add_programs(&mut report.programs, rank.program().map(str::to_owned));
             if question.known_ends.contains(number) {
                 continue;
             }
