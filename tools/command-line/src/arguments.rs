@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::exit::{Failure, one_line, print};
 
@@ -32,7 +32,20 @@ pub fn explained<T>(error: &clap::Error, program: &str) -> Result<Option<T>, Fai
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             Err(Failure::usage(format!("a command is missing; see '{program} --help'")))
         }
+        ErrorKind::MissingRequiredArgument if lacks_command(error) => {
+            Err(Failure::usage(format!("a COMMAND is missing; see '{program} --help'")))
+        }
         _ => Err(Failure::usage(in_one_line(&error.render().to_string(), program))),
+    }
+}
+
+/// Whether options are given without the command they are for, and nothing else is missing.
+fn lacks_command(error: &clap::Error) -> bool {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(missing)) => {
+            matches!(&missing[..], [one] if one.starts_with("<COMMAND>"))
+        }
+        _ => false,
     }
 }
 
@@ -49,9 +62,6 @@ pub fn listening_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// What the reader of arguments says of options that are given without the command they are for.
-const COMMAND_MISSING: &str = "the following required arguments were not provided: <COMMAND>...";
-
 /// The reader of arguments explains a fault in several paragraphs: what is wrong, tips, the usage
 /// and where help is. The first of these and the tips make one line.
 fn in_one_line(explanation: &str, program: &str) -> String {
@@ -64,7 +74,6 @@ fn in_one_line(explanation: &str, program: &str) -> String {
     }
     let text = parts.join("; ");
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    let text = if text == COMMAND_MISSING { "a COMMAND is missing" } else { text };
     format!("{text}; see '{program} --help'")
 }
 
@@ -94,8 +103,31 @@ mod tests {
             "unrecognized subcommand 'bensh'; tip: a similar subcommand exists: 'bench'; \
              see 'sapwood --help'"
         );
-        let missing = "error: the following required arguments were not provided:\n  <COMMAND>...\n\n\
-                       Usage: sapwood trace why --mpi <ABI> <COMMAND>...\n";
-        assert_eq!(in_one_line(missing, "sapwood"), "a COMMAND is missing; see 'sapwood --help'");
+    }
+
+    #[derive(Debug, Parser)]
+    struct Watch {
+        #[arg(long)]
+        mpi: Option<String>,
+        #[arg(required = true, trailing_var_arg = true)]
+        command: Vec<String>,
+    }
+
+    #[derive(Debug, Parser)]
+    struct Copy {
+        #[arg(long, required = true)]
+        to: Option<String>,
+        #[arg(required = true)]
+        command: Vec<String>,
+    }
+
+    #[test]
+    fn a_missing_command_is_named_as_one() {
+        let error = Watch::try_parse_from(["sapwood", "--mpi", "mpich"]).expect_err("no command");
+        let failure = explained::<Watch>(&error, "sapwood").expect_err("no command");
+        assert_eq!(failure.to_string(), "a COMMAND is missing; see 'sapwood --help'");
+        let error = Copy::try_parse_from(["sapwood"]).expect_err("neither");
+        let failure = explained::<Copy>(&error, "sapwood").expect_err("neither");
+        assert!(failure.to_string().contains("--to <TO> <COMMAND>"), "{failure}");
     }
 }

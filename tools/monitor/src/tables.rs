@@ -447,22 +447,26 @@ impl RankTable {
 
     /// The file name of its program; none while it is no table.
     pub(crate) fn program(&self) -> Option<&str> {
-        if self.program.get().is_none() {
-            let words = self.words().ok()?;
-            let program = TableReader::new(&words).ok()?.program();
-            self.program.get_or_init(|| program);
-        }
-        self.program.get().map(String::as_str)
+        self.once(&self.program, |table| table.program()).map(String::as_str)
     }
 
     /// The words of its table that say in which function each thread is; none while it is no table.
     fn call_words(&self) -> Option<&[usize]> {
-        if self.call_words.get().is_none() {
+        self.once(&self.call_words, |table| table.call_words().collect()).map(Vec::as_slice)
+    }
+
+    /// What does not change in its table, read once; none while it is no table.
+    fn once<'a, T>(
+        &self,
+        known: &'a OnceCell<T>,
+        read: impl FnOnce(&TableReader<'_>) -> T,
+    ) -> Option<&'a T> {
+        if known.get().is_none() {
             let words = self.words().ok()?;
-            let calls = TableReader::new(&words).ok()?.call_words().collect();
-            self.call_words.get_or_init(|| calls);
+            let value = read(&TableReader::new(&words).ok()?);
+            return Some(known.get_or_init(|| value));
         }
-        self.call_words.get().map(Vec::as_slice)
+        known.get()
     }
 
     /// Whether its table says that it counts, or that it is inside of `MPI_Finalize`: if its

@@ -67,13 +67,8 @@ impl Member {
         let is_in_order = fold.head.operation == Operation::SumInOrder;
         let bytes: u64 = fold.waves.values().map(|wave| wave.value.len() as u64).sum();
         let is_too_long = fold.to_all && !is_in_order && bytes > VALUE_BYTES_MAX;
-        let mut value = Vec::new();
-        for wave in core::mem::take(&mut fold.waves).into_values().filter(|_| !is_too_long) {
-            value.extend(wave.value);
-        }
-        if is_in_order {
-            value = sum_in_order(fold.head.element, &value);
-        }
+        let waves = core::mem::take(&mut fold.waves);
+        let element = fold.head.element;
         let (required, rejected) = (fold.required.clone(), fold.rejected.clone());
         let (to_all, tree, request) = (fold.to_all, fold.tree, fold.request.take());
         let missing = self.missing(&required, &contributors, &rejected);
@@ -85,6 +80,11 @@ impl Member {
                 self.answer(request, None, RankSet::new(), missing);
             }
             return;
+        }
+        let mut value = Vec::new();
+        waves.into_values().for_each(|wave| value.extend(wave.value));
+        if is_in_order {
+            value = sum_in_order(element, &value);
         }
         let value = Payload::from(value);
         if to_all {
