@@ -53,7 +53,8 @@ fn row_of(row: &Row) -> RankRow {
             "communicator_size_class" if *field != Field::Null => {
                 read.communicator_size_class = u8::try_from(whole(field)).ok();
             }
-            "count" => read.count = whole(field),
+            // The second name is that of `sapwood.ranks/1`.
+            "calls" | "count" => read.count = whole(field),
             "time_ns" => read.time_ns = whole(field),
             "bytes" => read.bytes = whole(field),
             // Columns of later releases.

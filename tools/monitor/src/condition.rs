@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use sapwood_profile::{Condition, Figure};
 
-/// Shorter than this, processor time in ticks of 10 ms says too little.
-const STRETCH_MIN: Duration = Duration::from_millis(200);
-/// A process that computes has more than a tenth of the time, or it gives its processor up less
-/// often than once in `PAUSE_MAX`: then it wants one and others have it.
-const USED_PARTS: u64 = 10;
+use super::proc_stat::{self, STRETCH_MIN, USED_PARTS};
+
+/// A process that gives its processor up less often than this wants one, and others have it: it
+/// computes as well.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// The program that stops ranks for less than a millisecond to read their call stacks.
 const STACK_READER: &str = "sapwood-stacks";
@@ -131,10 +130,9 @@ fn of_folder(folder: &Path) -> Condition {
     stat.map_or(Condition::Unknown, |stat| of_stat(&stat))
 }
 
-/// The condition out of `/proc/PID/stat`: the word behind the program's name, which is in
-/// parentheses and may hold any characters.
+/// The condition out of `/proc/PID/stat`.
 fn of_stat(stat: &str) -> Condition {
-    match stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()) {
+    match proc_stat::fields(stat).and_then(|fields| fields.state()) {
         Some('R') => Condition::Computing,
         Some('S' | 'D' | 'I') => Condition::Sleeping,
         Some('T' | 't') => Condition::Stopped,

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use sapwood_export::Format;
 use sapwood_report::REPORT_FILES;
 
+use super::say::say;
+
 /// A folder that was written to.
 #[derive(Debug)]
 pub(crate) struct OutFolder {
@@ -37,7 +39,10 @@ impl OutFolder {
             folder.abandon();
             return Err(failed(error));
         }
-        folder.clear().map_err(failed)?;
+        let replaced = folder.clear().map_err(failed)?;
+        if !replaced.is_empty() {
+            say(format_args!("{}", told(path, &replaced)));
+        }
         Ok(folder)
     }
 
@@ -55,19 +60,25 @@ impl OutFolder {
         Ok(())
     }
 
-    /// Removes what an earlier run has left: a reader would take it for a part of this one.
-    fn clear(&self) -> io::Result<()> {
+    /// Removes what an earlier run has left: a reader would take it for a part of this one. The
+    /// names of what was there.
+    fn clear(&self) -> io::Result<Vec<&'static str>> {
+        let mut removed = Vec::new();
         for name in REPORT_FILES.into_iter().chain(Format::FILES) {
             match fs::remove_file(self.path.join(name)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+                Ok(()) => removed.push(name),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
             }
         }
-        let Ok(old) = fs::read_dir(self.path.join("tau")) else { return Ok(()) };
+        let Ok(old) = fs::read_dir(self.path.join("tau")) else { return Ok(removed) };
+        let before = removed.len();
         for file in old.flatten().filter(|file| is_of_tau(&file.file_name().to_string_lossy())) {
             fs::remove_file(file.path())?;
+            removed.truncate(before);
+            removed.push("tau/profile.*");
         }
-        Ok(())
+        Ok(removed)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -81,6 +92,13 @@ impl OutFolder {
             let _ = fs::remove_dir(&self.path);
         }
     }
+}
+
+/// What is said of the report that stood in the folder.
+fn told(path: &Path, replaced: &[&str]) -> String {
+    let path = path.display();
+    let names = replaced.join(", ");
+    format!("the report of an earlier run in '{path}' is replaced: {names}")
 }
 
 /// Whether a file has the name of a rank's profile as TAU leaves it, `profile.3.0.0`.
@@ -111,6 +129,20 @@ mod tests {
         for name in ["report.txt", "rounds.ndjson", "rounds.csv", "notes.txt"] {
             fs::write(folder.path().join(name), "old").expect("it may be written");
         }
+        fs::create_dir(folder.path().join("tau")).expect("it may be made");
+        for name in ["profile.0.0.0", "profile.1.0.0"] {
+            fs::write(folder.path().join("tau").join(name), "old").expect("it may be written");
+        }
+        let old = OutFolder { path: folder.path().to_path_buf(), is_new: false, lock: None };
+        let names = old.clear().expect("it may be written");
+        assert_eq!(names, ["report.txt", "rounds.ndjson", "rounds.csv", "tau/profile.*"]);
+        let line = told(Path::new("run1"), &names[..2]);
+        assert_eq!(
+            line,
+            "the report of an earlier run in 'run1' is replaced: report.txt, rounds.ndjson"
+        );
+        fs::remove_dir(folder.path().join("tau")).expect("nothing is left in it");
+        fs::write(folder.path().join("report.txt"), "old").expect("it may be written");
         let prepared = OutFolder::prepare(folder.path()).expect("it is there");
         let left = fs::read_dir(folder.path()).expect("it is there");
         let left: Vec<_> = left.map(|entry| entry.expect("readable").file_name()).collect();

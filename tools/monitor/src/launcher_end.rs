@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::proc_stat;
+
 /// How long a launcher may stay after the last process that it has started.
 pub(crate) const LAUNCHER_GRACE: Duration = Duration::from_secs(10);
 /// Between two looks at the processes of the host.
@@ -60,12 +62,10 @@ pub(crate) fn has_children(pid: u32) -> bool {
         .any(|stat| is_living_child(&stat, pid))
 }
 
-/// Reads the state and the parent of a process: `PID (NAME) STATE PARENT ...`.
 fn is_living_child(stat: &str, parent: u32) -> bool {
-    let Some((_, rest)) = stat.rsplit_once(") ") else { return false };
-    let mut fields = rest.split(' ');
-    let state = fields.next();
-    !matches!(state, Some("Z" | "X")) && fields.next() == Some(parent.to_string().as_str())
+    proc_stat::fields(stat).is_some_and(|fields| {
+        !matches!(fields.state(), Some('Z' | 'X')) && fields.parent() == Some(parent.into())
+    })
 }
 
 #[cfg(test)]

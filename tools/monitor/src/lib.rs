@@ -43,6 +43,7 @@ mod placement;
 mod places;
 mod preload;
 mod presence;
+mod proc_stat;
 mod processes;
 mod rank_control;
 mod rank_reports;
@@ -72,7 +73,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -316,7 +317,7 @@ fn conclude(
 fn leave(record: &RoundRecord, mut report: Report, outputs: &mut Outputs, arguments: &Arguments) {
     outputs.finish(record, &mut report);
     if let Some(file) = &arguments.json
-        && let Err(error) = write_to(file, &report.json())
+        && let Err(error) = sapwood_report::write_named(file, report.json().as_bytes())
     {
         say(format_args!("cannot write '{}': {error}", file.display()));
     }
@@ -324,16 +325,6 @@ fn leave(record: &RoundRecord, mut report: Report, outputs: &mut Outputs, argume
         // A closed standard error leaves no place to say so.
         let _ = writeln!(std::io::stderr().lock(), "\n{}", report.text().trim_end());
     }
-}
-
-/// Writes a file anew. What a descriptor of this process leads to is not emptied: it may be the
-/// program's own output.
-fn write_to(file: &Path, text: &str) -> std::io::Result<()> {
-    if !file.starts_with("/dev/fd") && !file.starts_with("/proc/self/fd") {
-        return std::fs::write(file, text);
-    }
-    let mut opened = std::fs::OpenOptions::new().append(true).open(file)?;
-    opened.write_all(text.as_bytes())
 }
 
 /// From the start of the tree to its end.

@@ -3,13 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Shorter than this, processor time in ticks of 10 ms says too little.
-const STRETCH_MIN: Duration = Duration::from_millis(200);
-/// A thread that computes has more than a tenth of the time.
-const USED_PARTS: u128 = 10;
-const TICK: Duration = Duration::from_millis(10);
+use super::proc_stat::{self, STRETCH_MIN, TICK, USED_PARTS};
 
 /// Threads of one process from look to look.
 #[derive(Debug, Default)]
@@ -51,22 +47,17 @@ impl ThreadUse {
         let stretch = look.at.saturating_duration_since(before.at);
         if stretch >= STRETCH_MIN {
             let used = u128::from(look.ticks.saturating_sub(before.ticks)) * TICK.as_nanos();
-            let is_used = used * USED_PARTS > stretch.as_nanos();
+            let is_used = used * u128::from(USED_PARTS) > stretch.as_nanos();
             *before = Look { computes: is_used || (look.is_ready && before.is_ready), ..look };
         }
         before.computes
     }
 }
 
-/// Whether a thread is ready, and its ticks of processor time, out of its `stat`: behind its name,
-/// which is in parentheses and may hold any characters, state first and ticks in user and system
-/// mode eleven and twelve fields later.
+/// Whether a thread is ready, and its ticks of processor time, out of its `stat`.
 fn read(stat: &str) -> Option<(bool, u64)> {
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let is_ready = fields.next()? == "R";
-    let user: u64 = fields.nth(10)?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some((is_ready, user.saturating_add(system)))
+    let fields = proc_stat::fields(stat)?;
+    Some((fields.state()? == 'R', fields.user()?.saturating_add(fields.system()?)))
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use std::path::Path;
 
 use sapwood_profile::{Figure, TableReader, TimeShare};
 
+use super::proc_stat::{self, TICK};
+
 /// A whole, in parts per million.
 const WHOLE_PPM: u128 = 1_000_000;
-/// The system tells processor time in hundredths of a second, on every architecture.
-const TICK_NS: u64 = 10_000_000;
 const KIB: u64 = 1024;
 
 /// What a process uses at this moment; empty if it is not there.
@@ -52,20 +52,20 @@ pub(crate) fn complete(
     }
 }
 
-/// Faults and processor time out of `/proc/PID/stat`, whose third word is the first one behind the
-/// program's name in parentheses.
+/// Faults and processor time out of `/proc/PID/stat`.
 fn of_stat(stat: &str) -> BTreeMap<Figure, u64> {
-    const PLACES: [(Figure, usize, u64); 4] = [
-        (Figure::MinorFaults, 10, 1),
-        (Figure::MajorFaults, 12, 1),
-        (Figure::CpuUserNs, 14, TICK_NS),
-        (Figure::CpuSystemNs, 15, TICK_NS),
+    let Some(fields) = proc_stat::fields(stat) else { return BTreeMap::new() };
+    let nanoseconds = |ticks: Option<u64>| {
+        let spent = u128::from(ticks?) * TICK.as_nanos();
+        u64::try_from(spent).ok()
+    };
+    let known = [
+        (Figure::MinorFaults, fields.minor_faults()),
+        (Figure::MajorFaults, fields.major_faults()),
+        (Figure::CpuUserNs, nanoseconds(fields.user())),
+        (Figure::CpuSystemNs, nanoseconds(fields.system())),
     ];
-    let Some((_, rest)) = stat.rsplit_once(") ") else { return BTreeMap::new() };
-    let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let number = |place: usize| words.get(place - 3)?.parse::<u64>().ok();
-    let known = PLACES.into_iter();
-    known.filter_map(|(figure, place, unit)| Some((figure, number(place)? * unit))).collect()
+    known.into_iter().filter_map(|(figure, count)| Some((figure, count?))).collect()
 }
 
 /// Memory out of `/proc/PID/status`.

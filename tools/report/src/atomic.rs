@@ -1,7 +1,8 @@
 //! Writes a file as a whole or not at all.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -18,6 +19,55 @@ pub fn write(file: &Path, content: &[u8]) -> Result<(), ReportError> {
     beside.fill(content).and_then(|()| beside.rename_to(file)).map_err(failed)
 }
 
+/// Writes a file that a user has named: one that is not there yet, or a regular one, as [`write`]
+/// does. A device or a pipe takes the content. What a descriptor of this process leads to is
+/// appended to: it may be the program's own output.
+///
+/// # Errors
+/// The system's.
+pub fn write_named(file: &Path, content: &[u8]) -> io::Result<()> {
+    let found = match fs::metadata(file) {
+        Ok(found) => Some(found),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    if leads_to_descriptor(file, found.as_ref()) {
+        return OpenOptions::new().append(true).open(file)?.write_all(content);
+    }
+    let is_link = fs::symlink_metadata(file).is_ok_and(|found| found.is_symlink());
+    let (place, mode) = match found {
+        Some(found) if found.is_file() => (fs::canonicalize(file)?, Some(found.permissions())),
+        None if !is_link => (file.to_path_buf(), None),
+        // A device, a pipe, or a link to what is not there yet.
+        _ => return fs::write(file, content),
+    };
+    let beside = Beside::new(&place)?;
+    match beside.fill(content) {
+        // The file may be written, and its folder not.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && mode.is_some() => {
+            return fs::write(file, content);
+        }
+        filled => filled?,
+    }
+    if let Some(mode) = mode {
+        fs::set_permissions(&beside.path, mode)?;
+    }
+    beside.rename_to(&place)
+}
+
+/// Whether a name stands for a descriptor of this process, or for the file of its standard output
+/// or standard error.
+fn leads_to_descriptor(file: &Path, found: Option<&Metadata>) -> bool {
+    let place = |found: &Metadata| (found.dev(), found.ino());
+    let is_stream = |name: &str| {
+        let stream = fs::metadata(name).ok();
+        stream.is_some_and(|stream| found.is_some_and(|found| place(found) == place(&stream)))
+    };
+    file.starts_with("/dev/fd")
+        || file.starts_with("/proc/self/fd")
+        || ["/proc/self/fd/1", "/proc/self/fd/2"].into_iter().any(is_stream)
+}
+
 /// The file under its other name; removed unless it was renamed.
 struct Beside {
     path: PathBuf,
@@ -31,8 +81,9 @@ impl Beside {
     }
 
     fn fill(&self, content: &[u8]) -> io::Result<()> {
-        let mut file: File =
-            OpenOptions::new().write(true).create(true).truncate(true).open(&self.path)?;
+        // Left by an earlier process of this number. What another user has put there is not opened.
+        let _ = fs::remove_file(&self.path);
+        let mut file: File = OpenOptions::new().write(true).create_new(true).open(&self.path)?;
         file.write_all(content)?;
         file.sync_all()
     }
@@ -51,6 +102,9 @@ impl Drop for Beside {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -76,5 +130,33 @@ mod tests {
         let nowhere = folder.path().join("nowhere").join("report.txt");
         let error = write(&nowhere, b"one").expect_err("no such folder").to_string();
         assert!(error.contains("nowhere"), "{error}");
+    }
+
+    #[test]
+    fn a_named_file_is_replaced_behind_its_links_and_keeps_its_mode() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (file, link) = (folder.path().join("why.json"), folder.path().join("last.json"));
+        std::os::unix::fs::symlink(&file, &link).expect("a link");
+        write_named(&link, b"one").expect("a link to what is not there yet");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        let before = File::open(&file).expect("a reader of the old file");
+        write_named(&link, b"two").expect("it is replaced");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "two");
+        assert!(fs::symlink_metadata(&link).is_ok_and(|found| found.is_symlink()));
+        assert_eq!(fs::metadata(&file).expect("it is there").mode() & 0o777, 0o600);
+        assert_eq!(io::read_to_string(before).expect("whole"), "one");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
+    }
+
+    #[test]
+    fn devices_and_descriptors_are_written_and_stay() {
+        write_named(Path::new("/dev/null"), b"one").expect("a device");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("output");
+        let mut output = File::create(&file).expect("a file");
+        output.write_all(b"the program's own; ").expect("it may be written");
+        let name = format!("/proc/self/fd/{}", output.as_raw_fd());
+        write_named(Path::new(&name), b"one").expect("a descriptor");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "the program's own; one");
     }
 }

@@ -51,7 +51,7 @@ mod waits;
 pub mod why;
 
 pub use analysis::Analysis;
-pub use atomic::write as write_whole;
+pub use atomic::{write as write_whole, write_named};
 pub use error::ReportError;
 pub use hosts::{FirstLost, HostRanks};
 pub use intervals::{Interval, Intervals};

@@ -24,14 +24,15 @@ const COLUMNS: &str = "message ranks {
     required binary event (STRING);
     required binary class (STRING);
     optional int32 communicator_size_class (INTEGER(8,false));
-    required int64 count (INTEGER(64,false));
+    required int64 calls (INTEGER(64,false));
     required int64 time_ns (INTEGER(64,false));
     required int64 bytes (INTEGER(64,false));
     required int64 sent_bytes (INTEGER(64,false));
     required int64 received_bytes (INTEGER(64,false));
 }";
-/// Which form the file has, under the key `schema` of its metadata.
-const SCHEMA: &str = "sapwood.ranks/1";
+/// Which form the file has, under the key `schema` of its metadata. In the first `calls` was called
+/// `count`.
+const SCHEMA: &str = "sapwood.ranks/2";
 /// Rows that are held in memory as columns at once.
 const GROUP_ROWS_MAX: usize = 1 << 18;
 

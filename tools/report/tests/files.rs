@@ -133,11 +133,13 @@ mod parquet_rows {
             assert_eq!(read.get_string(5).expect("class"), row.class.name());
             let code = read.get_ubyte(6).unwrap_or(SizeClass::NONE.code());
             assert_eq!(code, row.size_class.code());
-            assert_eq!(read.get_ulong(7).expect("count"), row.counters.count);
+            assert_eq!(read.get_ulong(7).expect("calls"), row.counters.count);
             assert_eq!(read.get_ulong(8).expect("time_ns"), row.counters.time_ns);
             assert_eq!(read.get_ulong(9).expect("bytes"), row.counters.bytes);
         }
         assert!(read.next().is_none());
+        let descriptor = reader.metadata().file_metadata().schema_descr_ptr();
+        assert_eq!(descriptor.column(7).name(), "calls", "as in JSON");
     }
 
     #[test]

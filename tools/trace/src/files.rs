@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
+use sapwood_report::write_named;
+
 /// Lines on standard error, in one piece among what the program writes there.
 pub(crate) fn say(lines: &[String]) {
     let mut text = String::new();
@@ -36,15 +38,12 @@ pub(crate) fn check(file: &Path) -> Result<(), String> {
     opened.map(drop).map_err(|error| format!("cannot write '{}': {error}", file.display()))
 }
 
-/// What a descriptor of this process leads to is not emptied: it may be the program's own output.
+/// Writes a file that a user has named; `-` is standard output.
 pub(crate) fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if file == Path::new("-") {
         return std::io::stdout().lock().write_all(bytes);
     }
-    if !is_descriptor(file) {
-        return std::fs::write(file, bytes);
-    }
-    OpenOptions::new().append(true).open(file)?.write_all(bytes)
+    write_named(file, bytes)
 }
 
 /// Whether a name stands for a descriptor of this process.
