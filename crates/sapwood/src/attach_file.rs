@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use sapwood_node::AttachPoint;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_runtime::Attachment;
-use sapwood_transport::{Encryption, Key};
+use sapwood_transport::{Encryption, Key, check_file_limit};
 
 use crate::{Error, Result};
 
@@ -89,9 +89,10 @@ impl AttachFile {
         // Removes the draft of an earlier process with this process number.
         let _ = fs::remove_file(&new);
         let options = OpenOptions::new().write(true).create_new(true).mode(0o600).clone();
-        options
-            .open(&new)
-            .and_then(|mut file| file.write_all(self.to_text().as_bytes()))
+        let text = self.to_text();
+        check_file_limit(text.len() as u64)
+            .and_then(|()| options.open(&new))
+            .and_then(|mut file| file.write_all(text.as_bytes()))
             .and_then(|()| fs::rename(&new, path))
             .map_err(|error| file_error(path, error.to_string()))
     }

@@ -16,7 +16,7 @@ use sapwood_filter::Registry;
 use sapwood_node::{AttachPoint, Recovery};
 use sapwood_packet::{RankSet, StreamId};
 use sapwood_runtime::{Driver, Plan};
-use sapwood_transport::{Address, Key};
+use sapwood_transport::{Address, Key, check_file_limit};
 
 use crate::shared::Shared;
 use crate::{Error, Network, Result};
@@ -85,8 +85,11 @@ impl State {
             text.push_str(&format!("{parent} {address} {ranks}\n"));
         }
         let file = OpenOptions::new().append(true).open(path);
-        file.and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|error| file_error(path, error.to_string()))
+        file.and_then(|mut file| {
+            check_file_limit(file.metadata()?.len() + text.len() as u64)?;
+            file.write_all(text.as_bytes())
+        })
+        .map_err(|error| file_error(path, error.to_string()))
     }
 
     /// Reads the file, if no other user can have read or changed it.

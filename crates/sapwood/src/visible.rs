@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use sapwood_node::HopQuestion;
 use sapwood_runtime::{RuntimeError, Visitor};
-use sapwood_transport::{Address, Encryption, Key};
+use sapwood_transport::{Address, Encryption, Key, check_file_limit};
 
 use crate::inquiry::{application_question, hop_question, status_question};
 use crate::{Clocks, Error, Result, Status};
@@ -275,7 +275,10 @@ fn checked(path: PathBuf) -> Result<PathBuf> {
     let failed = |reason: String| Error::File { path: path.clone(), reason };
     let found = fs::symlink_metadata(&path).map_err(|error| failed(error.to_string()))?;
     if !found.is_dir() || found.uid() != user {
-        return Err(failed("is no folder of this user's; remove it".to_string()));
+        // In a folder such as /tmp only its owner may remove it.
+        let reason = "is no folder of this user's; set XDG_RUNTIME_DIR to a folder of your own, \
+                      the same for all commands, or have its owner remove it";
+        return Err(failed(reason.to_string()));
     }
     if found.mode() & 0o077 != 0 {
         return Err(failed("others may enter it; run chmod 700 on it".to_string()));
@@ -293,6 +296,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+    check_file_limit(text.len() as u64)?;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())
 }
@@ -320,4 +324,24 @@ fn start_of(pid: u32) -> Option<u64> {
     // State is the third field of proc(5), the start time the twenty-second.
     let start = fields.nth(18)?.parse().ok()?;
     (!matches!(state, "Z" | "X")).then_some(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_another_user_has_made_is_gone_around() {
+        let above = tempfile::tempdir().expect("a temporary folder");
+        let taken = above.path().join("sapwood-7");
+        write_new(&taken, "").expect("it may be written");
+        let error = checked(taken).expect_err("it is no folder").to_string();
+        assert!(error.contains("sapwood-7") && error.contains("set XDG_RUNTIME_DIR"), "{error}");
+        let open = above.path().to_path_buf();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let error = checked(open).expect_err("others may enter").to_string();
+        assert!(error.contains("chmod 700"), "{error}");
+    }
 }

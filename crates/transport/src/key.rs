@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{MemfdFlags, SealFlags};
 use zeroize::Zeroizing;
 
-use crate::{Error, Result};
+use crate::{Error, Result, check_file_limit};
 
 /// The length of a key, in bytes.
 pub const KEY_BYTES: usize = 32;
@@ -112,6 +112,7 @@ impl Key {
     /// [`Error::Io`] if the file exists or cannot be written.
     pub fn write_file(&self, path: &Path) -> Result<()> {
         let failed = |cause| Error::io(format!("write the key file {}", path.display()), cause);
+        check_file_limit(KEY_TEXT_BYTES as u64 + 1).map_err(failed)?;
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -137,6 +138,7 @@ impl Key {
     /// [`Error::Io`] if no descriptor is free.
     pub fn to_descriptor(&self) -> Result<OwnedFd> {
         let failed = |cause: io::Error| Error::io("make a key descriptor", cause);
+        check_file_limit(KEY_BYTES as u64).map_err(failed)?;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let descriptor =
             rustix::fs::memfd_create("sapwood-key", flags).map_err(|cause| failed(cause.into()))?;

@@ -36,6 +36,7 @@ mod control_page;
 mod departure;
 mod dial;
 mod error;
+mod file_limit;
 mod handshake;
 mod hearing;
 mod inherited;
@@ -62,6 +63,7 @@ pub use control_page::{CONTROL_PAGE_BYTES, ControlPage};
 pub use departure::{Departing, Departure};
 pub use dial::Dial;
 pub use error::{Error, Result};
+pub use file_limit::check_file_limit;
 pub use handshake::{
     Encryption, HANDSHAKE_DEADLINE_MS, HANDSHAKE_FRAME_BYTES_MAX, Handshake, LinkTerms, Progress,
 };

@@ -96,8 +96,10 @@ pub fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Runs a command such that a fault in our own code becomes one line and exit code 125. What the
-/// command had open is closed on the way, so a tree ends as it does after any error.
+/// command had open is closed on the way, so a tree ends as it does after any error. A write beyond
+/// a limit on the size of files fails, and does not end the program.
 pub fn guarded(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
+    sapwood_launch::survive_file_limit();
     panic::set_hook(Box::new(|fault| eprintln!("sapwood: {}", describe(fault))));
     panic::catch_unwind(command).unwrap_or(ExitCode::from(OWN_FAILURE))
 }

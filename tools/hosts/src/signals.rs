@@ -19,8 +19,9 @@ const SIGNALS: [(Signal, i32); 3] = [
 ];
 
 /// Further signals that end a program which does not expect them, or stop and continue it. Not
-/// among them: faults of a program's own, the end of a pipe's reader, and what is ignored anyhow.
-const OTHERS: [(Signal, i32); 11] = [
+/// among them: faults of a program's own, the end of a pipe's reader, a file that is too large, and
+/// what is ignored anyhow.
+const OTHERS: [(Signal, i32); 10] = [
     (Signal::QUIT, signal_hook::consts::SIGQUIT),
     (Signal::USR1, signal_hook::consts::SIGUSR1),
     (Signal::USR2, signal_hook::consts::SIGUSR2),
@@ -29,7 +30,6 @@ const OTHERS: [(Signal, i32); 11] = [
     (Signal::PROF, signal_hook::consts::SIGPROF),
     (Signal::IO, signal_hook::consts::SIGIO),
     (Signal::XCPU, signal_hook::consts::SIGXCPU),
-    (Signal::XFSZ, signal_hook::consts::SIGXFSZ),
     (Signal::TSTP, signal_hook::consts::SIGTSTP),
     (Signal::CONT, signal_hook::consts::SIGCONT),
 ];

@@ -53,6 +53,20 @@ fn names_are_read_from_standard_input() {
 }
 
 #[test]
+fn a_file_that_may_not_grow_is_an_error_and_no_death() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("names");
+    let script = format!(
+        "ulimit -f 0; exec '{}' nodeset expand 'n[1-3]' >'{}'",
+        cli::program(),
+        file.display()
+    );
+    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{:?}", output.status);
+    assert!(text(&output.stderr).contains("File too large"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_program_reads_one_object() {
     let report: Value = serde_json::from_str(&calculated(&["expand", "--json", "n[1-2]"])).unwrap();
     assert_fits("nodeset-1", &report);

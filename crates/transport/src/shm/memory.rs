@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use crate::{Error, Result};
+use crate::{Error, Result, check_file_limit};
 
 /// The bytes under way in one direction of a link in shared memory.
 pub const RING_BYTES: usize = 256 << 10;
@@ -88,6 +88,8 @@ impl Memory {
     pub(super) fn create() -> Result<(Self, OwnedFd)> {
         let failed = |cause| Error::io("make a link's memory", cause);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let limited = |cause| Error::io("make a link's memory", cause);
+        check_file_limit(SHARED_LINK_BYTES as u64).map_err(limited)?;
         let file = rustix::fs::memfd_create("sapwood-link", flags).map_err(failed)?;
         rustix::fs::ftruncate(&file, SHARED_LINK_BYTES as u64).map_err(failed)?;
         rustix::fs::fcntl_add_seals(&file, SEALS).map_err(failed)?;

@@ -4,13 +4,16 @@
 //! until none has used the tree for long, a command asks it to end, a signal does, or all hosts
 //! are gone.
 
+use std::io::Write as _;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sapwood::{Error, runtime_folder};
 use sapwood_transport::{Accepted, Interest, Listener, Poller};
 
 use super::message::{Description, VERSION, absence_as_text};
+use super::place::{LOOK_PERIOD, Place};
 use super::session::{Session, Wish};
 use super::{address_of, ending, right_to, socket_path};
 use crate::signals::Signals;
@@ -22,7 +25,7 @@ const LISTENER: u64 = 0;
 const FIRST_SESSION: u64 = 1;
 
 /// The longest wait of one turn, so that times that have come are noticed.
-const TURN_MAX: Duration = Duration::from_secs(60);
+const TURN_MAX: Duration = LOOK_PERIOD;
 
 /// What of a tree stays the same.
 pub(crate) struct Terms {
@@ -42,6 +45,7 @@ pub(crate) struct Daemon {
     tree: Owned,
     terms: Terms,
     listener: Listener,
+    place: Place,
     poller: Poller,
     signals: Signals,
     sessions: Vec<Session>,
@@ -80,6 +84,7 @@ impl Daemon {
             tree,
             terms,
             listener,
+            place: Place::new(path, Instant::now()),
             poller,
             signals,
             sessions: Vec::new(),
@@ -158,6 +163,12 @@ impl Daemon {
             }
             let idle = now - self.used_at;
             let is_idle = !self.terms.idle.is_zero() && idle >= self.terms.idle;
+            // A command that is still connected has its answers.
+            let is_in_use = self.sessions.iter().any(|session| session.commands() > 0);
+            if self.place.is_gone(now) && !is_in_use {
+                tell_gone(&self.terms.name, self.place.path());
+                return Ok(());
+            }
             if is_idle || self.tree.connected().is_empty() {
                 return Ok(());
             }
@@ -221,6 +232,17 @@ impl Daemon {
             }
         }
     }
+}
+
+/// Says why the tree ends, where it has a log or a service manager.
+fn tell_gone(name: &str, path: &Path) {
+    let line = format!(
+        "tree '{name}' ends: its control socket {} was removed, so that no command finds it",
+        path.display()
+    );
+    tracing::warn!(target: "sapwood::member", "{line}");
+    // A closed standard error leaves no place to say so.
+    let _ = writeln!(std::io::stderr().lock(), "sapwood: {line}");
 }
 
 /// For a command that looks for the tree later.

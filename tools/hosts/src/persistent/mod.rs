@@ -10,6 +10,7 @@ mod daemon;
 pub mod down;
 mod ending;
 mod message;
+mod place;
 mod session;
 pub mod shared;
 pub mod up;
