@@ -91,17 +91,14 @@ fn inferred(values: Values, index: usize, item: &Bound<'_, PyAny>) -> PyResult<V
     array(values, index, Directive::new(element, Shape::Array), item.py(), &buffer)
 }
 
+/// A whole number. Its type does not depend on its value: a filter or a receiver of the one type
+/// would refuse the other, and only when a number is large.
 fn whole(values: Values, index: usize, item: &Bound<'_, PyAny>) -> PyResult<Values> {
-    if let Ok(number) = item.extract::<i64>() {
-        return Ok(values.scalar(number));
-    }
-    match item.extract::<u64>() {
-        Ok(number) => Ok(values.scalar(number)),
-        Err(_) => {
-            let text = format!("{item} does not fit 64 bits");
-            Err(error::value(item.py(), "ValuesError", index, &text))
-        }
-    }
+    let Ok(number) = item.extract::<i64>() else {
+        let text = format!("{item} does not fit %ld; larger numbers need format=\"%uld\"");
+        return Err(error::value(item.py(), "ValuesError", index, &text));
+    };
+    Ok(values.scalar(number))
 }
 
 /// A list, by its elements: all texts, all whole numbers, or numbers.
@@ -117,14 +114,11 @@ fn sequence(values: Values, index: usize, item: &Bound<'_, PyAny>) -> PyResult<V
     }
     let is_whole = |item: &Bound<'_, PyAny>| item.is_instance_of::<PyInt>();
     if items.iter().all(is_whole) {
-        if let Ok(numbers) = all_of::<i64>(&items) {
-            return Ok(values.array(&numbers));
-        }
-        if let Ok(numbers) = all_of::<u64>(&items) {
-            return Ok(values.array(&numbers));
-        }
-        let text = "the numbers of the list do not all fit 64 bits of one kind";
-        return Err(error::value(py, "ValuesError", index, text));
+        let Ok(numbers) = all_of::<i64>(&items) else {
+            let text = "a number of the list does not fit %ald; larger ones need format=\"%auld\"";
+            return Err(error::value(py, "ValuesError", index, text));
+        };
+        return Ok(values.array(&numbers));
     }
     if items.iter().all(|item| is_whole(item) || item.is_instance_of::<PyFloat>()) {
         return Ok(values.array(&all_of::<f64>(&items)?));
