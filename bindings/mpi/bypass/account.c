@@ -3,6 +3,8 @@
 #include "account.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,6 +78,24 @@ static void write_parents(FILE *file, const struct bypass_edges *edges)
     fprintf(file, "\n");
 }
 
+/* A file beyond a limit on its size fails to be written, and raises no SIGXFSZ that would end the program. */
+static void hold_file_signal(sigset_t *one, sigset_t *before)
+{
+    sigemptyset(one);
+    sigaddset(one, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, one, before);
+}
+
+static void let_file_signal_go(const sigset_t *one, const sigset_t *before)
+{
+    /* Where the program has blocked it, one that waits may be the program's. */
+    const struct timespec at_once = {0, 0};
+    if (!sigismember(before, SIGXFSZ))
+        while (sigtimedwait(one, NULL, &at_once) == SIGXFSZ)
+            ;
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 static void write_json(const char *path, const struct bypass_segment *world, const struct bypass_lateness *lateness,
                        int rank, int size)
 {
@@ -99,8 +119,10 @@ static void write_json(const char *path, const struct bypass_segment *world, con
         write_parents(file, &world->edges);
     fprintf(file, "  ]\n}\n");
     bool failed = ferror(file) != 0;
-    if (fclose(file) != 0 || failed || rename(partial, path) != 0)
-        sapwood_say("cannot write %.200s: %s", path, strerror(errno));
+    if (fclose(file) == 0 && !failed && rename(partial, path) == 0)
+        return;
+    sapwood_say("cannot write %.200s: %s", path, strerror(errno));
+    remove(partial);
 }
 
 /* Names a rank that began fewer calls on MPI_COMM_WORLD than another. */
@@ -164,8 +186,12 @@ static void write_summary(const struct bypass_segment *world, int size)
 void bypass_account_tell(const struct bypass_segment *world, const struct bypass_lateness *lateness, int rank,
                          int size)
 {
-    if (bypass_settings.json_path != NULL)
+    if (bypass_settings.json_path != NULL) {
+        sigset_t one, before;
+        hold_file_signal(&one, &before);
         write_json(bypass_settings.json_path, world, lateness, rank, size);
+        let_file_signal_go(&one, &before);
+    }
     if (!bypass_settings.report)
         return;
     write_summary(world, size);

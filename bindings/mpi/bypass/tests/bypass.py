@@ -267,6 +267,19 @@ class OpenMpi(EachAbi, unittest.TestCase):
         self.assertEqual((code, output, errors), (0, "mpi4py ok\n", ""))
         self.assertEqual(self.taken(counters), 150)
 
+    def test_counters_that_a_limit_on_files_refuses_end_no_program(self):
+        python = launching.SYSTEM_PYTHON
+        if subprocess.run([python, "-c", "import mpi4py.MPI"], capture_output=True, check=False).returncode:
+            self.skipTest("no mpi4py here (Debian: python3-mpi4py)")
+        # MPI has made its own files by then; Python ignores the signal until it is told otherwise.
+        program = ("from mpi4py import MPI; import resource, signal; MPI.COMM_WORLD.Barrier(); "
+                   "signal.signal(signal.SIGXFSZ, signal.SIG_DFL); "
+                   "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))")
+        code, _, errors, counters = self.start(2, [python, "-c", program])
+        self.assertEqual((code, counters), (0, None), errors)
+        self.assertRegex(errors, r"sapwood: cannot write .*job\.json: File too large\n")
+        self.assertEqual(os.listdir(self.folder), [])
+
     def test_the_root_redoes_what_a_dead_rank_did_not_fold(self):
         command, survive = [self.program("dies_in_fold")], ("--mca", "orte_abort_on_non_zero_status", "0")
         _, output, _, _ = self.start(4, command, options=survive)
