@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use crate::ExtensionError;
 
@@ -27,6 +28,10 @@ impl HeldFile {
             file: name.to_string(),
             reason: error.to_string(),
         };
+        // Beyond the limit a write raises a signal that would end the program.
+        if getrlimit(Resource::Fsize).current.is_some_and(|limit| bytes.len() as u64 > limit) {
+            return Err(held(Errno::FBIG.into()));
+        }
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let made = match memfd_create("sapwood-filter", flags | MemfdFlags::EXEC) {
             // Kernels before 6.3 do not know that flag, and need none.
