@@ -37,6 +37,9 @@ const TRIALS_MAX: u32 = 4;
 /// as much again is left to chance.
 const RETRY_PAUSE_MS: u64 = 200;
 
+/// How much later than its time is over a host is given up without an extension.
+const LATENESS_MAX: Duration = Duration::from_secs(1);
+
 /// On how many hosts a communication process is tried, before it is started on this one.
 const PLACES_MAX: usize = 2;
 
@@ -435,7 +438,10 @@ impl Remote {
 
     fn no_answer(&mut self, rank: u32, poller: &Poller, now: Instant) {
         let Some(mut call) = self.forget(rank, poller) else { return };
-        let waited = now.since(call.answer_time.begun()).as_millis();
+        // Of each host the same number, so that those that are silent can be told in one line.
+        let waited = now.since(call.start.first_called.unwrap_or(call.answer_time.begun()));
+        let limit = self.patience();
+        let waited = if waited < limit + LATENESS_MAX { limit } else { waited }.as_millis();
         let words = call.session.client().stderr_tail();
         let words = words.trim().replace('\n', "; ");
         let mut reason = format!("no answer within {waited} ms");

@@ -4,20 +4,22 @@
 //! by which interface it was reached, how far its clock is off, or why it is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use sapwood::{
-    Answer, BackEnd, Error, Event, Hosts, Launcher, Network, NetworkBuilder, Program, Received,
-    Stream, Tag, Topology, Values, WaveRule,
+    Answer, BackEnd, Error, Event, Hosts, Launcher, Network, NetworkBuilder, Program, RankSet,
+    Received, Stream, Tag, Topology, Values, WaveRule,
 };
 use sapwood_topology::{HostName, NodeSet};
 use serde_json::{Value, json};
 
 use super::links::{self, Found, Seen, Starts};
-use sapwood_command_line::exit::{Failure, OWN_FAILURE, one_line, print};
+use sapwood_command_line::exit::{Failure, OWN_FAILURE, print};
 use sapwood_command_line::times::patience;
+use sapwood_hosts::absence::{by_reason, nodes};
+use sapwood_hosts::cause::cause;
 use sapwood_hosts::deploy::Targets;
 use sapwood_hosts::groups::SiteGroups;
 use sapwood_hosts::launching::{Launching, dry_run};
@@ -246,7 +248,7 @@ impl Round {
             if let Some(host) = self.hosts.get_mut(rank as usize)
                 && host.reason.is_empty()
             {
-                host.reason = one_line(&reason);
+                host.reason = cause(&reason);
             }
         }
     }
@@ -288,7 +290,7 @@ impl Round {
         for missing in &answer.missing {
             for rank in missing.ranks.iter() {
                 if let Some(host) = self.hosts.get_mut(rank as usize) {
-                    host.reason = one_line(&missing.reason);
+                    host.reason = cause(&missing.reason);
                 }
             }
         }
@@ -329,7 +331,9 @@ impl Round {
     }
 
     fn table(&self) -> String {
-        let mut text: String = self.hosts.iter().map(Host::line).collect();
+        let answered = self.hosts.iter().filter(|host| host.reason.is_empty());
+        let mut text: String = answered.map(Host::line).collect();
+        text.push_str(&self.missing());
         let there = self.hosts.iter().filter(|host| host.reason.is_empty()).count();
         // Writing to a string cannot fail.
         let _ = writeln!(
@@ -355,6 +359,16 @@ impl Round {
         text
     }
 
+    /// A line for each reason, with all hosts that are missing for it.
+    fn missing(&self) -> String {
+        let away = (0..).zip(&self.hosts).filter(|(_, host)| !host.reason.is_empty());
+        let absence = by_reason(away.map(|(rank, host)| (rank, host.reason.as_str())));
+        let names: Vec<&str> = self.hosts.iter().map(|host| host.name.as_str()).collect();
+        let line =
+            |(ranks, reason): &(RankSet, String)| missing_line(&nodes(&names, ranks), reason);
+        absence.iter().map(line).collect()
+    }
+
     fn to_json(&self) -> Value {
         let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
         json!({
@@ -376,6 +390,11 @@ impl Round {
     }
 }
 
+fn missing_line(hosts: &impl Display, reason: &str) -> String {
+    let hosts = hosts.to_string();
+    format!("missing  {hosts:<18} {reason}\n")
+}
+
 impl Host {
     fn line(&self) -> String {
         let Self { name, said, reason } = self;
@@ -384,7 +403,7 @@ impl Host {
                 let Said { name: own, pid, path, .. } = said;
                 format!("ok       {name:<18} host name {own}, pid {pid}, {path}\n")
             }
-            (reason, _) => format!("missing  {name:<18} {reason}\n"),
+            (reason, _) => missing_line(&name, reason),
         }
     }
 

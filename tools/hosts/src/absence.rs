@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use sapwood::{Event, Network, Rank, RankSet};
 use sapwood_topology::NodeSet;
 
+use crate::cause::cause;
 use crate::notices;
 use sapwood_command_line::exit::one_line;
 
@@ -30,14 +31,14 @@ pub fn nodes<H: ToString>(hosts: &[H], ranks: &RankSet) -> NodeSet {
     ranks.iter().filter_map(|rank| hosts.get(rank as usize).map(H::to_string)).collect()
 }
 
-/// Hosts with their reasons, gathered by reason, in the order of the first host of each.
-pub fn by_reason<R: Ord + Into<String>>(each: impl IntoIterator<Item = (Rank, R)>) -> Absence {
-    let mut ranks_of: BTreeMap<R, RankSet> = BTreeMap::new();
+/// Hosts with their reasons, gathered by [`cause`], in the order of the first host of each.
+pub fn by_reason<R: Into<String>>(each: impl IntoIterator<Item = (Rank, R)>) -> Absence {
+    let mut ranks_of: BTreeMap<String, RankSet> = BTreeMap::new();
     for (rank, reason) in each {
-        ranks_of.entry(reason).or_default().insert(rank);
+        ranks_of.entry(cause(&reason.into())).or_default().insert(rank);
     }
     let mut absence: Absence =
-        ranks_of.into_iter().map(|(reason, ranks)| (ranks, reason.into())).collect();
+        ranks_of.into_iter().map(|(reason, ranks)| (ranks, reason)).collect();
     absence.sort_by_key(|(ranks, _)| ranks.as_ref().first());
     absence
 }
@@ -93,6 +94,16 @@ mod tests {
         let (gone, asleep) = (ranks([1, 3]), ranks([2, 4]));
         assert_eq!(by_reason(each), [(gone, "gone".into()), (asleep, "asleep".into())]);
         assert_eq!((everyone(0), everyone(2)), (RankSet::new(), RankSet::range(0, 1)));
+    }
+
+    #[test]
+    fn hosts_with_one_cause_stand_together_whatever_they_are_called() {
+        let each = (0..1000).map(|rank| {
+            let text = format!("host n{rank}: ssh: connect to host n{rank} port 22: No route");
+            (rank, not_started(&text))
+        });
+        let text = "could not be reached: ssh: connect to port 22: No route";
+        assert_eq!(by_reason(each), [(everyone(1000), text.to_owned())]);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 pub mod absence;
 pub mod agent_errors;
+pub mod cause;
 pub mod deploy;
 mod flat;
 pub mod groups;

@@ -24,11 +24,34 @@ pub struct Arguments {
 #[derive(clap::Subcommand)]
 enum Action {
     /// Write every name.
-    Expand(Sets),
+    Expand {
+        #[command(flatten)]
+        sets: Sets,
+        #[command(flatten)]
+        parts: Parts,
+        /// Separator of the names.
+        #[arg(
+            short = 'S',
+            long,
+            value_name = "TEXT",
+            default_value = " ",
+            conflicts_with = "json"
+        )]
+        separator: String,
+        #[command(flatten)]
+        shown: Shown,
+    },
     /// Write the names as one short set.
-    Fold(Sets),
+    Fold(Folded),
     /// Count the names.
-    Count(Sets),
+    Count {
+        #[command(flatten)]
+        sets: Sets,
+        #[command(flatten)]
+        parts: Parts,
+        #[command(flatten)]
+        shown: Shown,
+    },
     /// Write the position of a name in the set, from 0.
     Index {
         /// The name.
@@ -43,16 +66,25 @@ enum Action {
         parts: u32,
         #[command(flatten)]
         sets: Sets,
+        #[command(flatten)]
+        terms: FoldingTerms,
+        #[command(flatten)]
+        shown: Shown,
     },
     /// Write the names that all sets have.
-    Intersect(Sets),
+    Intersect(Folded),
     /// Write the names of the first set that no other has.
-    Difference(Sets),
+    Difference(Folded),
     /// Write the symmetric difference: the names that exactly one of two sets has; more than two
     /// sets are taken from left to right.
-    Xor(Sets),
+    Xor(Folded),
     /// Write the set with groups in place of their members.
-    Regroup(Sets),
+    Regroup {
+        #[command(flatten)]
+        sets: Sets,
+        #[command(flatten)]
+        terms: FoldingTerms,
+    },
     /// List the groups of a source, or of all sources.
     Groups {
         /// The source of groups [default: all sources].
@@ -91,48 +123,76 @@ struct Sets {
     /// Then keep N of the names, chosen at random.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pick: Option<u32>,
+}
+
+/// Into which parts a set is divided.
+#[derive(clap::Args)]
+struct Parts {
     /// Write N parts of equal size, one per line.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
+          conflicts_with = "contiguous")]
     split: Option<u32>,
     /// Write each contiguous part of the set, such as n[1-3], on its own line.
     #[arg(long)]
     contiguous: bool,
+}
+
+/// How names are folded.
+#[derive(clap::Args)]
+struct FoldingTerms {
     /// Fold only along these numbers of a name: 1 is the first, -1 the last.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', allow_hyphen_values = true)]
     axis: Vec<i32>,
     /// Fold to 0-98/2 where at least N numbers have that distance.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
     autostep: Option<u32>,
-    /// Separator of expanded names.
-    #[arg(short = 'S', long, value_name = "TEXT", default_value = " ")]
-    separator: String,
+}
+
+/// How what comes out is written.
+#[derive(clap::Args)]
+struct Shown {
     /// Format of each name (before folding) or of a count; %s stands for it.
-    #[arg(short = 'O', long, value_name = "FORMAT", default_value = "%s")]
+    #[arg(short = 'O', long, value_name = "FORMAT", default_value = "%s", conflicts_with = "json")]
     output_format: String,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
 
+/// Sets that come to one set, which is written folded.
+#[derive(clap::Args)]
+struct Folded {
+    #[command(flatten)]
+    sets: Sets,
+    #[command(flatten)]
+    parts: Parts,
+    #[command(flatten)]
+    terms: FoldingTerms,
+    #[command(flatten)]
+    shown: Shown,
+}
+
 /// Calculates and writes.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let groups = SiteGroups::default();
     match &arguments.action {
-        Action::Expand(sets) => write(&sets.gather(&groups, union)?, sets, Form::Names),
-        Action::Fold(sets) => write(&sets.gather(&groups, union)?, sets, Form::Folded),
-        Action::Count(sets) => write(&sets.gather(&groups, union)?, sets, Form::Count),
-        Action::Intersect(sets) => {
-            write(&sets.gather(&groups, NodeSet::intersection)?, sets, Form::Folded)
+        Action::Expand { sets, parts, separator, shown } => {
+            let separator = separator.replace("\\n", "\n").replace("\\t", "\t");
+            let output = Output::of(Form::Names { separator }, shown, Folding::default());
+            output.write_parts(&parts.of(&sets.gather(&groups, union)?, &output.folding))
         }
-        Action::Difference(sets) => {
-            write(&sets.gather(&groups, NodeSet::difference)?, sets, Form::Folded)
+        Action::Count { sets, parts, shown } => {
+            let output = Output::of(Form::Count, shown, Folding::default());
+            output.write_parts(&parts.of(&sets.gather(&groups, union)?, &output.folding))
         }
-        Action::Xor(sets) => {
-            write(&sets.gather(&groups, NodeSet::symmetric_difference)?, sets, Form::Folded)
-        }
-        Action::Split { parts, sets } => {
+        Action::Fold(folded) => folded.write(&groups, union),
+        Action::Intersect(folded) => folded.write(&groups, NodeSet::intersection),
+        Action::Difference(folded) => folded.write(&groups, NodeSet::difference),
+        Action::Xor(folded) => folded.write(&groups, NodeSet::symmetric_difference),
+        Action::Split { parts, sets, terms, shown } => {
             let set = sets.gather(&groups, union)?;
-            write_parts(&set.split(*parts as usize), sets, Form::Folded)
+            let output = Output::of(Form::Folded, shown, terms.folding());
+            output.write_parts(&set.split(*parts as usize))
         }
         Action::Index { name, sets } => {
             let set = sets.gather(&groups, union)?;
@@ -142,37 +202,59 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             print(&format!("{place}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
-        Action::Regroup(sets) => regroup(&sets.gather(&groups, union)?, sets, &groups),
+        Action::Regroup { sets, terms } => {
+            let set = sets.gather(&groups, union)?;
+            regroup(&set, sets.source.as_deref(), &terms.folding(), &groups)
+        }
         Action::Groups { source, members } => list(source.as_deref(), *members, &groups),
     }
-}
-
-/// How a set is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Names,
-    Folded,
-    Count,
 }
 
 fn union(one: &NodeSet, other: &NodeSet) -> NodeSet {
     one.union(other)
 }
 
-impl Sets {
+impl FoldingTerms {
     fn folding(&self) -> Folding {
         Folding {
             step_count_min: self.autostep.map(|least| least as usize),
             axes: self.axis.clone(),
         }
     }
+}
 
+impl Parts {
+    fn of(&self, set: &NodeSet, folding: &Folding) -> Vec<NodeSet> {
+        match self.split {
+            Some(parts) => set.split(parts as usize),
+            None if self.contiguous => set.contiguous(folding),
+            None => vec![set.clone()],
+        }
+    }
+}
+
+impl Folded {
+    fn write(
+        &self,
+        groups: &SiteGroups,
+        combine: impl Fn(&NodeSet, &NodeSet) -> NodeSet,
+    ) -> Result<ExitCode, Failure> {
+        let set = self.sets.gather(groups, combine)?;
+        let output = Output::of(Form::Folded, &self.shown, self.terms.folding());
+        output.write_parts(&self.parts.of(&set, &output.folding))
+    }
+}
+
+impl Sets {
     /// Reads all sets and puts them together.
     fn gather(
         &self,
         groups: &SiteGroups,
         combine: impl Fn(&NodeSet, &NodeSet) -> NodeSet,
     ) -> Result<NodeSet, Failure> {
+        if let Some(source) = &self.source {
+            names_of(source, groups)?;
+        }
         let of_source = |text: &str| match &self.source {
             Some(source) => with_source(text, source),
             None => text.to_string(),
@@ -236,63 +318,77 @@ fn with_source(text: &str, source: &str) -> String {
     named + rest
 }
 
-fn write(set: &NodeSet, sets: &Sets, form: Form) -> Result<ExitCode, Failure> {
-    if let Some(parts) = sets.split {
-        return write_parts(&set.split(parts as usize), sets, form);
-    }
-    if sets.contiguous {
-        return write_parts(&set.contiguous(&sets.folding()), sets, form);
-    }
-    write_parts(std::slice::from_ref(set), sets, form)
+/// How a set is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Form {
+    Names { separator: String },
+    Folded,
+    Count,
 }
 
-fn write_parts(parts: &[NodeSet], sets: &Sets, form: Form) -> Result<ExitCode, Failure> {
-    let mut text = String::new();
-    if sets.json {
-        let parts: Vec<_> = parts.iter().map(|part| as_json(part, sets, form)).collect();
-        text = json!({ "schema": "sapwood.nodeset/1", "sets": parts }).to_string();
-        text.push('\n');
+/// All that says how sets are written.
+struct Output {
+    form: Form,
+    /// Of each name, or of a count.
+    format: String,
+    is_json: bool,
+    folding: Folding,
+}
+
+impl Output {
+    fn of(form: Form, shown: &Shown, folding: Folding) -> Self {
+        let format = shown.output_format.replace("\\n", "\n");
+        Self { form, format, is_json: shown.json, folding }
+    }
+
+    fn write_parts(&self, parts: &[NodeSet]) -> Result<ExitCode, Failure> {
+        let mut text = String::new();
+        if self.is_json {
+            let parts: Vec<_> = parts.iter().map(|part| self.as_json(part)).collect();
+            text = json!({ "schema": "sapwood.nodeset/1", "sets": parts }).to_string();
+            text.push('\n');
+            print(&text)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        for part in parts {
+            text.push_str(&self.as_text(part)?);
+            text.push('\n');
+        }
         print(&text)?;
-        return Ok(ExitCode::SUCCESS);
+        Ok(ExitCode::SUCCESS)
     }
-    for part in parts {
-        text.push_str(&as_text(part, sets, form)?);
-        text.push('\n');
-    }
-    print(&text)?;
-    Ok(ExitCode::SUCCESS)
-}
 
-fn as_text(set: &NodeSet, sets: &Sets, form: Form) -> Result<String, Failure> {
-    let format = sets.output_format.replace("\\n", "\n");
-    let written = |name: &str| format.replace("%s", name);
-    Ok(match form {
-        Form::Folded if format == "%s" => set.fold(&sets.folding()),
-        Form::Folded => {
-            let names: Vec<String> = set.iter().map(|name| written(&name)).collect();
-            let names = NodeSet::of_names(names.iter().map(String::as_str));
-            names.map_err(Failure::usage)?.fold(&sets.folding())
-        }
-        Form::Count => written(&set.len().to_string()),
-        Form::Names => {
-            let separator = sets.separator.replace("\\n", "\n").replace("\\t", "\t");
-            let names: Vec<String> = set.iter().map(|name| written(&name)).collect();
-            names.join(&separator)
-        }
-    })
-}
-
-fn as_json(set: &NodeSet, sets: &Sets, form: Form) -> serde_json::Value {
-    let mut object = json!({ "count": set.len(), "nodes": set.fold(&sets.folding()) });
-    if form == Form::Names {
-        object["names"] = set.iter().collect();
+    fn as_text(&self, set: &NodeSet) -> Result<String, Failure> {
+        let written = |name: &str| self.format.replace("%s", name);
+        let names = || set.iter().map(|name| written(&name)).collect::<Vec<String>>();
+        Ok(match &self.form {
+            Form::Folded if self.format == "%s" => set.fold(&self.folding),
+            Form::Folded => {
+                let names = names();
+                let names = NodeSet::of_names(names.iter().map(String::as_str));
+                names.map_err(Failure::usage)?.fold(&self.folding)
+            }
+            Form::Count => written(&set.len().to_string()),
+            Form::Names { separator } => names().join(separator),
+        })
     }
-    object
+
+    fn as_json(&self, set: &NodeSet) -> serde_json::Value {
+        let mut object = json!({ "count": set.len(), "nodes": set.fold(&self.folding) });
+        if matches!(self.form, Form::Names { .. }) {
+            object["names"] = set.iter().collect();
+        }
+        object
+    }
 }
 
 /// Puts groups in the place of their members, the largest first.
-fn regroup(set: &NodeSet, sets: &Sets, groups: &SiteGroups) -> Result<ExitCode, Failure> {
-    let source = sets.source.as_deref();
+fn regroup(
+    set: &NodeSet,
+    source: Option<&str>,
+    folding: &Folding,
+    groups: &SiteGroups,
+) -> Result<ExitCode, Failure> {
     let names = groups.names(source).map_err(Failure::usage)?;
     let names = names
         .ok_or_else(|| Failure::usage("no source of groups is configured; see docs/run.md"))?;
@@ -315,10 +411,20 @@ fn regroup(set: &NodeSet, sets: &Sets, groups: &SiteGroups) -> Result<ExitCode, 
     }
     words.sort();
     if !rest.is_empty() {
-        words.push(rest.fold(&sets.folding()));
+        words.push(rest.fold(folding));
     }
     print(&format!("{}\n", words.join(",")))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The groups of a source.
+fn names_of(source: &str, groups: &SiteGroups) -> Result<Vec<String>, Failure> {
+    let names = groups.names(Some(source)).map_err(Failure::usage)?;
+    names.ok_or_else(|| {
+        Failure::usage(format!(
+            "no source of groups named {source:?} is configured; see docs/run.md"
+        ))
+    })
 }
 
 fn list(source: Option<&str>, members: bool, groups: &SiteGroups) -> Result<ExitCode, Failure> {
@@ -328,13 +434,7 @@ fn list(source: Option<&str>, members: bool, groups: &SiteGroups) -> Result<Exit
     };
     let mut text = String::new();
     for source in sources {
-        let names = groups.names(Some(&source)).map_err(Failure::usage)?;
-        let missing = || {
-            Failure::usage(format!(
-                "no source of groups named {source:?} is configured; see docs/run.md"
-            ))
-        };
-        for name in names.ok_or_else(missing)? {
+        for name in names_of(&source, groups)? {
             let group = format!("@{source}:{name}");
             let nodes = if members {
                 format!(" {}", NodeSet::parse(&group, groups).map_err(Failure::usage)?)

@@ -5,6 +5,7 @@ use sapwood::{Launcher, Network, NetworkBuilder, Program, Registry};
 use sapwood_command_line::exit::Failure;
 use sapwood_hosts::absence;
 use sapwood_profile::register;
+use sapwood_topology::NodeSet;
 
 use super::Arguments;
 use super::job::Job;
@@ -64,13 +65,14 @@ pub(super) fn absent_leaves(
     let absence = absence::of_new_tree(network, leaves.count as usize);
     let absent: usize = absence.iter().map(|(ranks, _)| ranks.iter().count()).sum();
     for (ranks, reason) in &absence {
-        for leaf in ranks.iter() {
-            known.lose(leaf, reason);
-            if leaf % leaves.per_host == 0
-                && let Some(host) = leaves.host(leaf)
-            {
-                eprintln!("sapwood: host {host} will not be watched: {reason}");
-            }
+        ranks.iter().for_each(|leaf| known.lose(leaf, reason));
+        let first = ranks.iter().filter(|leaf| leaf % leaves.per_host == 0);
+        let hosts: NodeSet =
+            first.filter_map(|leaf| leaves.host(leaf).map(ToString::to_string)).collect();
+        match hosts.len() {
+            0 => {}
+            1 => eprintln!("sapwood: host {hosts} will not be watched: {reason}"),
+            count => eprintln!("sapwood: hosts {hosts} ({count}) will not be watched: {reason}"),
         }
     }
     if absent == leaves.count as usize {

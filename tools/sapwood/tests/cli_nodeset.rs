@@ -98,8 +98,9 @@ fn groups_are_listed_and_put_in_the_place_of_their_members() {
 
 #[test]
 fn what_is_no_set_is_refused_in_one_line() {
-    let table: [(&[&str], &str); 5] = [
+    let table: [(&[&str], &str); 6] = [
         (&["nodeset", "fold", "n[1-"], "not closed"),
+        (&["nodeset", "fold", "-s", "no", "n1"], "no source of groups named \"no\""),
         (&["nodeset", "count", "n[1-1000000000]"], "more than 4194304 names"),
         (&["nodeset", "index", "n9", "n[1-3]"], "is not in the set"),
         (&["nodeset", "fold", "n[1-2],,n3"], "a name is missing"),
@@ -107,5 +108,32 @@ fn what_is_no_set_is_refused_in_one_line() {
     ];
     for (arguments, what) in table {
         assert_refused(&run(arguments), what, arguments);
+    }
+}
+
+/// What is written has no place for it, or another option leaves none.
+#[test]
+fn an_option_without_an_effect_is_refused_in_one_line() {
+    let folded = ["fold", "intersect", "difference", "xor", "split", "regroup", "count", "index"];
+    let mut table: Vec<Vec<&str>> = folded.map(|action| vec![action, "-S", ","]).into();
+    for action in ["expand", "count", "index"] {
+        table.extend([vec![action, "--axis", "1"], vec![action, "--autostep", "3"]]);
+    }
+    for action in ["split", "index", "regroup"] {
+        table.extend([vec![action, "--split", "2"], vec![action, "--contiguous"]]);
+    }
+    for action in ["index", "regroup"] {
+        table.extend([vec![action, "-O", "%s"], vec![action, "--json"]]);
+    }
+    table.push(vec!["fold", "--split", "2", "--contiguous"]);
+    table.push(vec!["fold", "--json", "-O", "%s.site"]);
+    table.push(vec!["expand", "--json", "-S", ","]);
+    for mut arguments in table {
+        let option = arguments[1];
+        if let Some(operand) = ["split", "index"].iter().position(|it| *it == arguments[0]) {
+            arguments.push(["2", "n1"][operand]);
+        }
+        arguments.push("n[1-3]");
+        assert_refused(&run(&[&["nodeset"], &arguments[..]].concat()), option, &arguments);
     }
 }
