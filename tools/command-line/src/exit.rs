@@ -11,6 +11,8 @@ use std::process::ExitCode;
 
 use sapwood_launch::Signal;
 
+use crate::closed_output;
+
 /// Bad input: the user can mend it.
 pub const USAGE: u8 = 2;
 /// Nothing came in time.
@@ -56,7 +58,11 @@ impl Failure {
             ErrorKind::BrokenPipe => READER_GONE,
             _ => OWN_FAILURE,
         };
-        Self { code, text: format!("cannot write to standard output: {error}") }
+        let cause = match closed_output::was_closed() {
+            true => "it is closed".to_owned(),
+            false => error.to_string(),
+        };
+        Self { code, text: format!("cannot write to standard output: {cause}") }
     }
 
     /// Says it on standard error, in one line.
@@ -100,6 +106,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// a limit on the size of files fails, and does not end the program.
 pub fn guarded(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
     sapwood_launch::survive_file_limit();
+    closed_output::refuse_writes();
     panic::set_hook(Box::new(|fault| eprintln!("sapwood: {}", describe(fault))));
     panic::catch_unwind(command).unwrap_or(ExitCode::from(OWN_FAILURE))
 }

@@ -92,7 +92,7 @@ pub struct Arguments {
     #[arg(long, alias = "quorum", value_name = "N", default_value_t = 0)]
     missing_max: usize,
     /// Print one JSON object at the end.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "dry_run")]
     json: bool,
     /// Print neither progress nor errors.
     #[arg(short = 'q', long)]

@@ -22,10 +22,10 @@ use sapwood_command_line::exit::{Failure, OWN_FAILURE, print};
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Check this machine's limits for a tree of this shape.
-    #[arg(long, value_name = "SPEC", default_value = "8x8x8")]
+    #[arg(long, value_name = "SPEC", default_value = "8x8x8", conflicts_with = "hosts")]
     topology: Shape,
     /// Print one JSON object instead of lines.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "dry_run")]
     json: bool,
     #[command(flatten)]
     of_hosts: hosts::Arguments,

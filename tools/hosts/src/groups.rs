@@ -79,6 +79,23 @@ impl Groups for SiteGroups {
     }
 }
 
+/// Names the source of groups that have none: `@io` is `@racks:io`.
+pub(crate) fn with_source(text: &str, source: &str) -> String {
+    let mut named = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('@') {
+        let (before, group) = rest.split_at(at + 1);
+        named.push_str(before);
+        let end = group.find([',', '!', '&', '^', '[', ' ']).unwrap_or(group.len());
+        if !group[..end].contains([':', '@']) {
+            named.push_str(source);
+            named.push(':');
+        }
+        rest = group;
+    }
+    named + rest
+}
+
 impl Read {
     fn default_source(&self) -> Option<&str> {
         let named = self.default.as_deref().filter(|name| self.sources.contains_key(*name));

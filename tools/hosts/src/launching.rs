@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ArgGroup;
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use sapwood::{Attach, Launcher, NetworkBuilder};
 use sapwood_launch::Order;
@@ -24,11 +25,20 @@ const LIVE_STATES: [&str; 6] =
 pub struct Launching {
     /// Launcher that starts processes on hosts: auto, local, ssh, slurm, or attach, if another
     /// manager starts the processes.
-    #[arg(long, value_name = "NAME", default_value = "auto", env = "SAPWOOD_LAUNCHER")]
+    #[arg(
+        long,
+        visible_short_alias = 'R',
+        value_name = "NAME",
+        default_value = "auto",
+        env = "SAPWOOD_LAUNCHER"
+    )]
     launcher: Launcher,
     /// Use this remote shell, with its arguments, in place of ssh.
     #[arg(long, value_name = "WORDS", env = "SAPWOOD_RSH")]
     remote_shell: Option<String>,
+    /// Give ssh, or the remote shell, these options, too: '-o User=root -p 2222'.
+    #[arg(short = 'o', long, value_name = "WORDS", allow_hyphen_values = true)]
+    shell_options: Option<String>,
     /// Start the tree inside this Slurm job.
     #[arg(short = 'j', long, value_name = "JOB")]
     jobid: Option<String>,
@@ -50,6 +60,7 @@ pub struct Launching {
 /// daemon of a tree leaves its caller's folder.
 #[derive(clap::Args, Clone, Debug)]
 #[group(skip)]
+#[command(group = ArgGroup::new("joins").args(["join", "join_port"]).multiple(true))]
 struct Joining {
     /// Write this join file and wait for processes that another manager starts with
     /// SAPWOOD_JOIN=FILE. Implies the launcher attach.
@@ -65,7 +76,8 @@ struct Joining {
           value_parser = PathBufValueParser::new().try_map(std::path::absolute::<PathBuf>))]
     join_key: Option<PathBuf>,
     /// Time limit for such processes to join, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = patience)]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = patience,
+          requires = "joins")]
     join_timeout: Duration,
 }
 
@@ -91,15 +103,26 @@ impl Launching {
             let text = format!("job {job:?}: only the launcher slurm knows jobs; omit -j");
             return Err(Failure::usage(text));
         }
-        let Some(user) = user else { return Ok(launching) };
+        if user.is_none() && self.shell_options.is_none() {
+            return Ok(launching);
+        }
         if !matches!(launching.launcher, Launcher::Automatic | Launcher::Ssh) {
-            return Err(Failure::usage(format!(
-                "user {user:?}: only the launcher ssh changes the user; omit -l"
-            )));
+            return Err(Failure::usage(match user {
+                Some(user) => {
+                    format!("user {user:?}: only the launcher ssh changes the user; omit -l")
+                }
+                None => "only the launcher ssh has options of a remote shell; omit -o".to_owned(),
+            }));
         }
         launching.launcher = Launcher::Ssh;
-        let shell = self.remote_shell.as_deref().unwrap_or("ssh");
-        launching.remote_shell = Some(format!("{shell} -l {user}"));
+        let mut shell = self.remote_shell.clone().unwrap_or_else(|| "ssh".to_owned());
+        if let Some(options) = &self.shell_options {
+            shell = format!("{shell} {options}");
+        }
+        if let Some(user) = user {
+            shell = format!("{shell} -l {user}");
+        }
+        launching.remote_shell = Some(shell);
         Ok(launching)
     }
 
@@ -110,8 +133,11 @@ impl Launching {
         let is_slurm = matches!(launcher, Launcher::Slurm | Launcher::Automatic);
         let job = self.jobid.clone().or_else(|| variable("SLURM_JOB_ID")).filter(|_| is_slurm);
         let shell = self.remote_shell.as_deref().unwrap_or_default();
+        // A tree that is up may be of a command line without such options.
+        let options = self.shell_options.as_ref().map(|options| format!(" options {options:?}"));
+        let options = options.unwrap_or_default();
         format!(
-            "launcher {launcher} shell {shell:?} user {:?} job {:?} join {:?}",
+            "launcher {launcher} shell {shell:?}{options} user {:?} job {:?} join {:?}",
             user.unwrap_or_default(),
             job.unwrap_or_default(),
             self.joining.place().unwrap_or_default()
@@ -245,6 +271,7 @@ mod tests {
         Launching {
             launcher: Launcher::Automatic,
             remote_shell: None,
+            shell_options: None,
             jobid: None,
             connect_timeout: Duration::from_secs(10),
             concurrent: 32,

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use sapwood_topology::{Folding, Groups, NodeSet};
 use serde_json::json;
 
-use crate::groups::SiteGroups;
+use crate::groups::{SiteGroups, with_source};
 use crate::read_text;
 use crate::selection::pick;
 use sapwood_command_line::exit::{Failure, print};
@@ -299,23 +299,6 @@ impl Sets {
             None => Ok(set),
         }
     }
-}
-
-/// Names the source of groups that have none: `@io` is `@racks:io`.
-fn with_source(text: &str, source: &str) -> String {
-    let mut named = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('@') {
-        let (before, group) = rest.split_at(at + 1);
-        named.push_str(before);
-        let end = group.find([',', '!', '&', '^', '[', ' ']).unwrap_or(group.len());
-        if !group[..end].contains([':', '@']) {
-            named.push_str(source);
-            named.push(':');
-        }
-        rest = group;
-    }
-    named + rest
 }
 
 /// How a set is written.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sapwood_topology::{HostList, NodeSet};
 
-use super::groups::SiteGroups;
+use super::groups::{SiteGroups, with_source};
 use super::tree::TreeTerms;
 use crate::launching::Launching;
 use sapwood_command_line::exit::Failure;
@@ -16,18 +16,22 @@ use sapwood_command_line::exit::Failure;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Selection {
     /// Use these hosts: node[001-128], rack[1-4]n[01-32], @group; `,` adds, `!` excludes, `&` keeps
-    /// common ones, `^` those of exactly one set (repeatable).
-    #[arg(short = 'w', long = "nodes", value_name = "NODESET")]
+    /// common ones, `^` those of exactly one set; also ^FILE for the hosts that FILE lists, - for
+    /// those of standard input, and -NODESET for hosts to exclude (repeatable).
+    #[arg(short = 'w', long = "nodes", value_name = "NODESET", allow_hyphen_values = true)]
     pub nodes: Vec<String>,
-    /// Leave these hosts out (repeatable).
+    /// Leave these hosts out; ^FILE for those that FILE lists (repeatable).
     #[arg(short = 'x', long = "exclude", value_name = "NODESET")]
     pub exclude: Vec<String>,
     /// Use the hosts of this group, GROUP or SOURCE:GROUP (repeatable).
     #[arg(short = 'g', long = "group", value_name = "GROUP")]
     pub group: Vec<String>,
-    /// Use all hosts that the default source of groups knows.
+    /// Use all hosts that the source of groups knows which -s names, by default the default source.
     #[arg(short = 'a', long)]
     pub all: bool,
+    /// The source of groups without one.
+    #[arg(short = 's', long = "source", alias = "groupsource", value_name = "SOURCE")]
+    pub source: Option<String>,
     /// Use the hosts that this file lists (repeatable).
     #[arg(long, visible_alias = "machinefile", value_name = "FILE")]
     pub hostfile: Vec<PathBuf>,
@@ -81,9 +85,8 @@ impl Selection {
     ) -> Result<NodeSet, Failure> {
         let groups = SiteGroups::default();
         let mut hosts = self.named(&groups, otherwise)?;
-        for text in &self.exclude {
-            let text = NodeSet::parse(text, &groups).map_err(Failure::usage)?;
-            hosts = hosts.difference(&text);
+        for set in self.left_out() {
+            hosts = hosts.difference(&self.read(&set, &groups)?);
         }
         if hosts.is_empty() {
             return Err(Failure::usage(
@@ -99,12 +102,42 @@ impl Selection {
     /// Whether the command line itself says which hosts these are.
     pub fn is_named(&self) -> bool {
         let is_there = self.hostfile.iter().all(|path| path != Path::new("-"));
-        self.names_something() && is_there
+        let reads_input = |set: &Part<'_>| matches!(set, Part::Listed("-"));
+        self.names_something() && is_there && !self.meant().any(|set| reads_input(&set))
     }
 
     fn names_something(&self) -> bool {
-        let is_empty = self.nodes.is_empty() && self.group.is_empty() && self.hostfile.is_empty();
-        self.all || !is_empty
+        let names_none = self.meant().next().is_none();
+        self.all || !(names_none && self.group.is_empty() && self.hostfile.is_empty())
+    }
+
+    /// What `-w` names.
+    fn meant(&self) -> impl Iterator<Item = Part<'_>> {
+        let parts = self.nodes.iter().flat_map(|text| parts(text));
+        parts.filter(|part| !matches!(part, Part::LeftOut(_)))
+    }
+
+    /// What `-x` names, and `-w` with a dash in front.
+    fn left_out(&self) -> Vec<Part<'_>> {
+        let with_dash = self.nodes.iter().flat_map(|text| parts(text));
+        let with_dash = with_dash.filter_map(|part| match part {
+            Part::LeftOut(text) => Some(Part::of(text)),
+            _ => None,
+        });
+        with_dash.chain(self.exclude.iter().flat_map(|text| parts(text))).collect()
+    }
+
+    fn read(&self, part: &Part<'_>, groups: &SiteGroups) -> Result<NodeSet, Failure> {
+        match part {
+            Part::Listed(path) => file(Path::new(path), groups),
+            Part::Set(text) | Part::LeftOut(text) => {
+                let text = match &self.source {
+                    Some(source) => &with_source(text, source),
+                    None => *text,
+                };
+                NodeSet::parse(text, groups).map_err(Failure::usage)
+            }
+        }
     }
 
     fn named(
@@ -112,13 +145,13 @@ impl Selection {
         groups: &SiteGroups,
         otherwise: impl FnOnce(&SiteGroups) -> Result<NodeSet, Failure>,
     ) -> Result<NodeSet, Failure> {
-        let parse = |text: &str| NodeSet::parse(text, groups).map_err(Failure::usage);
+        let parse = |text: &str| self.read(&Part::Set(text), groups);
         let mut hosts = NodeSet::default();
         if !self.names_something() {
             return otherwise(groups);
         }
-        for text in &self.nodes {
-            hosts = hosts.union(&parse(text)?);
+        for part in self.meant() {
+            hosts = hosts.union(&self.read(&part, groups)?);
         }
         for group in &self.group {
             hosts = hosts.union(&parse(&format!("@{}", group.trim_start_matches('@')))?);
@@ -130,6 +163,46 @@ impl Selection {
             hosts = hosts.union(&file(path, groups)?);
         }
         Ok(hosts)
+    }
+}
+
+/// A part of what -w or -x names.
+#[derive(Debug, PartialEq, Eq)]
+enum Part<'a> {
+    Set(&'a str),
+    /// The hosts that a file lists; `-` is standard input.
+    Listed(&'a str),
+    /// Hosts to leave out.
+    LeftOut(&'a str),
+}
+
+impl<'a> Part<'a> {
+    fn of(text: &'a str) -> Self {
+        match (text.strip_prefix('^'), text.strip_prefix('-')) {
+            (Some(path), _) => Self::Listed(path),
+            (_, Some("")) => Self::Listed("-"),
+            (_, Some(set)) => Self::LeftOut(set),
+            _ => Self::Set(text),
+        }
+    }
+}
+
+/// The parts of a text as pdsh reads it. One without files and sets to leave out is whole: its
+/// operators apply from left to right.
+fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut depth = 0_usize;
+    let parts = text.split(|sign| {
+        match sign {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        sign == ',' && depth == 0
+    });
+    let parts: Vec<Part<'_>> = parts.map(|part| Part::of(part.trim())).collect();
+    match parts.iter().all(|part| matches!(part, Part::Set(_))) {
+        true => vec![Part::Set(text)],
+        false => parts,
     }
 }
 
@@ -181,4 +254,30 @@ pub fn pick(hosts: &NodeSet, count: usize) -> Result<NodeSet, Failure> {
     }
     names.truncate(count);
     Ok(names.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_the_parts_that_pdsh_sees_in_it() {
+        use Part::{LeftOut, Listed, Set};
+        assert_eq!(parts("n[1,3-5],m1!m2"), [Set("n[1,3-5],m1!m2")]);
+        assert_eq!(parts("n[1,3-5],-n3,^f"), [Set("n[1,3-5]"), LeftOut("n3"), Listed("f")]);
+        assert_eq!(parts("-n[1,2]"), [LeftOut("n[1,2]")]);
+        assert_eq!(parts("-"), [Listed("-")]);
+        assert_eq!(parts("^-"), [Listed("-")]);
+        assert_eq!(parts("n1^n2"), [Set("n1^n2")]);
+    }
+
+    #[test]
+    fn sets_with_a_dash_are_left_out_as_those_of_the_option_are() {
+        let nodes = ["n[1-9],-n5", "-n6"].map(str::to_owned).into();
+        let selection = Selection { nodes, exclude: vec!["n[7-8]".into()], ..Selection::default() };
+        assert_eq!(selection.resolve().unwrap().to_string(), "n[1-4,9]");
+        assert!(selection.is_named());
+        let alone = Selection { nodes: vec!["-n5".into()], ..Selection::default() };
+        assert!(!alone.is_named());
+    }
 }

@@ -43,6 +43,18 @@ use sapwood_hosts::signals::Signals;
 use sapwood_hosts::tree::Purpose;
 use sapwood_hosts::tree_access::{Flow, Owned, Tree};
 
+/// Options that say how a new tree is started, which mean nothing in one that is up.
+const TERMS_OF_NEW_TREES: [&str; 8] = [
+    "cold",
+    "fan_out",
+    "shape",
+    "communication_hosts",
+    "switches",
+    "connect_timeout",
+    "concurrent",
+    "shell_options",
+];
+
 /// What `sapwood run` is asked.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
@@ -60,7 +72,7 @@ pub struct Arguments {
     #[command(flatten)]
     terms: Terms,
     /// Use the running tree of this name (see 'sapwood up'), and no other.
-    #[arg(long, value_name = "NAME", conflicts_with = "cold")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = TERMS_OF_NEW_TREES)]
     tree: Option<String>,
     /// Start a new tree for this command, even if one is running.
     #[arg(long = "new-tree", alias = "cold")]
@@ -78,7 +90,7 @@ pub struct Arguments {
 #[derive(Clone, Debug, clap::Args)]
 struct Style {
     /// Write equal outputs once, under the set of their hosts, when all have ended.
-    #[arg(short = 'b', long = "fold", visible_alias = "dshbak")]
+    #[arg(short = 'b', long = "fold", visible_alias = "dshbak", visible_short_alias = 'B')]
     fold: bool,
     /// Write the output sorted by host when all have ended; with -b, put the set of hosts in front
     /// of each line.
@@ -91,7 +103,7 @@ struct Style {
     #[arg(long, conflicts_with = "line")]
     diff: bool,
     /// Print one JSON object when all have ended.
-    #[arg(long, conflicts_with_all = ["fold", "line", "diff", "live"])]
+    #[arg(long, conflicts_with_all = ["fold", "line", "diff", "live", "no_label", "dry_run"])]
     json: bool,
     /// Write live lines without the host in front.
     #[arg(short = 'N', long)]
@@ -131,6 +143,9 @@ struct Terms {
     /// Give the command no standard input.
     #[arg(short = 'n', long = "nostdin")]
     no_stdin: bool,
+    /// Exit with the largest exit code of all hosts; this is the default.
+    #[arg(short = 'S', long, conflicts_with = "no_rc")]
+    maxrc: bool,
     /// Exit with 0 even if the command has failed on a host.
     #[arg(long)]
     no_rc: bool,

@@ -12,7 +12,7 @@ use sapwood_command_line::exit::Failure;
 use sapwood_hosts::{nodeset, persistent};
 use sapwood_status::clocks;
 
-use crate::{completions, external, manual};
+use crate::{completions, external, habits, manual};
 
 /// A tree of processes that asks every process of a job or cluster, merges the answers, and
 /// names the missing.
@@ -82,7 +82,11 @@ pub(crate) fn read() -> Result<Option<Command>, Failure> {
     if error.kind() == ErrorKind::InvalidSubcommand {
         external::run_instead()?;
     }
-    explained(&error, &meant(std::env::args_os().skip(1)))
+    let command = meant(std::env::args_os().skip(1));
+    match habits::told(&error, &command) {
+        Some(line) => Err(Failure::usage(line)),
+        None => explained(&error, &command),
+    }
 }
 
 /// All commands, also those whose arguments another parser reads: for manual pages and completions.

@@ -1,12 +1,14 @@
 //! The `sapwood` command: the program that people run.
 //!
 //! `arguments` is its command line, `completions` and `manual` what shells and `man` get of it;
+//! `habits` knows options of other programs;
 //! each tool is a crate of its own. A first word that names no
 //! tool here names a program: `sapwood bench` runs `sapwood-bench` (`external`).
 
 mod arguments;
 mod completions;
 mod external;
+mod habits;
 mod manual;
 
 use std::process::ExitCode;

@@ -79,3 +79,54 @@ fn a_node_with_further_arguments_is_refused() {
     let arguments = ["node", "--port", "80"];
     assert_refused(&run(&arguments), "--port", &arguments);
 }
+
+/// The exit code and the standard error of the command where its output goes there.
+fn with_output(arguments: &str, place: &str) -> (Option<i32>, String) {
+    let line = format!("exec '{}' {arguments} {place}", cli::program());
+    let mut shell = std::process::Command::new("sh");
+    let output = shell.arg("-c").arg(line).env("SAPWOOD_LAUNCHER", "local").output().unwrap();
+    (output.status.code(), text(&output.stderr).to_owned())
+}
+
+#[test]
+fn output_that_cannot_be_written_is_a_failure_in_every_command() {
+    let commands = [
+        "--help",
+        "--version",
+        "run --help",
+        "completions bash",
+        "nodeset expand 'n[1-3]'",
+        "topology draw 4",
+        "doctor",
+        "run --new-tree -n -w 'n[1-2]' echo x",
+        "run --new-tree -n -b -w 'n[1-2]' echo x",
+        "run --new-tree -n --json -w 'n[1-2]' echo x",
+        "top --once -w n1",
+    ];
+    for command in commands {
+        let closed = "sapwood: cannot write to standard output: it is closed\n".to_owned();
+        assert_eq!(with_output(command, ">&-"), (Some(125), closed), "{command}");
+        let (code, said) = with_output(command, ">/dev/full");
+        assert_eq!((code, said.lines().count()), (Some(125), 1), "{command}: {said}");
+    }
+    // What writes nothing needs no output.
+    let quiet = "run --new-tree -n -w n1 true";
+    assert_eq!(with_output(quiet, ">&-"), (Some(0), String::new()));
+}
+
+#[test]
+fn a_reader_that_has_gone_ends_a_command_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = folder.path().join("said");
+    for command in
+        ["nodeset expand -S '\\n' 'n[1-1000000]'", "run --new-tree -w 'n[1-2]' seq 1000000"]
+    {
+        let line = format!("{{ '{}' {command}; echo $? >code; }} 2>said | head -1", cli::program());
+        let mut shell = std::process::Command::new("sh");
+        shell.arg("-c").arg(line).env("SAPWOOD_LAUNCHER", "local").current_dir(folder.path());
+        shell.stdin(std::process::Stdio::null()).output().unwrap();
+        assert_eq!(std::fs::read_to_string(&said).unwrap(), "", "{command}");
+        let code = std::fs::read_to_string(folder.path().join("code")).unwrap();
+        assert_eq!(code, "141\n", "{command}");
+    }
+}

@@ -2,7 +2,7 @@
 
 mod cli;
 
-use cli::{code, on_hosts, run, text, write_program};
+use cli::{assert_refused, code, on_hosts, run, text, write_program};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -56,6 +56,19 @@ fn a_tree_beyond_the_limits_is_a_warning_with_the_cure() {
     assert!(found.contains("60000 needs 300080"), "{found}");
     if files["verdict"] == "warning" {
         assert!(files["advice"].as_str().unwrap().contains("ulimit -n 300080"));
+    }
+}
+
+#[test]
+fn what_is_for_hosts_is_refused_without_them() {
+    let table: [(&[&str], &str); 4] = [
+        (&["doctor", "-f", "3"], "--hosts"),
+        (&["doctor", "-t", "3"], "--hosts"),
+        (&["doctor", "--hosts", "n1", "--topology", "4"], "--topology"),
+        (&["doctor", "--hosts", "n1", "--json", "--dry-run"], "--json"),
+    ];
+    for (arguments, what) in table {
+        assert_refused(&run(arguments), what, arguments);
     }
 }
 

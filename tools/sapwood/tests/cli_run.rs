@@ -446,6 +446,77 @@ fn targets_come_from_files_and_the_environment() {
 }
 
 #[test]
+fn habits_of_other_tools_are_understood() {
+    let folder = tempfile::tempdir().unwrap();
+    let [list, site] = ["list", "site.yaml"].map(|name| folder.path().join(name));
+    std::fs::write(&list, "n1\nn2 n3\n").unwrap();
+    std::fs::write(&site, "racks:\n  r1: n[1-4]\n").unwrap();
+    let from_list = format!("^{}", list.display());
+    let table: [(&[&str], &str); 8] = [
+        (&["-w", &from_list], "n[1-3]"),
+        (&["-w", "n[1-5]", "-x", &from_list], "n[4-5]"),
+        (&["-w", "n[1-5],-n2"], "n[1,3-5]"),
+        (&["-w", "n[1-5]", "-w", "-n[2-3]"], "n[1,4-5]"),
+        (&["-a", "-s", "racks"], "n[1-4]"),
+        (&["-g", "r1", "-s", "racks", "-x", "n2"], "n[1,3-4]"),
+        (&["-R", "local", "-S", "-w", "n1"], "n1"),
+        (&["-w", "-"], "n[7-8]"),
+    ];
+    for (arguments, hosts) in table {
+        let mut child = command(&[&["-B"], arguments, &["echo x; exit 3"]].concat())
+            .env("SAPWOOD_GROUPS", &site)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Only one of them reads it to its end.
+        let _ = child.stdin.take().unwrap().write_all(b"n7 n8\n");
+        let output = child.wait_with_output().unwrap();
+        let said = text(&output.stdout);
+        assert!(said.contains(&format!("\n{hosts} (")), "{arguments:?}: {said}");
+        assert_eq!(code(&output), Some(3), "{arguments:?}");
+    }
+    let output = cli::command()
+        .args(["run", "--cold", "-o", "-p 2222", "-w", "far[1-2]", "--dry-run", "true"])
+        .output()
+        .unwrap();
+    assert!(text(&output.stdout).contains("\nssh -p 2222 -T "), "{}", text(&output.stdout));
+}
+
+#[test]
+fn what_other_tools_have_and_this_has_not_is_refused_with_what_to_use() {
+    let table: [(&[&str], &str); 10] = [
+        (&["-v"], "set SAPWOOD_LOG=info"),
+        (&["-bd"], "set SAPWOOD_LOG=info"),
+        (&["-r"], "nodeset regroup"),
+        (&["-c", "file"], "'sapwood copy'"),
+        (&["--rcopy", "file"], "--gather"),
+        (&["-R", "exec"], "auto, local, ssh, slurm or attach"),
+        (&["-o", "-p 22", "true"], "omit -o"),
+        (&["-N", "--json", "true"], "--json"),
+        (&["--dry-run", "--json", "true"], "--json"),
+        (&["--join-timeout", "3", "true"], "--join"),
+    ];
+    for (arguments, what) in table {
+        assert_refused(&run(&[&["-w", "n1"], arguments].concat()), what, arguments);
+    }
+    let arguments = ["run", "--tree", "t", "-f", "2", "true"];
+    assert_refused(&cli::run(&arguments), "--fan-out", &arguments);
+}
+
+#[test]
+fn hosts_that_fail_for_one_cause_are_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let refuses = folder.path().join("refuses");
+    let words = "ssh: connect to host $1 port 22: Connection refused";
+    write_program(&refuses, &format!("#!/bin/sh\necho \"{words}\" >&2; exit 255\n"));
+    let mut command = command(&["--remote-shell", refuses.to_str().unwrap(), "--shape", "12"]);
+    let output = command.args(["-R", "ssh", "-w", "n[1-12]", "true"]).output().unwrap();
+    let line = "sapwood: n[1-12] (12): missing: could not be reached: ssh: connect to port 22: \
+                Connection refused\n";
+    assert_eq!((text(&output.stderr), code(&output)), (line, Some(255)));
+}
+
+#[test]
 fn bad_input_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hosts");

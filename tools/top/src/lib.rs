@@ -78,7 +78,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "cpu.busy", value_parser = metric_name)]
     metric: usize,
     /// Print one line of JSON for each update.
-    #[arg(long, conflicts_with = "quiet")]
+    #[arg(long, conflicts_with_all = ["quiet", "metric", "dry_run"])]
     json: bool,
     /// Print no tables; print on standard error which hosts stop and start answering.
     #[arg(short = 'q', long)]
@@ -88,7 +88,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening_address)]
     listen: Option<SocketAddr>,
     /// Maximum number of series that --listen serves.
-    #[arg(long, value_name = "N", default_value_t = SERIES_DEFAULT,
+    #[arg(long, value_name = "N", default_value_t = SERIES_DEFAULT, requires = "listen",
           value_parser = clap::value_parser!(u32).range(i64::from(SERIES_MIN)..=10_000_000))]
     series_max: u32,
     /// Accept up to N missing hosts.

@@ -1,0 +1,37 @@
+//! Options of clush, pdsh and their programs for copies that Sapwood has under another name, or has
+//! no need of. Who types one is told what to use instead.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// What to use instead of an option, by the commands in which it is told.
+const INSTEAD: [(&[&str], &[&str], &str); 12] = [
+    (&RUN, &["-v", "-d", "--debug", "--verbose"], "set SAPWOOD_LOG=info or SAPWOOD_LOG=debug"),
+    (&RUN, &["-r", "--regroup"], "'sapwood nodeset regroup' writes a set with groups"),
+    (&RUN, &["-c", "--copy", "--dest"], "'sapwood copy' copies files to hosts"),
+    (&RUN, &["--rcopy"], "'sapwood copy --gather' copies files from hosts"),
+    (&RUN, &["-G", "--groupbase"], "-g has groups, with -s SOURCE for those of one source"),
+    (&RUN, &["-m", "--mode", "-O", "--option"], "no file of modes and defaults is read"),
+    (&RUN, &["--worker"], "-R or --launcher says by what hosts are reached"),
+    (&RUN, &["--topology"], "--shape and -f say which tree is used, --dry-run prints it"),
+    (&RUN, &["--conf"], "no file of modes and defaults is read"),
+    (&RUN, &["-k", "--progress"], "Ctrl-C prints on which hosts the command still runs"),
+    (&COPY, &["-r", "-p", "--preserve"], "folders, permissions and times are copied in any case"),
+    (&COPY, &["-v", "-d", "--debug", "--verbose"], "set SAPWOOD_LOG=info or SAPWOOD_LOG=debug"),
+];
+
+const RUN: [&str; 1] = ["sapwood run"];
+const COPY: [&str; 1] = ["sapwood copy"];
+
+/// The line about an option that this command does not have, if it is one of those.
+pub(crate) fn told(error: &clap::Error, command: &str) -> Option<String> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let (_, _, instead) = INSTEAD.iter().find(|(commands, options, _)| {
+        commands.contains(&command) && options.contains(&option.as_str())
+    })?;
+    Some(format!("'{command}' has no option {option}: {instead}; see '{command} --help'"))
+}
