@@ -190,9 +190,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let refused = |error| Failure::own(&format!("cannot handle signals: {error}"));
     let signals = Signals::take_over().map_err(refused)?;
     if let Some((mut tree, ranks)) = standing {
+        let way_back = tree.way_back(&ranks).filter(|_| !arguments.style.quiet);
         let mut session =
             Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
-        return session.run(&mut tree, asks).map(ExitCode::from);
+        let code = session.run(&mut tree, asks)?;
+        if let Some(way_back) = way_back.filter(|_| code == UNREACHED) {
+            eprintln!("sapwood: {way_back}");
+        }
+        return Ok(ExitCode::from(code));
     }
     let plan = deploy::plan(&targets, &arguments.reach, Purpose::Once, persistent::AGENT)?;
     plan.launching.announce(&plan.builder);

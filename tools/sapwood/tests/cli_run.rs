@@ -418,7 +418,8 @@ fn a_host_that_asks_for_a_copy_of_the_program_and_then_hangs_is_given_up_as_any_
         .filter_map(|rest| rest.split(' ').next()?.parse().ok())
         .collect();
     // Not after the minute that a copy on its way may take.
-    assert!(told.len() == 2 && told.iter().all(|&ms| ms < 30_000), "{errors}");
+    assert!(!told.is_empty() && told.iter().all(|&ms| ms < 30_000), "{errors}");
+    assert!(errors.contains("far[1-2] (2): ") || told.len() == 2, "{errors}");
 }
 
 #[test]

@@ -182,7 +182,9 @@ fn a_host_that_was_lost_is_missing_from_then_on() {
         let output = user.run(&["-b", "-w", "n[1-3]", "echo here"]);
         let said = text(&output.stdout);
         assert!(said.contains("n[1,3] (2)\n"), "{said}");
-        assert!(text(&output.stderr).starts_with("sapwood: n2 (1): missing: "));
+        let said = text(&output.stderr);
+        let again = "for all commands: sapwood up --replace -w 'n[0-3]' -f 2\n";
+        assert!(said.starts_with("sapwood: n2 (1): missing: ") && said.ends_with(again), "{said}");
         assert_eq!(code(&output), Some(255));
     }
     assert_eq!(code(&user.run(&["--quorum", "1", "-w", "n[1-3]", "true"])), Some(0));

@@ -168,13 +168,16 @@ impl Description {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{nodes} ({}): missing: {}", nodes.len(), one_line(&reason));
         }
-        let options: Vec<String> = self.options.iter().map(|word| quoted(word)).collect();
-        let again = options.join(" ");
-        let _ = writeln!(
-            text,
-            "to include hosts that are reachable again: sapwood up --replace {again}"
-        );
+        let again = self.starting_again();
+        let _ = writeln!(text, "to include hosts that are reachable again: {again}");
         Some(text)
+    }
+
+    /// The command that starts the tree again with all of its hosts.
+    fn starting_again(&self) -> String {
+        let options = self.options.iter().map(|word| quoted(word));
+        let words = ["sapwood", "up", "--replace"].map(str::to_owned).into_iter().chain(options);
+        words.collect::<Vec<String>>().join(" ")
     }
 }
 

@@ -133,6 +133,20 @@ impl SharedTree {
         })
     }
 
+    /// How hosts that this tree had lost before are reached when they are back; nothing where none
+    /// of these hosts was lost.
+    pub fn way_back(&self, ranks: &RankSet) -> Option<String> {
+        let lost = absence_of_text(&self.description.absent)?;
+        let is_meant = lost.iter().any(|(lost, _)| lost.as_ref().intersects(ranks.as_ref()));
+        is_meant.then(|| {
+            let again = self.description.starting_again();
+            format!(
+                "to reach hosts that are back: 'sapwood run --new-tree', or for all commands: \
+                 {again}"
+            )
+        })
+    }
+
     /// What it is called.
     pub fn name(&self) -> &str {
         &self.description.name
