@@ -68,7 +68,7 @@ impl Failure {
     /// Says it on standard error, in one line.
     pub fn report(&self) -> ExitCode {
         if self.code != READER_GONE {
-            eprintln!("sapwood: {}", one_line(&self.text));
+            complain(&one_line(&self.text));
         }
         ExitCode::from(self.code)
     }
@@ -107,8 +107,14 @@ pub fn print(text: &str) -> Result<(), Failure> {
 pub fn guarded(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
     sapwood_launch::survive_file_limit();
     closed_output::refuse_writes();
-    panic::set_hook(Box::new(|fault| eprintln!("sapwood: {}", describe(fault))));
+    panic::set_hook(Box::new(|fault| complain(&describe(fault))));
     panic::catch_unwind(command).unwrap_or(ExitCode::from(OWN_FAILURE))
+}
+
+/// A line on standard error. One that takes no more, such as a file on a full disk, leaves no place
+/// to say so: a fault of `eprintln` would end the program without its exit code.
+fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "sapwood: {line}");
 }
 
 fn describe(fault: &PanicHookInfo<'_>) -> String {
