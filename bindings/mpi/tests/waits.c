@@ -458,6 +458,20 @@ static void truncated(int count)
     }
 }
 
+/* The last rank is late; the one before it waits for its message, and comes to the barrier last. */
+static void passed_on(int count)
+{
+    int word = 0;
+    for (int i = 0; i < count; i++) {
+        work(rank == size - 1 ? 25 : 0);
+        if (rank == size - 1)
+            MPI_Send(&word, 1, MPI_INT, size - 2, 14, MPI_COMM_WORLD);
+        if (rank == size - 2)
+            MPI_Recv(&word, 1, MPI_INT, size - 1, 14, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
 /* One is late, and dies half-way. */
 static void dies(int count)
 {
@@ -483,7 +497,8 @@ int main(int argc, char **argv)
                  {"dies", dies, 40}, {"threads", threads, 20}, {"named", named, 5},
                  {"completed", completed, 20}, {"exchanges", exchanges, 10},
                  {"mixed", mixed, 20}, {"roots", roots, 20},
-                 {"made", made, 5}, {"makers", makers, 20}, {"truncated", truncated, 20}};
+                 {"made", made, 5}, {"makers", makers, 20}, {"truncated", truncated, 20},
+                 {"passed-on", passed_on, 40}};
     char path[4096];
     int level = getenv("WAITS_THREADED") == NULL ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, provided;
     MPI_Init_thread(&argc, &argv, level, &provided);

@@ -42,6 +42,17 @@ if rank == 1:
 time.sleep(1000) if rank == 2 else world.Barrier()
 """
 
+# All wait for rank 1, and go on; then rank 2 ends without a word.
+PASSES = """
+import os, time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+time.sleep(4) if world.rank == 1 else None
+world.Barrier()
+time.sleep(0.05)
+os._exit(3) if world.rank == 2 else world.Barrier()
+"""
+
 
 def ranks_of(text):
     """The ranks of a set, as "0,2-3"."""
@@ -166,6 +177,14 @@ class WhyTruth:
         self.assertEqual([(call["root"], call["count"]) for call in one["calls"]], [(3, 1), (0, 3)])
         self.assertEqual((one["number"], one["collectives"]), (11, 1))
 
+    def test_a_rank_that_was_held_up_by_the_late_one_before_the_collective_is_not_named(self):
+        for tree in TREES.values():
+            with tempfile.TemporaryDirectory() as notes:
+                program = [test_program(self.abi, "waits"), "passed-on", os.path.join(notes, "notes")]
+                run = WhyRun([*LAUNCHERS[self.abi], "4", *program], *tree, out=False)
+            group = run.why["slow"][0]["groups"][0]
+            self.assertEqual((group["ranks"], group["waiting"]), ("3", "0-1"), run.errors)
+
     def test_error_exit_barrier(self):
         stuck = self.stuck("error_exit_barrier")
         self.assertEqual(stuck["finding"], "deviation")
@@ -269,6 +288,12 @@ class OpenMpi(WhyTruth, unittest.TestCase):
             os.kill(launcher, signal.SIGTERM)
 
         self.stuck("error_exit_barrier", end)
+
+    def test_a_program_that_went_on_before_it_died_was_not_stuck_when_it_ended(self):
+        run = WhyRun([*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-c", PASSES], out=False)
+        self.assertIn("sapwood: stuck for", run.errors)
+        self.assertEqual((run.why["stuck"], run.why["passed"]), (None, 1), run.errors)
+        self.assertEqual((run.why["ends"][0]["ranks"], run.why["ends"][0]["is_first"]), ("2", True), run.why)
 
     def test_a_rank_that_computes_beside_its_thread_in_the_collective_has_come(self):
         def act(run):

@@ -159,6 +159,19 @@ impl Verdict {
         all
     }
 
+    /// Whether a collective in which ranks waited has returned at all of them since, by where they
+    /// stand later.
+    #[must_use]
+    pub fn has_passed(&self, later: &Standing) -> bool {
+        let has_returned = |group: &Waiting, rank: Rank| {
+            let seat = later.seats.get(&(group.place.space, rank));
+            seat.is_some_and(|seat| !seat.is_number_lost && seat.made >= group.place.number)
+        };
+        let is_counted = |group: &&Waiting| group.place.kind == CallKind::Collective;
+        let mut groups = self.waiting.iter().filter(is_counted);
+        groups.any(|group| group.ranks.iter().all(|rank| has_returned(group, rank)))
+    }
+
     /// Whether another one says the same, but for the times.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
@@ -443,11 +456,12 @@ fn difference(standing: &Standing, rank: Rank, place: &Place) -> Difference {
         return Difference::Unknown;
     }
     let progress = Progress::of(standing, place.space, rank);
-    if progress.part(place.number, place.operation()) == Turnout::Inside {
+    match progress.part(place.number, place.operation()) {
         // It is there, and does not go on.
-        return Difference::Unknown;
+        Turnout::Inside => Difference::Unknown,
+        Turnout::Differs(own) => Difference::Operation(own, place.operation()),
+        Turnout::Passed | Turnout::Absent => Difference::Missed(progress.made),
     }
-    Difference::Missed(progress.made)
 }
 
 /// The operation with which a rank is, or was, in the collective of a place.

@@ -298,6 +298,39 @@ fn a_stopped_a_dead_and_a_computing_rank_are_told_as_such() {
     }
 }
 
+#[test]
+fn a_verdict_has_passed_once_a_collective_in_which_ranks_waited_has_returned_at_all_of_them() {
+    let mut before = job(&[40; 4]);
+    enter(&mut before, &[0, 1, 2], collective(ALLREDUCE, WORLD));
+    let verdict = verdict(&before);
+    assert!(!verdict.has_passed(&before));
+    assert!(!verdict.has_passed(&job(&[41, 41, 40, 40])), "rank 2 is inside still");
+    assert!(verdict.has_passed(&job(&[41, 41, 41, 40])));
+    let mut unsure = job(&[41; 4]);
+    unsure.seats.get_mut(&(WORLD, 1)).expect("a seat").is_number_lost = true;
+    assert!(!verdict.has_passed(&unsure));
+    assert!(!verdict.has_passed(&Standing::default()), "the ranks have not answered");
+    let mut messages = job(&[40; 2]);
+    enter(&mut messages, &[0], message(RECV, CallKind::Receive, 1));
+    let verdict = Verdict::of(&messages, SECOND).expect("a rank waits");
+    assert!(!verdict.has_passed(&job(&[90; 2])), "it is not known which message it was");
+}
+
+#[test]
+fn a_rank_that_made_another_call_in_that_number_and_has_ended_is_told_with_its_call() {
+    let mut job = job(&[0, 0, 0, 1]);
+    enter(&mut job, &[0, 1, 2], collective(ALLREDUCE, WORLD));
+    let seat = job.seats.get_mut(&(WORLD, 3)).expect("a seat");
+    (seat.last_function, seat.last_root) = (BCAST, Some(0));
+    set_presence(&mut job, 3, Presence::Ended);
+    let verdict = verdict(&job);
+    assert_eq!(verdict.culprits().to_string(), "3");
+    let Difference::Operation(own, common) = verdict.odd[0].difference else {
+        panic!("{:?}", verdict.odd[0]);
+    };
+    assert_eq!((own.function, common.function), (BCAST, ALLREDUCE));
+}
+
 /// A thread of the rank computes beside the one that is in its call.
 fn compute_beside(job: &mut Standing, rank: u32) {
     job.postures.get_mut(&rank).expect("a rank of the job").beside_ns = 2 * SECOND;

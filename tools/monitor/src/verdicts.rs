@@ -58,9 +58,9 @@ impl Collection {
             standing.note_good_end();
         }
         self.result.was_told_to_end = standing.is_ending();
+        standing.finish(question, wait);
         self.result.held = standing.held().cloned();
         self.result.passed = standing.passed();
-        standing.finish(question, wait);
         self.result.standing = standing.latest().cloned();
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sapwood::{Network, Values, Wave};
 use sapwood_profile::{Condition, Round};
-use sapwood_trace::{Presence, Standing, Verdict};
+use sapwood_trace::{Doing, Presence, Standing, Verdict};
 
 use super::StandingInquiry;
 
@@ -169,12 +169,21 @@ impl StandingWatch {
         self.passed
     }
 
-    /// Asks once more, for the names of what the last part of the program has made.
+    /// Asks once more, for the names of what the last part of the program has made. A verdict that
+    /// held shortly before, and of which ranks have gone on since, holds no more.
     pub(crate) fn finish(&mut self, question: impl FnOnce(Wave) -> Values, wait: Duration) {
+        let is_ending = self.is_ending();
         self.inquiry.ask(question(self.inquiry.wave()));
-        if let Some(standing) = self.inquiry.wait(wait) {
-            self.latest = Some(standing.clone());
+        let Some(standing) = self.inquiry.wait(wait) else { return };
+        let has_passed = |held: &Held| {
+            // A launcher that is ended lets stopped ranks go on before it ends them.
+            let is_stopped = held.verdict.odd.iter().any(|odd| odd.doing == Doing::Stopped);
+            !is_ending && !is_stopped && held.verdict.has_passed(standing)
+        };
+        if self.held.as_ref().is_some_and(has_passed) {
+            self.passed += u64::from(self.held.take().is_some());
         }
+        self.latest = Some(standing.clone());
     }
 }
 

@@ -129,25 +129,42 @@ impl Pairs {
     }
 
     /// Whether a rank is late to a place because it waits for another elsewhere: for more than
-    /// half of the longest time that one rank waits for the other here.
+    /// half of the longest time that one rank waits here for one of these two. The other one need
+    /// not be the last one here: it may have come just before.
     fn is_held(&self, place: &PlaceFigures, rank: Rank, by: Rank) -> bool {
-        let ns = |place: Option<u64>| place.unwrap_or(0);
-        let here = ns(place.waits.get(&(by, rank)).map(|one| one.wait_ns));
-        let elsewhere = ns(self.0.get(&(by, rank)).copied()).saturating_sub(here);
-        let waits = place.waits.range((by, 0)..(by, OTHERS));
-        let longest = ns(waits.map(|(_, one)| one.wait_ns).max());
+        let here = place.waits.get(&(by, rank)).map_or(0, |one| one.wait_ns);
+        let elsewhere = self.0.get(&(by, rank)).copied().unwrap_or(0).saturating_sub(here);
+        let waits = |late: Rank| place.waits.range((late, 0)..(late, OTHERS));
+        let longest = waits(rank).chain(waits(by)).map(|(_, one)| one.wait_ns).max().unwrap_or(0);
         longest > 0 && elsewhere.saturating_mul(2) > longest
     }
 
-    /// Ranks that come together without those that one of them holds up before.
-    fn without_held(&self, place: &PlaceFigures, ranks: &RankSet) -> RankSet {
-        let is_held = |rank: &Rank| {
-            ranks.iter().any(|by| {
-                by != *rank && self.is_held(place, *rank, by) && !self.is_held(place, by, *rank)
-            })
+    /// The ranks that are to be named of those that come together while others wait. In the place
+    /// of one that another of them holds up before, or another that comes shortly before it, that
+    /// one.
+    fn named(&self, place: &PlaceFigures, ranks: &RankSet, waiters: &RankSet) -> RankSet {
+        let is_held = |rank: Rank, by: Rank| {
+            by != rank && self.is_held(place, rank, by) && !self.is_held(place, by, rank)
         };
-        let free: RankSet = ranks.iter().filter(|rank| !is_held(rank)).collect();
-        if free.is_empty() { ranks.clone() } else { free }
+        let comes_along = |rank: Rank, by: Rank| {
+            ranks.contains(by) || place.waits.contains_key(&(rank, by)) && !waiters.contains(by)
+        };
+        let mut holders = RankSet::new();
+        let mut free = RankSet::new();
+        for rank in ranks.iter() {
+            let by = self.0.keys().filter(|(_, held)| *held == rank).map(|(by, _)| *by);
+            let by: RankSet = by.filter(|&by| comes_along(rank, by) && is_held(rank, by)).collect();
+            if by.is_empty() {
+                free.insert(rank);
+            }
+            holders.union_with(by.as_ref());
+        }
+        // Of those that hold up each other in a circle all are named.
+        match (free.is_empty(), ranks.as_ref().intersects(holders.as_ref())) {
+            (true, true) => ranks.clone(),
+            (true, false) => holders,
+            (false, _) => free,
+        }
     }
 }
 
@@ -186,7 +203,7 @@ fn groups(place: &PlaceFigures, all: &Pairs) -> Vec<SlowGroup> {
                 false => as_waited(mean_ns, waited_ns / waiters.len().max(1), late.total_ns()),
             };
             let group_ns = ranks.iter().map(|rank| place.lost_for(rank)).sum::<u64>();
-            let named = if ranks == waiters { ranks } else { all.without_held(place, &ranks) };
+            let named = if ranks == waiters { ranks } else { all.named(place, &ranks, &waiters) };
             SlowGroup {
                 ranks: named.to_string(),
                 times_last: late.last,
@@ -369,6 +386,33 @@ mod tests {
         assert_eq!(of(2_900_000_000, 0, 1), [("0".into(), 100)]);
         assert_eq!(of(1_000_000_000, 1, 0), [("0-1".into(), 100)], "a third of its lateness");
         assert_eq!(of(2_900_000_000, 2, 0), [("0-1".into(), 100)], "another one held it up");
+    }
+
+    #[test]
+    fn a_rank_that_comes_last_behind_the_one_that_held_it_up_is_not_named() {
+        // Rank 1 waits for a message of rank 0, which comes to the collective some time before it.
+        let of = |short_ns: u64, elsewhere_ns: u64| {
+            let mut here = place(&[(1, &[2, 3])]);
+            here.waits.insert((1, 0), PlaceWaits { calls: 50, wait_ns: short_ns });
+            let mut elsewhere = PlaceFigures::default();
+            elsewhere.waits.insert((0, 1), PlaceWaits { calls: 50, wait_ns: elsewhere_ns });
+            let groups = groups(&here, &Pairs::of([&here, &elsewhere].into_iter()));
+            groups.into_iter().map(|one| (one.ranks, one.waiting)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(20_000_000, 2_900_000_000), [("0".into(), "2-3".into())], "with it");
+        assert_eq!(of(900_000_000, 2_000_000_000), [("0".into(), "2-3".into())], "before it");
+        assert_eq!(of(900_000_000, 1_000_000_000), [("1".into(), "2-3".into())], "by a third");
+        assert_eq!(of(2_900_000_000, 2_900_000_000), [("1".into(), "0,2-3".into())], "it waits");
+    }
+
+    #[test]
+    fn a_rank_that_is_not_in_the_collective_is_not_named_there() {
+        let here = place(&[(1, &[2, 3])]);
+        let mut elsewhere = PlaceFigures::default();
+        let one = PlaceWaits { calls: 50, wait_ns: 2_900_000_000 };
+        elsewhere.waits.insert((7, 1), one);
+        let groups = groups(&here, &Pairs::of([&here, &elsewhere].into_iter()));
+        assert_eq!(groups[0].ranks, "1");
     }
 
     #[test]

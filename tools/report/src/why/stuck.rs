@@ -172,14 +172,24 @@ fn operation_name(operation: Operation) -> String {
     format!("{}{root}", function_name(operation.function))
 }
 
+/// The number of a collective on its communicator; 0 where there is none. Calls that make
+/// communicators are not counted with the others.
+const fn number(place: &Place) -> u32 {
+    match place.kind {
+        CallKind::Creation => 0,
+        _ if place.space == ENDING => 0,
+        _ => place.number,
+    }
+}
+
 /// A place in words, as `MPI_Allreduce number 41 on grid`.
 fn place_name(place: &Place, standing: &Standing) -> String {
     let mut text = function_name(place.function);
     if place.behind > 0 {
         text.push_str(&format!(" for {}", function_name(place.behind)));
     }
-    if place.number > 0 && place.space != ENDING {
-        text.push_str(&format!(" number {}", place.number));
+    if let number @ 1.. = number(place) {
+        text.push_str(&format!(" number {number}"));
     }
     if let (Side::Rank(root), true) = (place.side, place.number > 0) {
         text.push_str(&format!(" with root {root}"));
@@ -216,7 +226,7 @@ fn odd(one: &Odd, standing: &Standing, verdict: &Verdict) -> StuckOdd {
         for_s: seconds(one.for_ns),
         function: function_name(one.place.function),
         communicator: communicator_name(standing, one.place.space),
-        number: one.place.number,
+        number: number(&one.place),
         made,
         own_function: own.map(|own| function_name(own.function)),
         own_root: own.and_then(|own| own.root),
@@ -357,7 +367,7 @@ fn waiting(one: &Waiting, standing: &Standing) -> StuckWaiting {
         function: function_name(place.function),
         started_by: (place.behind > 0).then(|| function_name(place.behind)),
         communicator: communicator_name(standing, place.space),
-        number: if place.space == ENDING { 0 } else { place.number },
+        number: number(place),
         with,
         tag: place.tag,
         waits_for: one.targets.to_string(),
