@@ -244,7 +244,8 @@ static SAPWOOD_HOT bool sapwood_is_recording(void)
 }
 
 /* A collective has returned: it is counted in its communicator, whether or not it is recorded.
- * Only one thread at a time may be in a collective of a communicator. Its number, 0 where that is lost. */
+ * Only one thread at a time may be in a collective of a communicator. Its number; a record
+ * of it, and what is made of one, has 0 where that is lost. */
 static SAPWOOD_HOT uint32_t sapwood_collective(uint32_t function, uint32_t kind, MPI_Comm comm, int root,
                                                uint64_t begin, uint64_t ticks)
 {

@@ -95,10 +95,17 @@ fn inferred(values: Values, index: usize, item: &Bound<'_, PyAny>) -> PyResult<V
 /// would refuse the other, and only when a number is large.
 fn whole(values: Values, index: usize, item: &Bound<'_, PyAny>) -> PyResult<Values> {
     let Ok(number) = item.extract::<i64>() else {
-        let text = format!("{item} does not fit %ld; larger numbers need format=\"%uld\"");
-        return Err(error::value(item.py(), "ValuesError", index, &text));
+        return Err(error::value(item.py(), "ValuesError", index, &too_large(item)));
     };
     Ok(values.scalar(number))
+}
+
+/// What to do about a whole number that does not fit.
+fn too_large(item: &Bound<'_, PyAny>) -> String {
+    match item.extract::<u64>() {
+        Ok(_) => format!("{item} does not fit %ld; larger numbers need format=\"%uld\""),
+        Err(_) => format!("{item} does not fit 64 bits"),
+    }
 }
 
 /// A list, by its elements: all texts, all whole numbers, or numbers.

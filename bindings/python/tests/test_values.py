@@ -117,7 +117,7 @@ def test_what_does_not_fit_its_format_is_refused(
         ([1, "x"], sapwood.DtypeError, "texts or numbers"),
         (["x", 1], sapwood.DtypeError, "holds a int"),
         (2**63, sapwood.ValuesError, '9223372036854775808 does not fit %ld; larger numbers need format="%uld"'),
-        (-(2**63) - 1, sapwood.ValuesError, "does not fit %ld"),
+        (-(2**63) - 1, sapwood.ValuesError, "does not fit 64 bits"),
         ([1, 2**63], sapwood.ValuesError, 'format="%auld"'),
         (1j, sapwood.DtypeError, "a complex is no value"),
         (numpy.zeros(2, "f2"), sapwood.DtypeError, "astype"),

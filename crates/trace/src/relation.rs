@@ -246,8 +246,12 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
     }
     match call.kind {
         kind if is_joint(kind) => {
-            let made = Progress::of(standing, place.space, rank).made;
-            place.number = made.saturating_add(1);
+            let progress = Progress::of(standing, place.space, rank);
+            if progress.is_number_lost {
+                one.is_known = false;
+                return Waiting { place, ..one };
+            }
+            place.number = progress.made.saturating_add(1);
             one.targets = absent(standing, rank, &place, call.pattern);
             one.is_known = is_whole(standing, &place);
         }

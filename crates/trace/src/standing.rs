@@ -175,7 +175,8 @@ pub struct Seat {
     pub is_freed: bool,
     /// Whether it joins two groups.
     pub is_between: bool,
-    /// Whether collectives went past the shim, so that the number means nothing.
+    /// Whether collectives went past the shim, or one has failed there, so that the number means
+    /// nothing.
     pub is_number_lost: bool,
 }
 

@@ -159,7 +159,7 @@ impl Verdict {
         all
     }
 
-    /// Whether a collective in which ranks waited has returned at all of them since, by where they
+    /// Whether all ranks waited in collectives, and these have returned since, by where the ranks
     /// stand later.
     #[must_use]
     pub fn has_passed(&self, later: &Standing) -> bool {
@@ -167,9 +167,10 @@ impl Verdict {
             let seat = later.seats.get(&(group.place.space, rank));
             seat.is_some_and(|seat| !seat.is_number_lost && seat.made >= group.place.number)
         };
-        let is_counted = |group: &&Waiting| group.place.kind == CallKind::Collective;
-        let mut groups = self.waiting.iter().filter(is_counted);
-        groups.any(|group| group.ranks.iter().all(|rank| has_returned(group, rank)))
+        self.waiting.iter().all(|group| {
+            group.place.kind == CallKind::Collective
+                && group.ranks.iter().all(|rank| has_returned(group, rank))
+        })
     }
 
     /// Whether another one says the same, but for the times.
@@ -459,9 +460,25 @@ fn difference(standing: &Standing, rank: Rank, place: &Place) -> Difference {
     match progress.part(place.number, place.operation()) {
         // It is there, and does not go on.
         Turnout::Inside => Difference::Unknown,
-        Turnout::Differs(own) => Difference::Operation(own, place.operation()),
+        Turnout::Differs(own) if is_common(standing, place) => {
+            Difference::Operation(own, place.operation())
+        }
+        Turnout::Differs(_) => Difference::Missed(progress.made),
         Turnout::Passed | Turnout::Absent => Difference::Missed(progress.made),
     }
+}
+
+/// Whether more members of a place are inside of its operation than are, or were, in another one.
+fn is_common(standing: &Standing, place: &Place) -> bool {
+    let (mut same, mut others) = (0, 0);
+    for (rank, _) in standing.members(place.space) {
+        match Progress::of(standing, place.space, rank).part(place.number, place.operation()) {
+            Turnout::Differs(_) => others += 1,
+            Turnout::Inside => same += 1,
+            Turnout::Passed | Turnout::Absent => {}
+        }
+    }
+    same > others
 }
 
 /// The operation with which a rank is, or was, in the collective of a place.

@@ -306,6 +306,10 @@ fn a_verdict_has_passed_once_a_collective_in_which_ranks_waited_has_returned_at_
     assert!(!verdict.has_passed(&before));
     assert!(!verdict.has_passed(&job(&[41, 41, 40, 40])), "rank 2 is inside still");
     assert!(verdict.has_passed(&job(&[41, 41, 41, 40])));
+    let mut both = before.clone();
+    enter(&mut both, &[3], message(RECV, CallKind::Receive, 2));
+    let both = Verdict::of(&both, SECOND).expect("ranks wait");
+    assert!(!both.has_passed(&job(&[41; 4])), "rank 3 may wait still");
     let mut unsure = job(&[41; 4]);
     unsure.seats.get_mut(&(WORLD, 1)).expect("a seat").is_number_lost = true;
     assert!(!verdict.has_passed(&unsure));
@@ -329,6 +333,36 @@ fn a_rank_that_made_another_call_in_that_number_and_has_ended_is_told_with_its_c
         panic!("{:?}", verdict.odd[0]);
     };
     assert_eq!((own.function, common.function), (BCAST, ALLREDUCE));
+}
+
+#[test]
+fn where_most_have_made_another_call_they_are_not_told_as_those_that_differ() {
+    let mut job = job(&[0, 1, 1, 1]);
+    enter(&mut job, &[0], collective(ALLREDUCE, WORLD));
+    for rank in 1..4 {
+        let seat = job.seats.get_mut(&(WORLD, rank)).expect("a seat");
+        (seat.last_function, seat.last_root) = (BCAST, Some(1));
+        set_presence(&mut job, rank, Presence::Computing);
+    }
+    for odd in verdict(&job).odd {
+        assert!(!matches!(odd.difference, Difference::Operation(..)), "{odd:?}");
+    }
+}
+
+#[test]
+fn a_rank_that_does_not_know_its_number_waits_for_it_is_not_known_whom() {
+    let mut job = job(&[20, 21, 21, 21]);
+    enter(&mut job, &[0], collective(ALLREDUCE, WORLD));
+    job.seats.get_mut(&(WORLD, 0)).expect("a seat").is_number_lost = true;
+    for rank in 1..4 {
+        let seat = job.seats.get_mut(&(WORLD, rank)).expect("a seat");
+        (seat.last_function, seat.last_root) = (BCAST, Some(1));
+    }
+    let verdict = verdict(&job);
+    assert_eq!(
+        (verdict.finding, verdict.culprits().to_string()),
+        (Finding::Unknown, String::new())
+    );
 }
 
 /// A thread of the rank computes beside the one that is in its call.

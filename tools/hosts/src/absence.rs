@@ -31,11 +31,18 @@ pub fn nodes<H: ToString>(hosts: &[H], ranks: &RankSet) -> NodeSet {
     ranks.iter().filter_map(|rank| hosts.get(rank as usize).map(H::to_string)).collect()
 }
 
-/// Hosts with their reasons, gathered by [`cause`], in the order of the first host of each.
+/// Hosts with their reasons, gathered by [`cause`], in the order of the first host of each. A
+/// reason that several hosts have word for word stays as it is: a name in it is that of another
+/// host, with which they are lost.
 pub fn by_reason<R: Into<String>>(each: impl IntoIterator<Item = (Rank, R)>) -> Absence {
-    let mut ranks_of: BTreeMap<String, RankSet> = BTreeMap::new();
+    let mut literally: BTreeMap<String, RankSet> = BTreeMap::new();
     for (rank, reason) in each {
-        ranks_of.entry(cause(&reason.into())).or_default().insert(rank);
+        literally.entry(reason.into()).or_default().insert(rank);
+    }
+    let mut ranks_of: BTreeMap<String, RankSet> = BTreeMap::new();
+    for (reason, ranks) in literally {
+        let reason = if ranks.len() > 1 { reason } else { cause(&reason) };
+        ranks_of.entry(reason).or_default().union_with(ranks.as_ref());
     }
     let mut absence: Absence =
         ranks_of.into_iter().map(|(reason, ranks)| (ranks, reason)).collect();

@@ -49,15 +49,24 @@ impl<'a> Left<'a> {
                 self.skip(if is_gone { 3 } else { 1 })
             }
             "(process" if is_number(next.trim_end_matches(')')) => self.skip(1),
-            // "connect to host n1 port 22", whatever ssh's configuration makes of the name.
+            // "connect to host n1 port 22". The name of another host, through which the way leads,
+            // stays.
             "host" if self.kept.last().is_some_and(|last| last == "to") && second == "port" => {
-                self.skip(1)
+                self.is_own(next) && self.skip(1)
             }
-            "hostname" if next.ends_with(':') => {
+            "hostname" if next.ends_with(':') && self.is_own(next.trim_end_matches(':')) => {
                 self.kept.push("hostname:".to_owned());
                 self.skip(1)
             }
-            _ if word.contains('@') && word.ends_with(':') && next == "Permission" => true,
+            // "root@n1: Permission denied"
+            _ if word.ends_with(':') && next == "Permission" && word.contains('@') => {
+                let (user, host) = word.trim_end_matches(':').rsplit_once('@').unwrap_or_default();
+                let is_own = self.is_own(host);
+                if is_own {
+                    self.kept.push(format!("{user}@the host:"));
+                }
+                is_own
+            }
             // "Connection closed by 10.0.0.1 port 22"
             _ if next == "port" && word.parse::<IpAddr>().is_ok() => {
                 self.kept.push("the host's".to_owned());
@@ -65,6 +74,15 @@ impl<'a> Left<'a> {
             }
             _ => self.has_replaced_name(word),
         }
+    }
+
+    /// Whether this is the host itself, by its name, its name with a domain, or an address.
+    fn is_own(&self, name: &str) -> bool {
+        let Some(host) = self.host else { return false };
+        let short = name.split('.').next().unwrap_or_default();
+        name.eq_ignore_ascii_case(host)
+            || short.eq_ignore_ascii_case(host)
+            || name.parse::<IpAddr>().is_ok()
     }
 
     fn is_at_beginning(&self) -> bool {
@@ -115,7 +133,7 @@ mod tests {
             ),
             (
                 "host n1: root@10.0.0.1: Permission denied (publickey).",
-                "Permission denied (publickey).",
+                "root@the host: Permission denied (publickey).",
             ),
             (
                 "host n1: Connection closed by 10.0.0.1 port 22",
@@ -124,6 +142,14 @@ mod tests {
             (
                 "host n1: the machine that answers to 'n1' calls itself 'n2', which",
                 "the machine that answers to the host calls itself 'n2', which",
+            ),
+            (
+                "host n1: ssh: connect to host bastion port 22: Connection refused",
+                "ssh: connect to host bastion port 22: Connection refused",
+            ),
+            (
+                "host n1: ssh: connect to host 10.0.0.1 port 22: Connection timed out",
+                "ssh: connect to port 22: Connection timed out",
             ),
             ("host n1 has not answered within 500 ms", "has not answered within 500 ms"),
             ("host n1: srun: error: n1: task 0: Killed", "srun: error: the host: task 0: Killed"),
@@ -145,6 +171,8 @@ mod tests {
             "host unreachable",
             "No route to host",
             "listening at 10.0.0.1:7000 failed",
+            "ssh: connect to host bastion port 22: Connection refused",
+            "ssh: Could not resolve hostname bastion: Name or service not known",
             "the host",
             "",
         ] {

@@ -3,6 +3,7 @@
 //! Owns the order in which targets are looked for: the command line; a file that `WCOLL` or
 //! `SAPWOOD_HOSTFILE` names; the allocation of a resource manager around us.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use sapwood_topology::{HostList, NodeSet};
@@ -17,8 +18,8 @@ use sapwood_command_line::exit::Failure;
 pub struct Selection {
     /// Use these hosts: node[001-128], rack[1-4]n[01-32], @group; `,` adds, `!` excludes, `&` keeps
     /// common ones, `^` those of exactly one set; also ^FILE for the hosts that FILE lists, - for
-    /// those of standard input, and -NODESET for hosts to exclude (repeatable).
-    #[arg(short = 'w', long = "nodes", value_name = "NODESET", allow_hyphen_values = true)]
+    /// those of standard input, and behind a comma -NODESET for hosts to exclude (repeatable).
+    #[arg(short = 'w', long = "nodes", value_name = "NODESET")]
     pub nodes: Vec<String>,
     /// Leave these hosts out; ^FILE for those that FILE lists (repeatable).
     #[arg(short = 'x', long = "exclude", value_name = "NODESET")]
@@ -187,23 +188,41 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The parts of a text as pdsh reads it. One without files and sets to leave out is whole: its
-/// operators apply from left to right.
+/// The parts of a text: its files, its sets to leave out, and what stands between them, of which
+/// the operators apply from left to right.
 fn parts(text: &str) -> Vec<Part<'_>> {
-    let mut depth = 0_usize;
-    let parts = text.split(|sign| {
+    let mut all = Vec::new();
+    let mut set: Option<Range<usize>> = None;
+    for piece in pieces(text) {
+        let part = Part::of(text[piece.clone()].trim());
+        if matches!(part, Part::Set(_)) {
+            set = Some(set.map_or(piece.start, |set| set.start)..piece.end);
+            continue;
+        }
+        all.extend(set.take().map(|set| Part::Set(&text[set])));
+        all.push(part);
+    }
+    all.extend(set.map(|set| Part::Set(&text[set])));
+    all
+}
+
+/// What stands between the commas outside of brackets.
+fn pieces(text: &str) -> Vec<Range<usize>> {
+    let (mut depth, mut begin) = (0_usize, 0);
+    let mut pieces = Vec::new();
+    for (at, sign) in text.char_indices() {
         match sign {
             '[' => depth += 1,
             ']' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                pieces.push(begin..at);
+                begin = at + 1;
+            }
             _ => {}
         }
-        sign == ',' && depth == 0
-    });
-    let parts: Vec<Part<'_>> = parts.map(|part| Part::of(part.trim())).collect();
-    match parts.iter().all(|part| matches!(part, Part::Set(_))) {
-        true => vec![Part::Set(text)],
-        false => parts,
     }
+    pieces.push(begin..text.len());
+    pieces
 }
 
 fn file(path: &Path, groups: &SiteGroups) -> Result<NodeSet, Failure> {
@@ -265,6 +284,8 @@ mod tests {
         use Part::{LeftOut, Listed, Set};
         assert_eq!(parts("n[1,3-5],m1!m2"), [Set("n[1,3-5],m1!m2")]);
         assert_eq!(parts("n[1,3-5],-n3,^f"), [Set("n[1,3-5]"), LeftOut("n3"), Listed("f")]);
+        assert_eq!(parts("n[1-9],@io&@up,-n3"), [Set("n[1-9],@io&@up"), LeftOut("n3")]);
+        assert_eq!(parts("-n3,n1,n2,^f,n4"), [LeftOut("n3"), Set("n1,n2"), Listed("f"), Set("n4")]);
         assert_eq!(parts("-n[1,2]"), [LeftOut("n[1,2]")]);
         assert_eq!(parts("-"), [Listed("-")]);
         assert_eq!(parts("^-"), [Listed("-")]);

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -16,7 +16,7 @@ use crate::ReportError;
 pub fn write(file: &Path, content: &[u8]) -> Result<(), ReportError> {
     let failed = |source| ReportError::Write { file: file.to_path_buf(), source };
     let beside = Beside::new(file).map_err(failed)?;
-    beside.fill(content).and_then(|()| beside.rename_to(file)).map_err(failed)
+    beside.fill(content, 0o666).and_then(|()| beside.rename_to(file)).map_err(failed)
 }
 
 /// Writes a file that a user has named: one that is not there yet, or a regular one, as [`write`]
@@ -42,17 +42,26 @@ pub fn write_named(file: &Path, content: &[u8]) -> io::Result<()> {
         _ => return fs::write(file, content),
     };
     let beside = Beside::new(&place)?;
-    match beside.fill(content) {
-        // The file may be written, and its folder not.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && mode.is_some() => {
-            return fs::write(file, content);
-        }
-        filled => filled?,
+    let Some(mode) = mode else {
+        return beside.fill(content, 0o666).and_then(|()| beside.rename_to(&place));
+    };
+    // One that may not be written is not replaced either.
+    drop(OpenOptions::new().append(true).open(file)?);
+    let replaced = beside
+        .fill(content, 0o600)
+        .and_then(|()| fs::set_permissions(&beside.path, mode))
+        .and_then(|()| beside.rename_to(&place));
+    match replaced {
+        Err(error) if !is_full(&error) => fs::write(file, content),
+        replaced => replaced,
     }
-    if let Some(mode) = mode {
-        fs::set_permissions(&beside.path, mode)?;
-    }
-    beside.rename_to(&place)
+}
+
+/// Whether there is no room for the content. After another failure the file itself may be written
+/// though nothing can be put in its place: its folder may be another user's, or it a mount point.
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Whether a name stands for a descriptor of this process, or for the file of its standard output
@@ -80,10 +89,11 @@ impl Beside {
         Ok(Self { path: file.with_file_name(name) })
     }
 
-    fn fill(&self, content: &[u8]) -> io::Result<()> {
+    fn fill(&self, content: &[u8], mode: u32) -> io::Result<()> {
         // Left by an earlier process of this number. What another user has put there is not opened.
         let _ = fs::remove_file(&self.path);
-        let mut file: File = OpenOptions::new().write(true).create_new(true).open(&self.path)?;
+        let mut options = OpenOptions::new();
+        let mut file: File = options.write(true).create_new(true).mode(mode).open(&self.path)?;
         file.write_all(content)?;
         file.sync_all()
     }

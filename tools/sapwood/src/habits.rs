@@ -14,7 +14,11 @@ const INSTEAD: [(&[&str], &[&str], &str); 12] = [
     (&RUN, &["--worker"], "-R or --launcher says by what hosts are reached"),
     (&RUN, &["--topology"], "--shape and -f say which tree is used, --dry-run prints it"),
     (&RUN, &["--conf"], "no file of modes and defaults is read"),
-    (&RUN, &["-k", "--progress"], "Ctrl-C prints on which hosts the command still runs"),
+    (
+        &RUN,
+        &["-k", "--progress"],
+        "a host that cannot be reached is missing, and the others go on; the largest exit status is returned",
+    ),
     (&COPY, &["-r", "-p", "--preserve"], "folders, permissions and times are copied in any case"),
     (&COPY, &["-v", "-d", "--debug", "--verbose"], "set SAPWOOD_LOG=info or SAPWOOD_LOG=debug"),
 ];

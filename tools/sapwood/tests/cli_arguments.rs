@@ -83,7 +83,7 @@ fn a_node_with_further_arguments_is_refused() {
 /// The exit code and the standard error of the command where its output goes there.
 fn with_output(arguments: &str, place: &str) -> (Option<i32>, String) {
     let line = format!("exec '{}' {arguments} {place}", cli::program());
-    let mut shell = std::process::Command::new("sh");
+    let mut shell = cli::clean_command("sh");
     let output = shell.arg("-c").arg(line).env("SAPWOOD_LAUNCHER", "local").output().unwrap();
     (output.status.code(), text(&output.stderr).to_owned())
 }
@@ -122,7 +122,7 @@ fn a_reader_that_has_gone_ends_a_command_in_silence() {
         ["nodeset expand -S '\\n' 'n[1-1000000]'", "run --new-tree -w 'n[1-2]' seq 1000000"]
     {
         let line = format!("{{ '{}' {command}; echo $? >code; }} 2>said | head -1", cli::program());
-        let mut shell = std::process::Command::new("sh");
+        let mut shell = cli::clean_command("sh");
         shell.arg("-c").arg(line).env("SAPWOOD_LAUNCHER", "local").current_dir(folder.path());
         shell.stdin(std::process::Stdio::null()).output().unwrap();
         assert_eq!(std::fs::read_to_string(&said).unwrap(), "", "{command}");

@@ -61,11 +61,11 @@ fn a_file_that_may_not_grow_is_an_error_and_no_death() {
         cli::program(),
         file.display()
     );
-    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    let output = cli::clean_command("sh").args(["-c", &script]).output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{:?}", output.status);
     assert!(text(&output.stderr).contains("File too large"), "{}", text(&output.stderr));
     let both = format!("{script} 2>&1");
-    let output = std::process::Command::new("sh").args(["-c", &both]).output().unwrap();
+    let output = cli::clean_command("sh").args(["-c", &both]).output().unwrap();
     assert_eq!(output.status.code(), Some(125), "no place to say why: {:?}", output.status);
 }
 

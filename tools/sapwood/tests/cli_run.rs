@@ -457,7 +457,7 @@ fn habits_of_other_tools_are_understood() {
         (&["-w", &from_list], "n[1-3]"),
         (&["-w", "n[1-5]", "-x", &from_list], "n[4-5]"),
         (&["-w", "n[1-5],-n2"], "n[1,3-5]"),
-        (&["-w", "n[1-5]", "-w", "-n[2-3]"], "n[1,4-5]"),
+        (&["-w", "n[1-5]", "--nodes=-n[2-3]"], "n[1,4-5]"),
         (&["-a", "-s", "racks"], "n[1-4]"),
         (&["-g", "r1", "-s", "racks", "-x", "n2"], "n[1,3-4]"),
         (&["-R", "local", "-S", "-w", "n1"], "n1"),
@@ -475,6 +475,11 @@ fn habits_of_other_tools_are_understood() {
         let said = text(&output.stdout);
         assert!(said.contains(&format!("\n{hosts} (")), "{arguments:?}: {said}");
         assert_eq!(code(&output), Some(3), "{arguments:?}");
+    }
+    // An option is no set of hosts to leave out, as where the variable behind -w is empty.
+    for option in ["-b", "--json"] {
+        let output = command(&["-w", option, "echo x"]).env("WCOLL", &list).output().unwrap();
+        assert_eq!((code(&output), text(&output.stdout)), (Some(2), ""), "{option}");
     }
     let output = cli::command()
         .args(["run", "--cold", "-o", "-p 2222", "-w", "far[1-2]", "--dry-run", "true"])

@@ -15,7 +15,7 @@ const LOOKS_MAX: u32 = 2;
 pub(crate) struct Place {
     path: PathBuf,
     /// The device and the number of the socket's file.
-    own: Option<(u64, u64)>,
+    own: Found,
     looked_at: Instant,
     looks_without: u32,
 }
@@ -31,8 +31,13 @@ impl Place {
     pub(crate) fn is_gone(&mut self, now: Instant) -> bool {
         if now.saturating_duration_since(self.looked_at) >= LOOK_PERIOD {
             self.looked_at = now;
-            let is_there = self.own.is_some() && file_at(&self.path) == self.own;
-            self.looks_without = if is_there { 0 } else { self.looks_without + 1 };
+            match file_at(&self.path) {
+                // Nothing is known of a file system that does not answer, or of its own first look.
+                Found::Unknown => {}
+                _ if self.own == Found::Unknown => {}
+                found if found == self.own => self.looks_without = 0,
+                _ => self.looks_without += 1,
+            }
         }
         self.looks_without >= LOOKS_MAX
     }
@@ -43,9 +48,20 @@ impl Place {
     }
 }
 
-fn file_at(path: &Path) -> Option<(u64, u64)> {
-    let found = std::fs::symlink_metadata(path).ok()?;
-    Some((found.dev(), found.ino()))
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    File { device: u64, number: u64 },
+    Nothing,
+    Unknown,
+}
+
+fn file_at(path: &Path) -> Found {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) => Found::File { device: found.dev(), number: found.ino() },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Found::Nothing,
+        Err(_) => Found::Unknown,
+    }
 }
 
 #[cfg(test)]

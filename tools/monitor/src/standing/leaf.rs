@@ -109,6 +109,8 @@ fn posture(
         }
     }
     let polled = polls.iter().max_by_key(|(_, count)| **count).map_or(0, |(&id, _)| id);
+    // A process that has gone in order has left what a thread of it was in.
+    let call = call.filter(|_| presence != Presence::Ended);
     Posture {
         presence,
         call: call.map(|call| standpoint(call, spaces)),

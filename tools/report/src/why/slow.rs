@@ -114,15 +114,15 @@ pub(super) fn places(
     lost_places(findings, standing, PLACES_MAX).into_iter().map(told).collect()
 }
 
-/// How long, in nanoseconds, one rank has waited for another: by this one and that one.
+/// How long, in nanoseconds, one rank has waited for another: by that one and this one.
 #[derive(Default)]
 struct Pairs(BTreeMap<(Rank, Rank), u64>);
 
 impl Pairs {
     fn of<'a>(places: impl Iterator<Item = &'a PlaceFigures>) -> Self {
         let mut all = Self::default();
-        for (pair, one) in places.flat_map(|place| &place.waits) {
-            let sum = all.0.entry(*pair).or_default();
+        for (&(by, held), one) in places.flat_map(|place| &place.waits) {
+            let sum = all.0.entry((held, by)).or_default();
             *sum = sum.saturating_add(one.wait_ns);
         }
         all
@@ -133,7 +133,7 @@ impl Pairs {
     /// not be the last one here: it may have come just before.
     fn is_held(&self, place: &PlaceFigures, rank: Rank, by: Rank) -> bool {
         let here = place.waits.get(&(by, rank)).map_or(0, |one| one.wait_ns);
-        let elsewhere = self.0.get(&(by, rank)).copied().unwrap_or(0).saturating_sub(here);
+        let elsewhere = self.0.get(&(rank, by)).copied().unwrap_or(0).saturating_sub(here);
         let waits = |late: Rank| place.waits.range((late, 0)..(late, OTHERS));
         let longest = waits(rank).chain(waits(by)).map(|(_, one)| one.wait_ns).max().unwrap_or(0);
         longest > 0 && elsewhere.saturating_mul(2) > longest
@@ -152,7 +152,7 @@ impl Pairs {
         let mut holders = RankSet::new();
         let mut free = RankSet::new();
         for rank in ranks.iter() {
-            let by = self.0.keys().filter(|(_, held)| *held == rank).map(|(by, _)| *by);
+            let by = self.0.range((rank, 0)..=(rank, Rank::MAX)).map(|(&(_, by), _)| by);
             let by: RankSet = by.filter(|&by| comes_along(rank, by) && is_held(rank, by)).collect();
             if by.is_empty() {
                 free.insert(rank);

@@ -278,9 +278,11 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
             let on = if on.is_empty() { on } else { format!(" on {on}") };
             let number = one.place.number;
             let (own, common) = (operation_name(own), operation_name(common));
-            return format!(
-                "{ranks} called {own} where most called {common} (number {number}{on})"
-            );
+            let called = format!("called {own} where most called {common} (number {number}{on})");
+            match one.doing {
+                Doing::Waiting | Doing::Running => return format!("{ranks} {called}"),
+                _ => called,
+            }
         }
         Difference::Lock => format!("{has} the lock for which others wait in {place}"),
         Difference::Thread => format!("{has} another thread that waits for a lock outside MPI"),

@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
-use surroundings::clean_command;
+pub use surroundings::clean_command;
 pub use written::write_program;
 
 /// What the command runs in other processes. Cargo builds only programs of the tested package
