@@ -19,7 +19,7 @@ pub fn write(file: &Path, content: &[u8]) -> Result<(), ReportError> {
     beside.fill(content, 0o666).and_then(|()| beside.rename_to(file)).map_err(failed)
 }
 
-/// Writes a file that a user has named: one that is not there yet, or a regular one, as [`write`]
+/// Writes a file that a user has named: one that is not there yet, or a regular one, as [`write()`]
 /// does. A device or a pipe takes the content. What a descriptor of this process leads to is
 /// appended to: it may be the program's own output.
 ///
