@@ -76,7 +76,7 @@ class Progress:
 def standing(hosts, processors=None):
     """This number of hosts with an ssh server each; with a share of the processors of their own, if one is given."""
     own = [] if processors is None else ["--processors", str(processors)]
-    subprocess.run([TESTBED, "up", str(hosts), "--sshd", *own], check=True, stdout=sys.stderr)
+    subprocess.run([TESTBED, "up", str(hosts), "--sshd", "--owner", str(os.getpid()), *own], check=True, stdout=sys.stderr)
     try:
         yield
     finally:

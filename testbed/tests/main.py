@@ -8,18 +8,19 @@ import signal
 import sys
 import unittest
 
-from stories import HOSTS, PROGRAM, is_dynamic, testbed
+from stories import HOSTS, OWNED, PROGRAM, is_dynamic, testbed
 from test_commands import Commands, Copies, Hosts, WarmTree
 from test_languages import Languages
 from test_mpi import MpiJobs
+from test_owners import Owners
 from test_processors import Processors
 from test_slurm import Allocation
 from test_start import Ends, LostHosts, Outages, StartUp, Strangers, WrongClock
 from test_trace import Traces
 
 __all__ = [
-    "Allocation", "Commands", "Copies", "Ends", "Hosts", "Languages", "LostHosts", "MpiJobs", "Outages", "Processors",
-    "StartUp", "Strangers", "Traces", "WarmTree", "WrongClock",
+    "Allocation", "Commands", "Copies", "Ends", "Hosts", "Languages", "LostHosts", "MpiJobs", "Outages", "Owners",
+    "Processors", "StartUp", "Strangers", "Traces", "WarmTree", "WrongClock",
 ]
 
 
@@ -32,11 +33,13 @@ def main():
         print("testbed-test: SAPWOOD names no program", file=sys.stderr)
         return 2
     # A shell has what it runs in the background ignore it, and what that runs, too.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # One that is terminated takes the hosts down, too; unittest lets no other exception through.
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, signal.default_int_handler)
     if not is_dynamic():
         # The system's clock cannot be hidden from it.
         del globals()["WrongClock"]
-    testbed("up", str(HOSTS), "--sshd")
+    testbed("up", str(HOSTS), "--sshd", *OWNED)
     try:
         outcome = unittest.main(verbosity=2, exit=False, argv=sys.argv).result
     finally:

@@ -16,6 +16,8 @@ PROGRAM = os.environ.get("SAPWOOD", "")
 # What runs on hosts lies beside it.
 NODE_PROGRAM = PROGRAM + "-node"
 HOSTS = int(os.environ.get("TESTBED_HOSTS", "64"))
+# The hosts belong to the process that runs the stories: what it leaves when it is killed, the next run removes.
+OWNED = ["--owner", str(os.getpid())]
 
 # No story may take longer. The time is for machines with much else to do.
 STORY_SECONDS_MAX = 180

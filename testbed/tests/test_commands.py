@@ -231,7 +231,7 @@ class WarmTree(Story):
             testbed("cut", host)
             self.afterwards("heal", host)
         left = re.escape("node[00-02,05-07] (6)")
-        for reason in ("for 15 s", "for 2 s, and none in the last command|is gone"):
+        for reason in ("for 15 s", "for 2 s, and none in the last command|not back within"):
             done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
             self.assertEqual(done.returncode, 255, done.stderr)
             self.assertRegex(done.stdout, left, done.stderr)
@@ -259,8 +259,8 @@ class WarmTree(Story):
 
     @staticmethod
     def given_up(said):
-        """Numbers of the hosts that are gone, by lines such as `node[03-04] (2): missing: ... is gone: ...`."""
-        lines = [line for line in said.splitlines() if "is gone" in line]
+        """Numbers of the hosts that are given up, by lines such as `node[03-04] (2): missing: ... not back within ...`."""
+        lines = [line for line in said.splitlines() if "not back within" in line]
         return {number for line in lines for number in re.findall(r"\d\d", line.partition(" (")[0])}
 
     def test_a_host_that_only_hangs_is_not_counted_as_lost(self):

@@ -3,7 +3,7 @@
 import glob
 import subprocess
 
-from stories import HOSTS, PROGRAM, Story, TESTBED, examine, name, names, testbed
+from stories import HOSTS, OWNED, PROGRAM, Story, TESTBED, examine, name, names, testbed
 
 LIMITED = 6
 SHARE = 0.2
@@ -15,14 +15,14 @@ class Processors(Story):
     @classmethod
     def setUpClass(cls):
         testbed("down")
-        testbed("up", str(LIMITED), "--sshd", "--processors", str(SHARE))
+        testbed("up", str(LIMITED), "--sshd", "--processors", str(SHARE), *OWNED)
         super().setUpClass()
 
     @classmethod
     def tearDownClass(cls):
         testbed("down")
         left = glob.glob("/sys/fs/cgroup/**/testbed-*", recursive=True)
-        testbed("up", str(HOSTS), "--sshd")
+        testbed("up", str(HOSTS), "--sshd", *OWNED)
         if left:
             raise AssertionError(f"groups are left: {left}")
 
@@ -39,7 +39,7 @@ class Processors(Story):
     def test_more_than_there_are_cannot_be_given(self):
         """The test bed says how many are asked for, before it makes anything."""
         testbed("down")
-        self.afterwards("up", str(LIMITED), "--sshd", "--processors", str(SHARE))
+        self.afterwards("up", str(LIMITED), "--sshd", "--processors", str(SHARE), *OWNED)
         for words, why in ((["40", "--processors", "9"], "are 369, and there are"), (["2", "--processors", "-1"], "are -3"),
                            (["2", "--processors", "0"], "are 0, and there are"),
                            (["2", "--bare", "--processors", "0.1"], "bare hosts are only networks")):

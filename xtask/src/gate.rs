@@ -127,7 +127,7 @@ fn launchers() -> String {
     format!(
         "env TESTBED_HOSTS=8 testbed/tests/run --if-able {program} StartUp.test_fan_out_2 \
          StartUp.test_the_tree_is_chosen_by_what_was_measured LostHosts Ends Strangers Commands \
-         WarmTree Hosts Languages Processors"
+         WarmTree Hosts Languages Processors Owners"
     )
 }
 
