@@ -203,6 +203,12 @@ void sapwood_events_lose_messages(void)
         atomic_fetch_or(&sapwood_events->header.state, SAPWOOD_EVENTS_MESSAGES_LOST);
 }
 
+void sapwood_events_finalize(void)
+{
+    if (sapwood_events != NULL)
+        atomic_fetch_or(&sapwood_events->header.state, SAPWOOD_EVENTS_FINALIZED);
+}
+
 /* Counts a record that is not written. */
 static __attribute__((noinline)) void leave_out(const struct sapwood_space *space)
 {

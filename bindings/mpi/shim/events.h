@@ -101,6 +101,8 @@ enum {
     SAPWOOD_EVENTS_ORDER_LOST = 4,
     /* The same of messages: a channel more than fits, a call that cannot be followed. */
     SAPWOOD_EVENTS_MESSAGES_LOST = 8,
+    /* The rank is in MPI_Finalize, or behind it: the numbers of its collectives are the last ones. */
+    SAPWOOD_EVENTS_FINALIZED = 16,
 
     SAPWOOD_SPACES = 4096,
     SAPWOOD_RINGS = 4,
@@ -204,6 +206,8 @@ SAPWOOD_HIDDEN bool sapwood_events_are_asked(void);
 /* From here on calls go past the wrappers. */
 SAPWOOD_HIDDEN void sapwood_events_lose_order(void);
 SAPWOOD_HIDDEN void sapwood_events_lose_messages(void);
+/* No collective follows. */
+SAPWOOD_HIDDEN void sapwood_events_finalize(void);
 uint64_t sapwood_events_bytes(void);
 
 /* Writes a record, of words as they are drawn above without the number of the space. */

@@ -363,6 +363,7 @@ bool sapwood_finalize_begins(uint32_t function, uint64_t *begin)
     sapwood_end(function, SAPWOOD_CLASS_NONE, 0, 0);
     *begin = sapwood_ticks();
     sapwood_enter(function, 0, SAPWOOD_NO_NUMBER, SAPWOOD_NO_NUMBER, *begin);
+    sapwood_events_finalize();
     close_table(SAPWOOD_STATE_FINALIZED);
     return true;
 }

@@ -352,6 +352,20 @@ static void mixed(int count)
     }
 }
 
+/* The same of calls that are all alike, on a communicator of its own that is freed. */
+static void fewer(int count)
+{
+    MPI_Comm row;
+    int word = 0;
+    MPI_Comm_dup(MPI_COMM_WORLD, &row);
+    MPI_Comm_set_name(row, "row");
+    for (int i = 0; i < count; i++)
+        if (rank != size - 1 || i != count / 2)
+            MPI_Bcast(&word, 1, MPI_INT, 0, row);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_free(&row);
+}
+
 /* The last rank takes itself for the root of a broadcast. */
 static void roots(int count)
 {
@@ -496,7 +510,7 @@ int main(int argc, char **argv)
                  {"messages", messages, 10}, {"unsure", unsure, 10}, {"many", many, 20000}, {"even", even, 200},
                  {"dies", dies, 40}, {"threads", threads, 20}, {"named", named, 5},
                  {"completed", completed, 20}, {"exchanges", exchanges, 10},
-                 {"mixed", mixed, 20}, {"roots", roots, 20},
+                 {"mixed", mixed, 20}, {"roots", roots, 20}, {"fewer", fewer, 20},
                  {"made", made, 5}, {"makers", makers, 20}, {"truncated", truncated, 20},
                  {"passed-on", passed_on, 40}};
     char path[4096];

@@ -148,21 +148,27 @@ class WhyTruth:
         self.assertIn("1. MPI_Allreduce on MPI_COMM_WORLD", run.errors)
         return run, place
 
-    def mixed(self, case):
-        """What is said of calls that do not fit together, of a program that does not hang."""
+    def told_as_wrong(self, case, kind):
+        """What is said of calls that do not fit together, of a program that does not hang: with all trees the same."""
         answers = []
         for tree in TREES.values():
             with tempfile.TemporaryDirectory() as notes:
                 program = [test_program(self.abi, "waits"), case, os.path.join(notes, "notes")]
                 run = WhyRun([*LAUNCHERS[self.abi], "4", *program], *tree, out=False)
             self.assertEqual((run.code, run.why["stuck"]), (0, None), run.errors)
-            answers.append(run.why["mixed"])
+            self.assertEqual([name for name in ("mixed", "uneven") if run.why[name]], [kind], run.errors)
+            answers.append(run.why[kind])
             text = " ".join(line.removeprefix("sapwood:").strip() for line in run.errors.splitlines())
             self.assertIn(f"wrong: {answers[-1][0]['text']}", text)
         for answer in answers[1:]:
             self.assertEqual(answer, answers[0])
         [one] = answers[0]
-        self.assertEqual((one["culprit"], one["communicator"]), (3, "MPI_COMM_WORLD"))
+        self.assertEqual(one["culprit"], 3)
+        return one
+
+    def mixed(self, case):
+        one = self.told_as_wrong(case, "mixed")
+        self.assertEqual(one["communicator"], "MPI_COMM_WORLD")
         return one
 
     def test_a_rank_that_leaves_out_a_call_is_named_though_none_waits_for_it(self):
@@ -176,6 +182,21 @@ class WhyTruth:
         one = self.mixed("roots")
         self.assertEqual([(call["root"], call["count"]) for call in one["calls"]], [(3, 1), (0, 3)])
         self.assertEqual((one["number"], one["collectives"]), (11, 1))
+
+    def test_a_rank_that_leaves_out_a_call_is_named_though_all_its_calls_are_alike(self):
+        one = self.told_as_wrong("fewer", "uneven")
+        fewer = {"collectives": 19, "count": 1, "lowest": 3}
+        self.assertEqual(one["calls"], [fewer, {"collectives": 20, "count": 3, "lowest": 0}])
+        self.assertEqual(one["communicator"], "row")
+
+    def test_of_a_right_program_no_call_is_called_wrong(self):
+        for case in ("made", "makers", "truncated", "collectives", "communicators", "started"):
+            for tree in TREES.values():
+                with tempfile.TemporaryDirectory() as notes:
+                    program = [test_program(self.abi, "waits"), case, os.path.join(notes, "notes")]
+                    threaded = {"WAITS_THREADED": "1"} if case == "makers" else {}
+                    run = WhyRun([*LAUNCHERS[self.abi], "4", *program], *tree, out=False, environment=threaded)
+                self.assertEqual((run.code, run.why["mixed"], run.why["uneven"]), (0, [], []), (case, run.errors))
 
     def test_a_rank_that_was_held_up_by_the_late_one_before_the_collective_is_not_named(self):
         for tree in TREES.values():

@@ -14,12 +14,13 @@ use crate::link::Link;
 use crate::message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent};
 use crate::mixture::{Called, Callers, Kinds};
 use crate::place::PlaceWaits;
+use crate::total::Total;
 
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
-const LAYOUT: [Directive; 12] =
-    [WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS];
+const LAYOUT: [Directive; 13] =
+    [WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS];
 /// The first of the arrays of rows.
 const FIRST_ROWS: usize = 3;
 const WRONG: TraceError = TraceError::Contradiction { what: "rows" };
@@ -180,9 +181,32 @@ fn exchange(words: &[u64]) -> Result<(CallKey, Exchange), TraceError> {
     if one.is_whole() || one == Exchange::default() { Err(WRONG) } else { Ok(((rank, time), one)) }
 }
 
+fn push_total(row: &mut Vec<u64>, (&communicator, one): (&u64, &Total)) {
+    let (first, second) = (one.kinds.first, one.kinds.second.unwrap_or_default());
+    row.extend([communicator, pair(one.size, one.count), pair(first.called, first.count)]);
+    row.extend([pair(second.called, second.count), pair(first.lowest, second.lowest)]);
+}
+
+fn total(words: &[u64]) -> Result<(u64, Total), TraceError> {
+    let ((size, count), lowest) = (halves(words[1]), halves(words[4]));
+    let callers = |word, lowest| {
+        let (called, count) = halves(word);
+        Callers { called, count, lowest }
+    };
+    let (first, second) = (callers(words[2], lowest.0), callers(words[3], lowest.1));
+    let is_single = second.count == 0;
+    let is_ordered = is_single || first.called < second.called;
+    let is_counted = first.count > 0 && first.count.saturating_add(second.count) <= count;
+    if !is_ordered || !is_counted || (is_single && second != Callers::default()) {
+        return Err(WRONG);
+    }
+    let kinds = Kinds { first, second: (!is_single).then_some(second) };
+    Ok((words[0], Total { size, count, kinds }))
+}
+
 impl Gathered {
     /// Words of a row of each array, from the array of instances on.
-    pub const ROW_WORDS: [usize; 9] = [19, 8, 9, 10, 5, 7, 5, 6, 12];
+    pub const ROW_WORDS: [usize; 10] = [19, 8, 9, 10, 5, 7, 5, 6, 12, 5];
 
     /// As the values of a packet.
     #[must_use]
@@ -192,7 +216,7 @@ impl Gathered {
             let is_cycles = u64::from(clock.is_cycles);
             reference.extend([u64::from(rank), clock.ticks, clock.ns, clock.scale, is_cycles]);
         }
-        let mut rows: [Vec<u64>; 9] = Default::default();
+        let mut rows: [Vec<u64>; 10] = Default::default();
         self.instances.iter().for_each(|one| push_instance(&mut rows[0], one));
         for (key, one) in &self.sends {
             push_key(&mut rows[1], key);
@@ -228,6 +252,7 @@ impl Gathered {
             rows[7].extend([one.bytes, one.exchanges, one.log_sum]);
         }
         self.exchanges.iter().for_each(|one| push_exchange(&mut rows[8], one));
+        self.totals.iter().for_each(|one| push_total(&mut rows[9], one));
         let head = Values::new().scalar(VERSION).array(&reference).array(&self.counters);
         rows.iter().fold(head, |values, rows| values.array(rows))
     }
@@ -301,6 +326,10 @@ impl Gathered {
         for words in rows(values, 11)? {
             let (key, one) = exchange(words)?;
             fresh(read.exchanges.insert(key, one))?;
+        }
+        for words in rows(values, 12)? {
+            let (communicator, one) = total(words)?;
+            fresh(read.totals.insert(communicator, one))?;
         }
         Ok(read)
     }

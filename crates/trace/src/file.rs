@@ -27,6 +27,7 @@ const CYCLES: u64 = 1;
 const RECORDING: u64 = 1;
 const ORDER_LOST: u64 = 4;
 const MESSAGES_LOST: u64 = 8;
+const FINALIZED: u64 = 16;
 const BETWEEN: u64 = 1;
 const WINDOW: u64 = 2;
 const NUMBER_LOST: u64 = 4;
@@ -90,6 +91,8 @@ pub struct EventFile {
     pub is_order_lost: bool,
     /// The same of messages.
     pub is_messages_lost: bool,
+    /// Whether the rank is in `MPI_Finalize`, or behind it, so that no collective follows.
+    pub is_finalized: bool,
     /// Records of threads that have no ring.
     pub without_ring: u64,
     /// Calls on communicators for which there was no room.
@@ -154,6 +157,7 @@ impl EventFile {
             is_recording: state & RECORDING != 0,
             is_order_lost: state & ORDER_LOST != 0,
             is_messages_lost: state & MESSAGES_LOST != 0,
+            is_finalized: state & FINALIZED != 0,
             without_ring: header[11],
             without_space: header[12],
             unsure: header[13],
@@ -241,7 +245,7 @@ mod tests {
         header[1] = 1 | 256 << 32;
         header[2] = 3 | 8 << 32;
         header[3] = 77 | 1 << 32;
-        header[8] = 3 | 4 << 32;
+        header[8] = 3 | 16 | 4 << 32;
         header[9] = 2 | 2 << 32;
         header[10] = 16 | (256 + 4 * 64) << 32;
         header
@@ -253,7 +257,7 @@ mod tests {
     fn a_header_is_read_as_it_is_drawn() {
         let file = EventFile::read(&header(), WORDS).expect("a whole file");
         assert_eq!((file.rank, file.world_size, file.is_recording), (3, 8, true));
-        assert!(file.clock.is_cycles && !file.is_order_lost);
+        assert!(file.clock.is_cycles && !file.is_order_lost && file.is_finalized);
         assert_eq!(file.spaces(), 32..48);
         assert_eq!((file.head(0), file.head(1)), (64, 64 + 72));
         assert_eq!(file.record(1, 17), 64 + 72 + 8 + 4..64 + 72 + 8 + 8);

@@ -6,7 +6,7 @@
 //! grows with the number of events that have been settled. It travels as these values:
 //!
 //! ```text
-//!  0  %ud    version, 8
+//!  0  %ud    version, 9
 //!  1  %auld  the clock of the lowest rank: rank, ticks, nanoseconds, scale, whether it is cycles;
 //!            or nothing
 //!  2  %auld  counters, in the order of `Counter`
@@ -25,6 +25,9 @@
 //!            whether a blocking receive took what was sent; the begin of the call; of what it has
 //!            received the sender, the clock and the event of the call, the clock's error, the time
 //!            of the call, the class of the size; the receiver of what it has sent
+//! 12  %auld  how many collectives those that have ended had called, 5 words each: communicator;
+//!            its size, how many have ended; twice, of those that called as many, how many they
+//!            called and how many they are; the lowest of each
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -37,6 +40,7 @@ use crate::instance::{Instance, InstanceKey};
 use crate::link::Link;
 use crate::message::{Awaited, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
 use crate::place::{MESSAGES, PlaceKey, PlaceWaits};
+use crate::total::Total;
 
 /// The most entries of each kind in one packet. What is beyond is counted.
 pub const ENTRIES_MAX: usize = 1 << 16;
@@ -167,6 +171,8 @@ pub struct Gathered {
     pub links: BTreeMap<(Rank, Rank), Link>,
     /// Calls that send one message and receive another, of which not both have met yet.
     pub exchanges: BTreeMap<CallKey, Exchange>,
+    /// By communicator, of processes that have ended.
+    pub totals: BTreeMap<u64, Total>,
 }
 
 impl Gathered {
@@ -189,6 +195,7 @@ impl Gathered {
             && self.placed.is_empty()
             && self.links.is_empty()
             && self.exchanges.is_empty()
+            && self.totals.is_empty()
     }
 
     /// Entries that have not been settled.
@@ -206,6 +213,14 @@ impl Gathered {
         match self.instances.get_mut(&key) {
             Some(mine) => mine.merge(instance),
             None => drop(self.instances.insert(key, *instance)),
+        }
+    }
+
+    /// Adds how many collectives of a communicator processes had called that have ended.
+    pub fn add_total(&mut self, communicator: u64, total: &Total) {
+        match self.totals.get_mut(&communicator) {
+            Some(mine) => mine.merge(total),
+            None => drop(self.totals.insert(communicator, *total)),
         }
     }
 
@@ -355,6 +370,7 @@ impl Gathered {
         for (ends, link) in other.links {
             self.add_link(ends, &link);
         }
+        other.totals.iter().for_each(|(&space, one)| self.add_total(space, one));
     }
 
     /// Keeps to the number of entries that a packet may have.
@@ -363,7 +379,8 @@ impl Gathered {
             + cut(&mut self.sends)
             + cut(&mut self.receives)
             + cut(&mut self.calls)
-            + cut(&mut self.exchanges);
+            + cut(&mut self.exchanges)
+            + cut(&mut self.totals);
         self.count(Counter::LeftOut, left_out);
         // Sums stay right, only whose they are is not known any more.
         for _ in ENTRIES_MAX..self.waited.len() {

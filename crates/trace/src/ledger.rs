@@ -12,13 +12,15 @@ use crate::link::LinkFigures;
 use crate::mixture::Mixture;
 use crate::observer::Settled;
 use crate::place::{Outlier, PlaceFigures, PlaceKey, late_ns};
+use crate::total::Total;
 
 /// Entries of each kind that wait for their other part, at most.
 const OPEN_MAX: usize = 1 << 17;
 /// Ends of instances that wait to be told to the leaves, at most.
 const SETTLED_MAX: usize = 1 << 18;
 
-/// Communicators of which the first collective is kept that is mixed.
+/// Communicators of which the first collective is kept that is mixed, and of which it is kept that
+/// processes did not call as many.
 const MIXTURES_MAX: usize = 256;
 
 /// Places that are told apart, at most.
@@ -47,6 +49,8 @@ pub struct Findings {
     pub mixed: u64,
     /// The first ones of these, by communicator.
     pub mixtures: BTreeMap<u64, Mixture>,
+    /// Communicators whose processes have ended, and had not called as many collectives.
+    pub uneven: BTreeMap<u64, Total>,
     /// Collectives of which some processes never came, or are not known.
     pub incomplete: u64,
     /// Sends without a known receive.
@@ -143,6 +147,7 @@ impl Ledger {
         self.open.merge(gathered);
         self.open.reference = reference;
         self.settle();
+        self.settle_totals();
         self.give_up(OPEN_MAX);
         self.collect();
         is_new
@@ -203,6 +208,17 @@ impl Ledger {
         });
     }
 
+    /// Takes out the communicators of which all processes have ended.
+    fn settle_totals(&mut self) {
+        let uneven = &mut self.findings.uneven;
+        self.open.totals.retain(|&communicator, one| {
+            if one.is_uneven() && uneven.len() < MIXTURES_MAX {
+                uneven.insert(communicator, *one);
+            }
+            !one.is_whole()
+        });
+    }
+
     /// Gives up the oldest of what is open, down to fewer than as many.
     fn give_up(&mut self, most: usize) {
         let open = &mut self.open;
@@ -230,6 +246,9 @@ impl Ledger {
             // The missing half is a message of which one side is not known, and counted as that,
             // or there was none: with `MPI_PROC_NULL`.
             open.exchanges.remove(&key);
+        }
+        while open.totals.len() > most {
+            open.totals.pop_last();
         }
         // Leaves forget by themselves what they are not told.
         let excess = self.settled.len().saturating_sub(SETTLED_MAX);

@@ -78,6 +78,7 @@ mod scope;
 mod scope_figures;
 mod standing;
 mod standing_codec;
+mod total;
 mod verdict;
 
 pub use clock::{HostClock, READING_ERROR_NS};
@@ -102,7 +103,7 @@ pub use instance::{Arrival, Instance, InstanceKey, Latecomer, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
 pub use link::{LINK_BYTES_MIN, Link, LinkFigures, STRETCH_MESSAGES};
 pub use message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
-pub use mixture::{Called, Callers, Kinds, Mixture};
+pub use mixture::{Called, Callers, Kinds, Minority, Mixture};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
 pub use place::{Lateness, MESSAGES, Outlier, PlaceFigures, PlaceKey, PlaceWaits};
 pub use relation::{Operation, Place, Waiting};
@@ -119,4 +120,5 @@ pub use standing::{
     WINDOWS,
 };
 pub use standing_codec::TRACE_STANDING;
+pub use total::Total;
 pub use verdict::{Difference, Doing, Finding, Odd, Verdict};

@@ -28,31 +28,40 @@ impl Default for Called {
     }
 }
 
-/// Processes that called the same.
+/// Processes that called the same, or as many times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Callers {
-    /// What.
-    pub called: Called,
+pub struct Callers<T = Called> {
+    /// What, or how many times.
+    pub called: T,
     /// How many they are.
     pub count: u32,
     /// The lowest of them, as its rank in `MPI_COMM_WORLD`.
     pub lowest: Rank,
 }
 
-/// The processes of a collective by what they called. Of more than two kinds the first two in
-/// order are kept, so that the order of merging does not matter.
+/// Processes by what they called. Of more than two kinds the first two in order are kept, so that
+/// the order of merging does not matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kinds {
+pub struct Kinds<T = Called> {
     /// The first.
-    pub first: Callers,
+    pub first: Callers<T>,
     /// The second, if not all called the same.
-    pub second: Option<Callers>,
+    pub second: Option<Callers<T>>,
 }
 
-impl Kinds {
+/// Two kinds of processes, of which one has more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Minority<T = Called> {
+    /// Those that did otherwise.
+    pub few: Callers<T>,
+    /// The others.
+    pub most: Callers<T>,
+}
+
+impl<T: Copy + Ord> Kinds<T> {
     /// Of one process.
     #[must_use]
-    pub const fn of(called: Called, rank: Rank) -> Self {
+    pub const fn of(called: T, rank: Rank) -> Self {
         Self { first: Callers { called, count: 1, lowest: rank }, second: None }
     }
 
@@ -64,7 +73,7 @@ impl Kinds {
         }
     }
 
-    fn add(&mut self, mut more: Callers) {
+    fn add(&mut self, mut more: Callers<T>) {
         let mine = [Some(&mut self.first), self.second.as_mut()];
         let same = mine.into_iter().flatten().find(|mine| mine.called == more.called);
         if let Some(mine) = same {
@@ -77,6 +86,19 @@ impl Kinds {
         }
         if self.second.is_none_or(|second| more.called < second.called) {
             self.second = Some(more);
+        }
+    }
+
+    /// Those that did otherwise than most of `size` processes; none where there is no majority of
+    /// two kinds.
+    #[must_use]
+    pub fn minority(&self, size: u32) -> Option<Minority<T>> {
+        let (first, second) = (self.first, self.second?);
+        let is_all = first.count.saturating_add(second.count) == size;
+        match first.count.cmp(&second.count) {
+            core::cmp::Ordering::Less if is_all => Some(Minority { few: first, most: second }),
+            core::cmp::Ordering::Greater if is_all => Some(Minority { few: second, most: first }),
+            _ => None,
         }
     }
 }
@@ -102,18 +124,6 @@ impl Mixture {
         }
         self.collectives = self.collectives.saturating_add(1);
     }
-
-    /// Those that did otherwise than most, and these; none where there is no majority of two kinds.
-    #[must_use]
-    pub fn minority(&self) -> Option<(Callers, Callers)> {
-        let (first, second) = (self.kinds.first, self.kinds.second?);
-        let is_all = first.count.saturating_add(second.count) == self.size;
-        match first.count.cmp(&second.count) {
-            core::cmp::Ordering::Less if is_all => Some((first, second)),
-            core::cmp::Ordering::Greater if is_all => Some((second, first)),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -122,6 +132,10 @@ mod tests {
 
     fn callers(event: u32, count: u32, lowest: Rank) -> Callers {
         Callers { called: Called::without_root(event), count, lowest }
+    }
+
+    fn minority(mixture: &Mixture) -> Option<Minority> {
+        mixture.kinds.minority(mixture.size)
     }
 
     fn merged(order: &[(u32, Rank)]) -> Kinds {
@@ -148,14 +162,15 @@ mod tests {
     fn the_first_collective_that_is_mixed_has_the_ones_that_did_otherwise() {
         let mut mixture = Mixture::default();
         mixture.add(42, 4, &merged(&[(3, 0), (3, 1), (5, 2), (5, 3)]));
-        assert_eq!(mixture.minority(), None, "as many did the one as the other");
+        assert_eq!(minority(&mixture), None, "as many did the one as the other");
         mixture.add(41, 4, &merged(&[(3, 0), (3, 1), (5, 2), (3, 3)]));
         mixture.add(43, 4, &merged(&[(3, 0), (3, 1), (3, 2), (5, 3)]));
         assert_eq!((mixture.number, mixture.collectives), (41, 3));
-        assert_eq!(mixture.minority(), Some((callers(5, 1, 2), callers(3, 3, 0))));
+        let told = Minority { few: callers(5, 1, 2), most: callers(3, 3, 0) };
+        assert_eq!(minority(&mixture), Some(told));
         let mut three = Mixture::default();
         three.add(1, 4, &merged(&[(3, 0), (3, 1), (5, 2), (7, 3)]));
-        assert_eq!(three.minority(), None, "rank 3 called a third thing");
+        assert_eq!(minority(&three), None, "rank 3 called a third thing");
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod loss;
 mod lost_places;
 mod messages;
 mod mixed_calls;
+mod uneven_calls;
 mod mpi_call;
 #[cfg(feature = "parquet")]
 mod parquet_rows;
@@ -58,6 +59,7 @@ pub use intervals::{Interval, Intervals};
 pub use json::{FirstFacts, HostFacts, Profile, TreeFacts};
 pub use loss::{Missing, Outdated};
 pub use mixed_calls::{MixedCall, MixedCalls};
+pub use uneven_calls::{CallCount, UnevenCalls};
 pub use mpi_call::kind_word;
 pub use record::RoundRecord;
 pub use report::{REPORT_FILES, Report, Tree};

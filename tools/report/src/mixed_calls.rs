@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use sapwood_trace::{Callers, Mixture};
+use sapwood_trace::{Callers, Minority, Mixture};
 use serde::{Deserialize, Serialize};
 
 use crate::mpi_call::function_name;
@@ -50,12 +50,8 @@ impl MixedCall {
         }
     }
 
-    /// The ranks, as far as they are known.
     fn ranks(&self) -> String {
-        match self.count {
-            1 => format!("rank {}", self.lowest),
-            count => format!("{count} ranks (the lowest is {})", self.lowest),
-        }
+        ranks(self.count, self.lowest)
     }
 
     fn call(&self) -> String {
@@ -66,8 +62,16 @@ impl MixedCall {
     }
 }
 
+/// Ranks of which the number and the lowest one are known.
+pub(crate) fn ranks(count: u32, lowest: u32) -> String {
+    match count {
+        1 => format!("rank {lowest}"),
+        count => format!("{count} ranks (the lowest is {lowest})"),
+    }
+}
+
 /// The most communicators that an answer has.
-const MIXED_MAX: usize = 16;
+pub(crate) const LISTED_MAX: usize = 16;
 /// The most of these that are printed.
 const TOLD_MAX: usize = 3;
 
@@ -80,7 +84,7 @@ pub(crate) fn mixed_calls(
     let mut all: Vec<_> = found.iter().collect();
     all.sort_by_key(|(space, one)| (Reverse(one.collectives), **space));
     let told = |(&space, one): (&u64, &Mixture)| MixedCalls::of(name(space, one.size), one);
-    all.into_iter().take(MIXED_MAX).map(told).collect()
+    all.into_iter().take(LISTED_MAX).map(told).collect()
 }
 
 impl MixedCalls {
@@ -91,8 +95,8 @@ impl MixedCalls {
             true => format!("number {}", mixture.number),
             false => format!("number {} on {communicator}", mixture.number),
         };
-        let (calls, culprit, mut text) = match mixture.minority() {
-            Some((few, most)) => {
+        let (calls, culprit, mut text) = match mixture.kinds.minority(mixture.size) {
+            Some(Minority { few, most }) => {
                 let culprit = (few.count == 1).then_some(few.lowest);
                 let (few, most) = (MixedCall::of(&few), MixedCall::of(&most));
                 let (ranks, own, common) = (few.ranks(), few.call(), most.call());
@@ -120,10 +124,10 @@ impl MixedCalls {
 }
 
 /// Lines for these, of which the first few are told.
-pub(crate) fn wrong_lines(all: &[MixedCalls]) -> Vec<String> {
-    let mut lines: Vec<String> =
-        all.iter().take(TOLD_MAX).map(|one| format!("wrong: {}", one.text)).collect();
-    if let Some(more @ 1..) = all.len().checked_sub(TOLD_MAX) {
+pub(crate) fn wrong_lines<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> Vec<String> {
+    let count = all.len();
+    let mut lines: Vec<String> = all.take(TOLD_MAX).map(|text| format!("wrong: {text}")).collect();
+    if let Some(more @ 1..) = count.checked_sub(TOLD_MAX) {
         lines.push(format!("wrong: the same on {more} more communicators, at least"));
     }
     lines

@@ -8,7 +8,7 @@ use sapwood_profile::{Class, Function, SizeClass};
 use sapwood_trace::{
     Beside, Circumstances, Counter, ENTRIES_MAX, Event, EventFile, EventKind, FileClock, Gathered,
     HEADER_WORDS, HostClock, Observer, Pattern, READING_ERROR_NS, RECORD_WORDS, Record, RingCursor,
-    Space, spaces,
+    Space, Total, spaces,
 };
 use sapwood_transport::SharedTable;
 
@@ -37,6 +37,8 @@ pub(crate) struct RankEvents {
     spaces: Vec<Space>,
     /// What the file counts by itself, as it was at the question before.
     counted: [u64; 3],
+    /// Whether it was told how many collectives the rank had called when it ended.
+    is_totalled: bool,
 }
 
 impl LeafWaits {
@@ -48,8 +50,13 @@ impl LeafWaits {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let file = SharedTable::map(file, bytes).map_err(|error| error.to_string())?;
         let file = Arc::new(file);
-        let mut events =
-            RankEvents { file, cursors: Vec::new(), spaces: Vec::new(), counted: [0; 3] };
+        let mut events = RankEvents {
+            file,
+            cursors: Vec::new(),
+            spaces: Vec::new(),
+            counted: [0; 3],
+            is_totalled: false,
+        };
         let header = events.header()?;
         events.cursors = vec![RingCursor::default(); header.rings()];
         self.ranks.insert(rank, events);
@@ -115,6 +122,7 @@ impl LeafWaits {
                     self.next = rank + 1;
                 }
                 events.count(file, self.observer.gathered());
+                events.total(*rank, file, self.observer.gathered());
             }
         }
         let mut gathered = self.observer.take();
@@ -300,6 +308,20 @@ impl RankEvents {
             gathered.count(counter, now.saturating_sub(before));
         }
         self.counted = now;
+    }
+
+    /// How many collectives a rank has called that has come to `MPI_Finalize`; once.
+    fn total(&mut self, rank: u32, file: &EventFile, gathered: &mut Gathered) {
+        if self.is_totalled || !file.is_finalized || file.is_order_lost {
+            return;
+        }
+        let Some(spaces) = self.spaces_now(file) else { return };
+        self.is_totalled = true;
+        for space in &spaces {
+            if let Some(total) = Total::of(space, rank) {
+                gathered.add_total(space.identity, &total);
+            }
+        }
     }
 }
 

@@ -49,7 +49,7 @@ impl Freeze {
         if !self.statement.is_empty() {
             lines.push(self.statement.clone());
         }
-        lines.extend(wrong_lines(&self.mixed));
+        lines.extend(wrong_lines(self.mixed.iter().map(|one| &*one.text)));
         lines
     }
 

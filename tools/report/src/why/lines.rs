@@ -65,7 +65,9 @@ impl Why {
                 self.passed
             ));
         }
-        for line in wrong_lines(&self.mixed) {
+        let mixed = self.mixed.iter().map(|one| &*one.text);
+        let uneven = self.uneven.iter().map(|one| &*one.text);
+        for line in wrong_lines(mixed).into_iter().chain(wrong_lines(uneven)) {
             lines.extend(wrapped(&line, ""));
         }
         let most = if self.stuck.is_some() { PLACES_BESIDE } else { PLACES };

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::communicator::place_name;
 use crate::mixed_calls::{MixedCalls, mixed_calls};
 use crate::record::Death;
+use crate::uneven_calls::{UnevenCalls, uneven_calls};
 pub use end::RankEnd;
 pub use link::SlowLink;
 pub use slow::{SlowGroup, SlowMessages, SlowPlace};
@@ -54,6 +55,10 @@ pub struct Why {
     /// results may be wrong.
     #[serde(default)]
     pub mixed: Vec<MixedCalls>,
+    /// Communicators on which ranks had not called as many collectives when all had ended, though
+    /// those that they had called were the same.
+    #[serde(default)]
+    pub uneven: Vec<UnevenCalls>,
     /// Communicators and functions in which ranks have waited, those with most lost time first.
     pub slow: Vec<SlowPlace>,
     /// Messages that came late, by sender, and sends that waited for their receiver.
@@ -110,9 +115,9 @@ impl Why {
             Some((until, findings)) => {
                 why.known_s = until.as_secs_f64();
                 why.collectives = findings.collectives;
-                why.mixed = mixed_calls(&findings.mixtures, |space, size| {
-                    place_name(&standing, space, size)
-                });
+                let name = |space, size| place_name(&standing, space, size);
+                why.mixed = mixed_calls(&findings.mixtures, name);
+                why.uneven = uneven_calls(findings, name);
                 why.slow = slow::places(findings, &standing, until);
                 why.messages = slow::messages(findings);
                 why.links = link::links(findings, until);
