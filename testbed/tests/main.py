@@ -34,8 +34,11 @@ def main():
         return 2
     # A shell has what it runs in the background ignore it, and what that runs, too.
     # One that is terminated takes the hosts down, too; unittest lets no other exception through.
-    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, signal.default_int_handler)
+    # nohup has it ignored.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     if not is_dynamic():
         # The system's clock cannot be hidden from it.
         del globals()["WrongClock"]

@@ -7,8 +7,7 @@ that is in none of them is no event.
 import rules
 import transfers
 
-# By what `rules.stem` gives. A neighbourhood collective has no last one for all.
-NEIGHBOURS = "Neighbor_"
+# By what `rules.stem` gives.
 SENDS = ("Send", "Bsend", "Ssend", "Rsend")
 # A buffered send does not wait.
 WAITING_SENDS = ("Send", "Ssend", "Rsend")
@@ -154,7 +153,7 @@ def statements(function, row, a):
         return makes_communicator(function, made, a)
     if row.group == "rma":
         return window(function, a)
-    if row.group == "collective" and not is_persistent and not word.startswith(NEIGHBOURS):
+    if row.group == "collective" and not is_persistent:
         return collective(function, row, a, starts)
     if is_persistent:
         return NOTHING

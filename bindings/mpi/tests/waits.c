@@ -366,6 +366,59 @@ static void fewer(int count)
     MPI_Comm_free(&row);
 }
 
+/* The same of neighbours in a line, of which the last one only receives. */
+static void line(int count)
+{
+    MPI_Comm row;
+    int below = rank - 1, above = rank + 1, weight = 1, word = rank, got = 0;
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, rank > 0, &below, &weight, rank < size - 1, &above, &weight,
+                                   MPI_INFO_NULL, 0, &row);
+    MPI_Comm_set_name(row, "row");
+    for (int i = 0; i < count; i++)
+        if (rank != size - 1 || i != count / 2)
+            MPI_Neighbor_allgather(&word, 1, MPI_INT, &got, 1, MPI_INT, row);
+    MPI_Comm_free(&row);
+}
+
+/* The same of a broadcast from one rank to a group of all others. */
+static void across(int count)
+{
+    MPI_Comm side, between;
+    int word = rank;
+    MPI_Comm_split(MPI_COMM_WORLD, rank > 0, rank, &side);
+    MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, rank == 0, 7, &between);
+    MPI_Comm_set_name(between, "row");
+    for (int i = 0; i < count; i++)
+        if (rank != size - 1 || i != count / 2)
+            MPI_Bcast(&word, 1, MPI_INT, rank == 0 ? MPI_ROOT : 0, between);
+    MPI_Comm_free(&between);
+    MPI_Comm_free(&side);
+}
+
+/* All ranks in all kinds of collectives whose waits are not told, as they should be. */
+static void untold(int count)
+{
+    MPI_Comm ring, side, between;
+    int word = rank, got[2], dims[1] = {size}, periods[1] = {1};
+    MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &ring);
+    MPI_Comm_split(MPI_COMM_WORLD, rank > 0, rank, &side);
+    MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, rank == 0, 7, &between);
+    for (int i = 0; i < count; i++) {
+        MPI_Request request;
+        work(rank == i % size ? 5 : 1);
+        MPI_Neighbor_allgather(&word, 1, MPI_INT, got, 1, MPI_INT, ring);
+        MPI_Ineighbor_allgather(&word, 1, MPI_INT, got, 1, MPI_INT, ring, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Bcast(&word, 1, MPI_INT, rank == 0 ? MPI_ROOT : 0, between);
+        /* From the second group's second rank: the others of its group take no part in what is sent. */
+        MPI_Bcast(&word, 1, MPI_INT, rank == 2 ? MPI_ROOT : rank == 0 ? 1 : MPI_PROC_NULL, between);
+        MPI_Barrier(between);
+    }
+    MPI_Comm_free(&between);
+    MPI_Comm_free(&side);
+    MPI_Comm_free(&ring);
+}
+
 /* The last rank takes itself for the root of a broadcast. */
 static void roots(int count)
 {
@@ -511,6 +564,7 @@ int main(int argc, char **argv)
                  {"dies", dies, 40}, {"threads", threads, 20}, {"named", named, 5},
                  {"completed", completed, 20}, {"exchanges", exchanges, 10},
                  {"mixed", mixed, 20}, {"roots", roots, 20}, {"fewer", fewer, 20},
+                 {"line", line, 20}, {"across", across, 20}, {"untold", untold, 20},
                  {"made", made, 5}, {"makers", makers, 20}, {"truncated", truncated, 20},
                  {"passed-on", passed_on, 40}};
     char path[4096];

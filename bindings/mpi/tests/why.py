@@ -184,13 +184,15 @@ class WhyTruth:
         self.assertEqual((one["number"], one["collectives"]), (11, 1))
 
     def test_a_rank_that_leaves_out_a_call_is_named_though_all_its_calls_are_alike(self):
-        one = self.told_as_wrong("fewer", "uneven")
         fewer = {"collectives": 19, "count": 1, "lowest": 3}
-        self.assertEqual(one["calls"], [fewer, {"collectives": 20, "count": 3, "lowest": 0}])
-        self.assertEqual(one["communicator"], "row")
+        # Of the communicator between two groups, those of the second one.
+        for case, lowest in (("fewer", 0), ("line", 0), ("across", 1)):
+            one = self.told_as_wrong(case, "uneven")
+            most = {"collectives": 20, "count": 3 - lowest, "lowest": lowest}
+            self.assertEqual((one["calls"], one["communicator"]), ([fewer, most], "row"), case)
 
     def test_of_a_right_program_no_call_is_called_wrong(self):
-        for case in ("made", "makers", "truncated", "collectives", "communicators", "started"):
+        for case in ("made", "makers", "truncated", "collectives", "communicators", "started", "untold"):
             for tree in TREES.values():
                 with tempfile.TemporaryDirectory() as notes:
                     program = [test_program(self.abi, "waits"), case, os.path.join(notes, "notes")]
@@ -205,6 +207,9 @@ class WhyTruth:
                 run = WhyRun([*LAUNCHERS[self.abi], "4", *program], *tree, out=False)
             group = run.why["slow"][0]["groups"][0]
             self.assertEqual((group["ranks"], group["waiting"]), ("3", "0-1"), run.errors)
+            # Whichever of the two was last: the other one is not said to have been.
+            if group["came_last"] == "2":
+                self.assertIn("rank 3 held up rank 2, which came last", run.errors)
 
     def test_error_exit_barrier(self):
         stuck = self.stuck("error_exit_barrier")

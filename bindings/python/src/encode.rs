@@ -122,8 +122,7 @@ fn sequence(values: Values, index: usize, item: &Bound<'_, PyAny>) -> PyResult<V
     let is_whole = |item: &Bound<'_, PyAny>| item.is_instance_of::<PyInt>();
     if items.iter().all(is_whole) {
         let Ok(numbers) = all_of::<i64>(&items) else {
-            let text = "a number of the list does not fit %ald; larger ones need format=\"%auld\"";
-            return Err(error::value(py, "ValuesError", index, text));
+            return Err(error::value(py, "ValuesError", index, &too_large_list(&items)));
         };
         return Ok(values.array(&numbers));
     }
@@ -132,6 +131,21 @@ fn sequence(values: Values, index: usize, item: &Bound<'_, PyAny>) -> PyResult<V
     }
     let text = "a list holds texts or numbers, not both and nothing else; make an array of it";
     Err(error::value(py, "DtypeError", index, text))
+}
+
+/// What to do about a list of whole numbers that do not all fit.
+fn too_large_list(items: &[Bound<'_, PyAny>]) -> String {
+    let odd = |item: &&Bound<'_, PyAny>| item.extract::<i64>().is_err();
+    match items.iter().find(|item| item.extract::<u64>().is_err()) {
+        // Negative ones go with those that fit %ald, and not with larger ones.
+        Some(item) => match items.iter().find(odd) {
+            Some(other) if item.extract::<i64>().is_ok() => {
+                format!("{item} and {other} of the list fit neither %ald nor %auld together")
+            }
+            _ => format!("{item} of the list does not fit 64 bits"),
+        },
+        None => "a number of the list does not fit %ald; larger ones need format=\"%auld\"".into(),
+    }
 }
 
 fn all_of<'py, T>(items: &[Bound<'py, PyAny>]) -> PyResult<Vec<T>>

@@ -297,12 +297,11 @@ mod tests {
             assert!(Frozen::decode(forged(place, &cut[..words]).as_ref()).is_ok(), "{place}");
             assert!(Frozen::decode(forged(place, &cut[..words + 1]).as_ref()).is_err(), "{place}");
         }
-        // A presence, a ring's number, a kind and a pattern that there are not.
+        // A presence, a ring's number and a kind that there are not.
         for (place, words) in [
             (2, [pair(0, 99), 0, 0, 0, 0, 0]),
             (3, [pair(0, 256), 0, 0, 0, 0, 0]),
             (5, [0, 0, pair(0, 15 << KIND_SHIFT), 0, 0, 0]),
-            (5, [0, 0, pair(0, 3 << PATTERN_SHIFT), 0, 0, 0]),
         ] {
             assert!(Frozen::decode(forged(place, &words).as_ref()).is_err(), "{place}: {words:?}");
         }

@@ -219,6 +219,7 @@ fn waited(frozen: &Frozen, instance: &FrozenInstance, at: usize) -> Option<u64> 
         Pattern::All => true,
         Pattern::FromRoot => !is_root,
         Pattern::ToRoot => is_root,
+        Pattern::Unknown => return None,
     };
     if !may_wait && (instance.is_whole() || event.is_open) {
         return Some(0);

@@ -15,6 +15,8 @@ pub enum Pattern {
     FromRoot = 1,
     /// The root waits for the last of the others.
     ToRoot = 2,
+    /// That is not known: each waits for its neighbours, or for processes of another group.
+    Unknown = 3,
 }
 
 impl Pattern {
@@ -23,6 +25,7 @@ impl Pattern {
             0 => Self::All,
             1 => Self::FromRoot,
             2 => Self::ToRoot,
+            3 => Self::Unknown,
             _ => return None,
         })
     }
@@ -114,7 +117,8 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Of one process. A root means nothing where all wait for the last one.
+    /// Of one process. A root means nothing where all wait for the last one, and where two groups
+    /// wait for each other processes of one group give different ones.
     #[must_use]
     pub fn of(
         called: Called,
@@ -125,7 +129,7 @@ impl Instance {
     ) -> Self {
         let is_last = pattern != Pattern::ToRoot || !is_root;
         let called = match pattern {
-            Pattern::All => Called::without_root(called.function),
+            Pattern::All | Pattern::Unknown => Called::without_root(called.function),
             Pattern::FromRoot | Pattern::ToRoot => called,
         };
         Self {
@@ -178,7 +182,7 @@ impl Instance {
     }
 
     /// The process for which others have waited, if it came late; none if the calls do not belong
-    /// together.
+    /// together, or if it is not known who waits for whom.
     #[must_use]
     pub fn latecomer(&self) -> Option<Latecomer> {
         if self.is_mixed || self.count > self.size {
@@ -188,6 +192,7 @@ impl Instance {
             Pattern::All => (self.last?, self.first),
             Pattern::FromRoot => (self.root?, self.first),
             Pattern::ToRoot => (self.last?, self.root?),
+            Pattern::Unknown => return None,
         };
         let rival_was_before =
             |one: &Arrival| self.rival.is_none_or(|rival| one.earliest() > rival);
@@ -293,6 +298,13 @@ mod tests {
         }
         let same = [arrival(0, 100, 1), arrival(1, 101, 1)];
         assert_eq!(culprit(&same, &[0, 1]), late(same[1]));
+    }
+
+    #[test]
+    fn between_neighbours_no_process_is_the_last_one() {
+        let arrivals = [arrival(0, 5, 0), arrival(1, 50, 0), arrival(2, 90, 0)];
+        let instance = merged(&[2, 0, 1], &arrivals, Pattern::Unknown, 1);
+        assert_eq!((instance.is_whole(), instance.latecomer()), (true, None));
     }
 
     #[test]

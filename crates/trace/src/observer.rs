@@ -185,14 +185,16 @@ impl Observer {
     /// A rank has come to a collective.
     fn arrive(&mut self, event: &Event, about: &Circumstances, begin: Arrival, span: Option<u64>) {
         let Space { identity, size, rank, is_between, .. } = about.space;
-        // A process alone waits for none, and of two groups each waits for the other.
-        if size < 2 || is_between {
+        // A process alone waits for none.
+        if size < 2 {
             return;
         }
+        // Of two groups each waits for the other, and its processes only call the same.
+        let pattern = if is_between { Pattern::Unknown } else { about.pattern };
         let key = (identity, event.sequence);
         let is_root = event.peer == rank.cast_signed();
         let called = Called { function: about.procedure, root: event.peer };
-        let one = Instance::of(called, about.pattern, size, begin, is_root);
+        let one = Instance::of(called, pattern, size, begin, is_root);
         self.gathered.add_instance(key, &one);
         let call = span.map(|span| (about.event, begin.time, span));
         let (rank, function) = (about.rank, about.procedure);

@@ -96,7 +96,7 @@ pub(crate) struct Progress {
     pub(crate) made: u32,
     pub(crate) inside: Option<Operation>,
     last: Option<Operation>,
-    is_number_lost: bool,
+    pub(crate) is_number_lost: bool,
 }
 
 impl Progress {

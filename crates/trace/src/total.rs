@@ -15,7 +15,7 @@ const UNLIKE: u32 = u32::MAX;
 /// The collectives of one communicator that those of its processes have called that have ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
-    /// Processes of the communicator.
+    /// Processes of the communicator, or of its own group.
     pub size: u32,
     /// Those of them that have ended.
     pub count: u32,
@@ -24,11 +24,11 @@ pub struct Total {
 }
 
 impl Total {
-    /// Of a process that has ended; none of a communicator of which nothing can be said.
+    /// Of a process that has ended; none of a communicator of which nothing can be said. Of one
+    /// between two groups each group counts for itself.
     #[must_use]
     pub fn of(space: &Space, rank: Rank) -> Option<Self> {
-        let has_numbers = !space.is_window && !space.is_between && !space.is_number_lost;
-        let is_counted = has_numbers && space.size > 1;
+        let is_counted = !space.is_window && !space.is_number_lost && space.size > 1;
         let kinds = Kinds::of(space.made, rank);
         is_counted.then_some(Self { size: space.size, count: 1, kinds })
     }
@@ -103,10 +103,9 @@ mod tests {
     #[test]
     fn what_has_no_numbers_of_its_own_is_left_out() {
         let lost = Space { is_number_lost: true, ..space(4) };
-        let between = Space { is_between: true, ..space(4) };
         let window = Space { is_window: true, ..space(4) };
         let alone = Space { size: 1, ..space(4) };
-        for one in [lost, between, window, alone] {
+        for one in [lost, window, alone] {
             assert_eq!(Total::of(&one, 0), None, "{one:?}");
         }
     }

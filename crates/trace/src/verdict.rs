@@ -15,7 +15,9 @@ use core::cmp::Reverse;
 use sapwood_packet::{Rank, RankSet};
 
 use crate::deviation::{Deviation, deviations};
-use crate::relation::{Operation, Place, Progress, Turnout, Waiting, ends_early, waiting, waits};
+use crate::relation::{
+    Operation, Place, Progress, Turnout, Waiting, ends_early, members, waiting, waits,
+};
 use crate::standing::{CallKind, Posture, Presence, Standing};
 
 /// What a rank does that others wait for.
@@ -52,6 +54,8 @@ pub enum Difference {
     Missed(u32),
     /// It is in another operation, or has been, than most members.
     Operation(Operation, Operation),
+    /// It is in another operation, or has been, than those that wait, and these are not most.
+    Unlike(Operation, Operation),
     /// The message for which others wait is not sent, or not taken.
     Message,
     /// It has the lock on a part of a window that others want.
@@ -242,6 +246,7 @@ impl<'a> Graph<'a> {
     fn named_ends(&self, ends: &[RankSet], standing: &Standing, long_ns: u64) -> Vec<Odd> {
         let mut named: BTreeMap<(Doing, Place, Difference), Odd> = BTreeMap::new();
         let mut all = RankSet::new();
+        let mut common: BTreeMap<Place, bool> = BTreeMap::new();
         ends.iter().for_each(|ends| all.union_with(ends.as_ref()));
         for rank in all.iter() {
             let direct = (0..self.groups.len()).filter(|&one| ends[one].contains(rank));
@@ -250,7 +255,8 @@ impl<'a> Graph<'a> {
             };
             let place = self.groups[first].place;
             let doing = doing(standing, rank, long_ns);
-            let difference = difference(standing, rank, &place);
+            let is_common = || *common.entry(place).or_insert_with(|| is_common(standing, &place));
+            let difference = difference(standing, rank, &place, is_common);
             let for_ns = standing.postures.get(&rank).map_or(0, Posture::doing_ns);
             let held = self.held(&RankSet::range(rank, rank));
             let one = named.entry((doing, place, difference)).or_insert_with(|| Odd {
@@ -333,9 +339,9 @@ impl<'a> Graph<'a> {
             let difference = match one.common {
                 Some(common) => match operation(standing, rank, &one.place) {
                     Some(own) => Difference::Operation(own, common),
-                    None => difference(standing, rank, &one.place),
+                    None => difference(standing, rank, &one.place, || false),
                 },
-                None => difference(standing, rank, &one.place),
+                None => difference(standing, rank, &one.place, || false),
             };
             named.entry(difference).or_default().insert(rank);
         }
@@ -444,8 +450,14 @@ fn doing(standing: &Standing, rank: Rank, long_ns: u64) -> Doing {
     }
 }
 
-/// In what a rank differs from those that wait for it at a place.
-fn difference(standing: &Standing, rank: Rank, place: &Place) -> Difference {
+/// In what a rank differs from those that wait for it at a place; `is_common` says whether their
+/// operation is that of most.
+fn difference(
+    standing: &Standing,
+    rank: Rank,
+    place: &Place,
+    is_common: impl FnOnce() -> bool,
+) -> Difference {
     if place.kind == CallKind::Lock {
         return Difference::Lock;
     }
@@ -460,10 +472,10 @@ fn difference(standing: &Standing, rank: Rank, place: &Place) -> Difference {
     match progress.part(place.number, place.operation()) {
         // It is there, and does not go on.
         Turnout::Inside => Difference::Unknown,
-        Turnout::Differs(own) if is_common(standing, place) => {
-            Difference::Operation(own, place.operation())
-        }
-        Turnout::Differs(_) => Difference::Missed(progress.made),
+        Turnout::Differs(own) if is_common() => Difference::Operation(own, place.operation()),
+        Turnout::Differs(own) => Difference::Unlike(own, place.operation()),
+        // How many it has made says nothing then.
+        Turnout::Passed | Turnout::Absent if progress.is_number_lost => Difference::Unknown,
         Turnout::Passed | Turnout::Absent => Difference::Missed(progress.made),
     }
 }
@@ -471,7 +483,7 @@ fn difference(standing: &Standing, rank: Rank, place: &Place) -> Difference {
 /// Whether more members of a place are inside of its operation than are, or were, in another one.
 fn is_common(standing: &Standing, place: &Place) -> bool {
     let (mut same, mut others) = (0, 0);
-    for (rank, _) in standing.members(place.space) {
+    for rank in members(standing, place.space) {
         match Progress::of(standing, place.space, rank).part(place.number, place.operation()) {
             Turnout::Differs(_) => others += 1,
             Turnout::Inside => same += 1,

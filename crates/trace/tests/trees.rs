@@ -9,8 +9,8 @@ use sapwood_packet::{Packet, RankSet, Values, ValuesRef};
 use sapwood_trace::{
     Arrival, Awaited, Beside, COUNTERS, Circumstances, Event, EventKind, Exchange,
     ExchangeReceived, FileClock, Findings, Gathered, HostClock, Ledger, Link, MESSAGES, Made,
-    MessageKey, Observer, Pattern, PlaceWaits, ReceivingCall, Sent, Space, TRACE_WAITS, Wait,
-    register,
+    MessageKey, Observer, Pattern, PlaceWaits, ReceivingCall, Sent, Space, TRACE_WAITS, Total,
+    Wait, register,
 };
 
 const ALLREDUCE: u32 = 17;
@@ -255,9 +255,11 @@ fn a_started_collective_waits_in_the_call_that_completes_it() {
 }
 
 /// The arrays of rows in a packet.
-const ROWS: std::ops::Range<usize> = 3..12;
+const ROWS: std::ops::Range<usize> = 3..13;
 /// Those of calls that send and receive.
 const EXCHANGES: usize = 11;
+/// Those of how many collectives those had called that have ended.
+const TOTALS: usize = 12;
 
 /// A packet with rows in each of its arrays.
 fn packet() -> Gathered {
@@ -279,6 +281,10 @@ fn packet() -> Gathered {
     let received = ExchangeReceived { begin, span: 9, ..ExchangeReceived::default() };
     let half = Exchange { received: Some(received), taken: None };
     gathered.exchanges.insert((3, 50), half);
+    for (rank, made) in [(0, 20), (1, 21), (2, 21)] {
+        let space = Space { identity: 77, size: 4, made, ..Space::default() };
+        gathered.add_total(77, &Total::of(&space, rank).expect("it is counted"));
+    }
     gathered
 }
 
@@ -324,4 +330,40 @@ fn forged_exchanges_are_refused() {
     }
     assert!(decoded(8, 255).is_ok());
     assert!(decoded(8, 256).is_err(), "no class of sizes");
+}
+
+#[test]
+fn forged_totals_are_refused() {
+    let values = packet().encode();
+    let row: &[u64] = values.as_ref().array(TOTALS).expect("an array of words");
+    let decoded = |at: usize, word: u64| {
+        let mut row = row.to_vec();
+        row[at] = word;
+        Gathered::decode(forged(values.as_ref(), TOTALS, &row).as_ref())
+    };
+    assert!(decoded(1, 4 | 3 << 32).is_ok());
+    assert!(decoded(1, 4 | 2 << 32).is_err(), "fewer than those that are told apart");
+    assert!(decoded(2, 20).is_err(), "the first ones are none");
+    assert!(decoded(3, 20 | 2 << 32).is_err(), "both called as many");
+    assert!(decoded(3, 21).is_err(), "the second ones are none, and have called some");
+}
+
+#[test]
+fn those_that_called_fewer_collectives_are_known_once_all_have_ended_whichever_leaf_reads_them() {
+    for fan_out in [2, 3, 8] {
+        let leaf = |rank: u32| {
+            let mut gathered = Gathered::default();
+            let made = if rank == 5 { 19 } else { 20 };
+            let space = Space { identity: 7, size: 16, made, rank, ..Space::default() };
+            gathered.add_total(7, &Total::of(&space, rank).expect("it is counted"));
+            gathered
+        };
+        let mut ledger = Ledger::default();
+        ledger.absorb(through_tree((0..9).map(leaf).collect(), fan_out));
+        assert!(ledger.findings().uneven.is_empty(), "not all have ended");
+        ledger.absorb(through_tree((9..16).map(leaf).collect(), fan_out));
+        let total = ledger.findings().uneven[&7];
+        let minority = total.minority().expect("one called fewer");
+        assert_eq!((minority.few.lowest, minority.few.called, minority.most.count), (5, 19, 15));
+    }
 }

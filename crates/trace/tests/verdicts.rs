@@ -345,8 +345,13 @@ fn where_most_have_made_another_call_they_are_not_told_as_those_that_differ() {
         set_presence(&mut job, rank, Presence::Computing);
     }
     for odd in verdict(&job).odd {
-        assert!(!matches!(odd.difference, Difference::Operation(..)), "{odd:?}");
+        assert!(matches!(odd.difference, Difference::Unlike(own, _) if own.function == BCAST));
     }
+    // Of one that does not know its number it is not said how many it has made.
+    job.seats.get_mut(&(WORLD, 1)).expect("a seat").is_number_lost = true;
+    let odd = verdict(&job).odd;
+    let own = odd.iter().find(|odd| odd.ranks.contains(1)).expect("others wait for it");
+    assert_eq!(own.difference, Difference::Unknown);
 }
 
 #[test]

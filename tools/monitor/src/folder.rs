@@ -39,10 +39,12 @@ impl OutFolder {
             folder.abandon();
             return Err(failed(error));
         }
-        let replaced = folder.clear().map_err(failed)?;
+        let mut replaced = Vec::new();
+        let cleared = folder.clear(&mut replaced);
         if !replaced.is_empty() {
             say(format_args!("{}", told(path, &replaced)));
         }
+        cleared.map_err(failed)?;
         Ok(folder)
     }
 
@@ -60,10 +62,9 @@ impl OutFolder {
         Ok(())
     }
 
-    /// Removes what an earlier run has left: a reader would take it for a part of this one. The
-    /// names of what was there.
-    fn clear(&self) -> io::Result<Vec<&'static str>> {
-        let mut removed = Vec::new();
+    /// Removes what an earlier run has left: a reader would take it for a part of this one. Adds the
+    /// names of what it has removed, also where it fails.
+    fn clear(&self, removed: &mut Vec<&'static str>) -> io::Result<()> {
         for name in REPORT_FILES.into_iter().chain(Format::FILES) {
             match fs::remove_file(self.path.join(name)) {
                 Ok(()) => removed.push(name),
@@ -71,14 +72,14 @@ impl OutFolder {
                 Err(error) => return Err(error),
             }
         }
-        let Ok(old) = fs::read_dir(self.path.join("tau")) else { return Ok(removed) };
+        let Ok(old) = fs::read_dir(self.path.join("tau")) else { return Ok(()) };
         let before = removed.len();
         for file in old.flatten().filter(|file| is_of_tau(&file.file_name().to_string_lossy())) {
             fs::remove_file(file.path())?;
             removed.truncate(before);
             removed.push("tau/profile.*");
         }
-        Ok(removed)
+        Ok(())
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -134,7 +135,8 @@ mod tests {
             fs::write(folder.path().join("tau").join(name), "old").expect("it may be written");
         }
         let old = OutFolder { path: folder.path().to_path_buf(), is_new: false, lock: None };
-        let names = old.clear().expect("it may be written");
+        let mut names = Vec::new();
+        old.clear(&mut names).expect("it may be written");
         assert_eq!(names, ["report.txt", "rounds.ndjson", "rounds.csv", "tau/profile.*"]);
         let line = told(Path::new("run1"), &names[..2]);
         assert_eq!(

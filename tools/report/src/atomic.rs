@@ -36,9 +36,12 @@ pub fn write_named(file: &Path, content: &[u8]) -> io::Result<()> {
     }
     let is_link = fs::symlink_metadata(file).is_ok_and(|found| found.is_symlink());
     let (place, mode) = match found {
-        Some(found) if found.is_file() => (fs::canonicalize(file)?, Some(found.permissions())),
+        Some(found) if is_replaceable(&found) => {
+            (fs::canonicalize(file)?, Some(found.permissions()))
+        }
         None if !is_link => (file.to_path_buf(), None),
-        // A device, a pipe, or a link to what is not there yet.
+        // A device, a pipe, a link to what is not there yet, or one of which more than the content
+        // would change.
         _ => return fs::write(file, content),
     };
     let beside = Beside::new(&place)?;
@@ -51,10 +54,20 @@ pub fn write_named(file: &Path, content: &[u8]) -> io::Result<()> {
         .fill(content, 0o600)
         .and_then(|()| fs::set_permissions(&beside.path, mode))
         .and_then(|()| beside.rename_to(&place));
+    // What was written beside it takes no room any more.
+    drop(beside);
     match replaced {
         Err(error) if !is_full(&error) => fs::write(file, content),
         replaced => replaced,
     }
+}
+
+/// Whether another file can stand in the place of this one: it has no other name, and the new one
+/// would be the same user's.
+fn is_replaceable(found: &Metadata) -> bool {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let is_own = found.uid() == user.as_raw() && found.gid() == group.as_raw();
+    found.is_file() && found.nlink() == 1 && is_own
 }
 
 /// Whether there is no room for the content. After another failure the file itself may be written
@@ -65,7 +78,13 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 /// Whether a name stands for a descriptor of this process, or for the file of its standard output
-/// or standard error.
+/// or standard error: what is there is its program's, too, and is appended to.
+#[must_use]
+pub fn is_descriptor(file: &Path) -> bool {
+    leads_to_descriptor(file, fs::metadata(file).ok().as_ref())
+}
+
+/// The same of a file of which this was found.
 fn leads_to_descriptor(file: &Path, found: Option<&Metadata>) -> bool {
     let place = |found: &Metadata| (found.dev(), found.ino());
     let is_stream = |name: &str| {
@@ -156,6 +175,31 @@ mod tests {
         assert_eq!(fs::metadata(&file).expect("it is there").mode() & 0o777, 0o600);
         assert_eq!(io::read_to_string(before).expect("whole"), "one");
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
+    }
+
+    #[test]
+    fn a_file_with_another_name_keeps_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (file, other) = (folder.path().join("why.json"), folder.path().join("kept.json"));
+        fs::write(&file, "one").expect("a file");
+        fs::hard_link(&file, &other).expect("another name");
+        write_named(&file, b"two").expect("it is written");
+        assert_eq!(fs::read_to_string(&other).expect("it is there"), "two");
+    }
+
+    #[test]
+    fn a_file_of_another_user_stays_theirs() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("why.json");
+        fs::write(&file, "one").expect("a file");
+        std::os::unix::fs::chown(&file, Some(12345), Some(12346)).expect("root may");
+        write_named(&file, b"two").expect("it is written");
+        let found = fs::metadata(&file).expect("it is there");
+        assert_eq!((found.uid(), found.gid()), (12345, 12346));
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "two");
     }
 
     #[test]

@@ -76,7 +76,8 @@ impl UnevenCalls {
         }
         let kinds = [Some(total.kinds.first), total.kinds.second];
         let calls: Vec<CallCount> = kinds.iter().flatten().map(CallCount::of).collect();
-        let told = |one: &CallCount| format!("{} {}", ranks(one.count, one.lowest), one.collectives);
+        let told =
+            |one: &CallCount| format!("{} {}", ranks(one.count, one.lowest), one.collectives);
         let mut told: Vec<String> = calls.iter().map(told).collect();
         let counted: u32 = calls.iter().map(|one| one.count).sum();
         if total.size > counted {

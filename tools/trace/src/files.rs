@@ -1,11 +1,11 @@
 //! Where answers go: lines on standard error, and files that a user names.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
-use sapwood_report::write_named;
+use sapwood_report::{is_descriptor, write_named};
 
 /// Lines on standard error, in one piece among what the program writes there.
 pub(crate) fn say(lines: &[String]) {
@@ -38,17 +38,23 @@ pub(crate) fn check(file: &Path) -> Result<(), String> {
     opened.map(drop).map_err(|error| format!("cannot write '{}': {error}", file.display()))
 }
 
+/// Opens a file that a user has named for what comes bit by bit: what a descriptor of this process
+/// leads to is appended to, any other one is emptied.
+///
+/// # Errors
+/// One line that names it.
+pub(crate) fn open(file: &Path) -> Result<File, String> {
+    let is_own = is_descriptor(file);
+    let opened = OpenOptions::new().write(true).append(is_own).truncate(!is_own).open(file);
+    opened.map_err(|error| format!("cannot write '{}': {error}", file.display()))
+}
+
 /// Writes a file that a user has named; `-` is standard output.
 pub(crate) fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if file == Path::new("-") {
         return std::io::stdout().lock().write_all(bytes);
     }
     write_named(file, bytes)
-}
-
-/// Whether a name stands for a descriptor of this process.
-pub(crate) fn is_descriptor(file: &Path) -> bool {
-    file.starts_with("/dev/fd") || file.starts_with("/proc/self/fd")
 }
 
 /// Whether two names lead to one file, once it is there.

@@ -4,7 +4,6 @@
 //! standard error where standard output is the program's, or a line of a file.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use sapwood_command_line::times::time;
 use sapwood_monitor::WhyWishes;
 use sapwood_report::scope::ScopeRecord;
 
-use crate::files::{check, say};
+use crate::files::{check, open, say};
 use crate::scope_text::scopes;
 use crate::starting::Starting;
 
@@ -91,16 +90,7 @@ impl Records {
                 check(path).map_err(Failure::usage)?;
                 let opened: Box<dyn Write> = match path == Path::new("-") {
                     true => Box::new(std::io::stdout()),
-                    false => {
-                        Box::new(OpenOptions::new().write(true).truncate(true).open(path).map_err(
-                            |error| {
-                                Failure::usage(format!(
-                                    "cannot write '{}': {error}",
-                                    path.display()
-                                ))
-                            },
-                        )?)
-                    }
+                    false => Box::new(open(path).map_err(Failure::usage)?),
                 };
                 Some((path.clone(), opened))
             }

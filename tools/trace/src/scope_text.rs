@@ -14,11 +14,9 @@ use sapwood_command_line::shares::share;
 use sapwood_command_line::times::time;
 use sapwood_monitor::NamedScope;
 use sapwood_profile::{Class, Function};
-use sapwood_report::kind_word;
+use sapwood_report::{is_descriptor, kind_word};
 use sapwood_trace::{EventKind, Scope, ScopeValue, WINDOW_MAX, matches_pattern};
 use serde::Deserialize;
-
-use crate::files::is_descriptor;
 
 /// The most scopes of one run.
 const SCOPES_MAX: usize = 32;

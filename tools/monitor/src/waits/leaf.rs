@@ -361,6 +361,8 @@ fn facts_by_name(function: &Function) -> Facts {
     // Under PyTorch a sender waits for the receiver, so that a root does for the others as well.
     let pattern = if !function.is_mpi() {
         Pattern::All
+    } else if word.contains("neighbor_") {
+        Pattern::Unknown
     } else if is(&["bcast", "scatter", "scatterv"]) {
         Pattern::FromRoot
     } else if is(&["reduce", "gather", "gatherv"]) {
@@ -397,6 +399,9 @@ mod tests {
         }
         for name in ["all_reduce", "broadcast", "gather", "all_gather_object"] {
             assert_eq!(of(name), (Pattern::All, true), "{name}");
+        }
+        for name in ["MPI_Neighbor_alltoallw", "MPI_Ineighbor_allgather_c"] {
+            assert_eq!(of(name), (Pattern::Unknown, true), "{name}");
         }
         for name in ["MPI_Reduce_scatter", "MPI_Allgather", "MPI_Ibarrier"] {
             assert_eq!(of(name), (Pattern::All, true), "{name}");

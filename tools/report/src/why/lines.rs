@@ -1,5 +1,7 @@
 //! The answer on one screen.
 
+use sapwood_packet::RankSet;
+
 use super::{SlowGroup, SlowMessages, SlowPlace, Stuck, Why};
 use crate::mixed_calls::wrong_lines;
 use crate::quantity;
@@ -183,9 +185,21 @@ impl SlowPlace {
 }
 
 impl SlowGroup {
+    /// Those that came last, or those that held these up before.
+    fn who(&self) -> String {
+        let set = |text: &str| text.parse::<RankSet>().unwrap_or_default();
+        let ranks = ranks_text(&self.ranks);
+        match set(&self.came_last).as_ref().intersects(set(&self.ranks).as_ref()) {
+            false if !self.came_last.is_empty() => {
+                format!("{ranks} held up {}, which", ranks_text(&self.came_last))
+            }
+            _ => ranks,
+        }
+    }
+
     fn line(&self, place: &SlowPlace) -> String {
         let is_shared = self.ranks == self.waiting;
-        let who = ranks_text(&self.ranks);
+        let who = self.who();
         let turns = if is_shared { " by turns" } else { "" };
         let mostly = if self.times_late < self.times_last { "mostly in " } else { "in " };
         let waiters = if is_shared { "the others".to_owned() } else { ranks_text(&self.waiting) };
@@ -253,6 +267,17 @@ mod tests {
         let lines = wrapped(&"word ".repeat(45), "  ");
         assert!(lines.iter().all(|line| line.len() <= WIDTH));
         assert!(lines[0].starts_with("  word") && lines[1].starts_with("    word"));
+    }
+
+    #[test]
+    fn those_that_held_up_the_last_ones_are_not_said_to_have_come_last() {
+        let who = |ranks: &str, came_last: &str| {
+            SlowGroup { ranks: ranks.into(), came_last: came_last.into(), ..SlowGroup::default() }
+                .who()
+        };
+        assert_eq!(who("3", "2"), "rank 3 held up rank 2, which");
+        assert_eq!(who("3", "2-3"), "rank 3");
+        assert_eq!(who("3", ""), "rank 3");
     }
 
     #[test]

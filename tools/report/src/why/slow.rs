@@ -46,10 +46,13 @@ pub struct SlowPlace {
 /// Ranks for which the same others have waited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlowGroup {
-    /// These ranks, without those that came with them because they had waited for one of them
-    /// elsewhere.
+    /// The ranks that are named: those that came last, without those that had waited for others
+    /// elsewhere. If all of them had, these others.
     pub ranks: String,
-    /// How often one of all these came last.
+    /// The ranks that came last, of which the following fields are.
+    #[serde(default)]
+    pub came_last: String,
+    /// How often one of these came last.
     pub times_last: u64,
     /// How often they were late by about as much as is told in `late_s`.
     pub times_late: u64,
@@ -203,9 +206,11 @@ fn groups(place: &PlaceFigures, all: &Pairs) -> Vec<SlowGroup> {
                 false => as_waited(mean_ns, waited_ns / waiters.len().max(1), late.total_ns()),
             };
             let group_ns = ranks.iter().map(|rank| place.lost_for(rank)).sum::<u64>();
+            let came_last = ranks.to_string();
             let named = if ranks == waiters { ranks } else { all.named(place, &ranks, &waiters) };
             SlowGroup {
                 ranks: named.to_string(),
+                came_last,
                 times_last: late.last,
                 times_late,
                 late_s: seconds(late_ns),

@@ -204,6 +204,17 @@ fn place_name(place: &Place, standing: &Standing) -> String {
     text
 }
 
+/// Which call on which communicator, in parentheses, as far as that has words.
+fn at(place: &Place, standing: &Standing) -> String {
+    let on = communicator_name(standing, place.space);
+    match (number(place), on.is_empty()) {
+        (0, true) => String::new(),
+        (0, false) => format!(" on {on}"),
+        (number, true) => format!(" (number {number})"),
+        (number, false) => format!(" (number {number} on {on})"),
+    }
+}
+
 /// A collective that was started, in words.
 fn started_name(function: u32, place: &Place, standing: &Standing) -> String {
     let on = communicator_name(standing, place.space);
@@ -214,6 +225,7 @@ fn started_name(function: u32, place: &Place, standing: &Standing) -> String {
 fn odd(one: &Odd, standing: &Standing, verdict: &Verdict) -> StuckOdd {
     let (own, common) = match one.difference {
         Difference::Operation(own, common) => (Some(own), Some(common)),
+        Difference::Unlike(own, _) => (Some(own), None),
         _ => (None, None),
     };
     let made = match one.difference {
@@ -273,12 +285,14 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
             format!("{has} not entered {place}")
         }
         Difference::Missed(made) => format!("{has} not entered {place}: {has} made {made} there"),
-        Difference::Operation(own, common) => {
-            let on = communicator_name(standing, one.place.space);
-            let on = if on.is_empty() { on } else { format!(" on {on}") };
-            let number = one.place.number;
+        Difference::Operation(own, common) | Difference::Unlike(own, common) => {
+            let others = match one.difference {
+                Difference::Operation(..) => "most called",
+                _ => "others called",
+            };
             let (own, common) = (operation_name(own), operation_name(common));
-            let called = format!("called {own} where most called {common} (number {number}{on})");
+            let called =
+                format!("called {own} where {others} {common}{}", at(&one.place, standing));
             match one.doing {
                 Doing::Waiting | Doing::Running => return format!("{ranks} {called}"),
                 _ => called,
