@@ -62,8 +62,8 @@ impl OutFolder {
         Ok(())
     }
 
-    /// Removes what an earlier run has left: a reader would take it for a part of this one. Adds the
-    /// names of what it has removed, also where it fails.
+    /// Removes what an earlier run has left: a reader would take it for a part of this one. Adds
+    /// the names of what it has removed, also where it fails.
     fn clear(&self, removed: &mut Vec<&'static str>) -> io::Result<()> {
         for name in REPORT_FILES.into_iter().chain(Format::FILES) {
             match fs::remove_file(self.path.join(name)) {
