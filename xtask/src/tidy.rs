@@ -54,6 +54,7 @@ pub fn check(files: &[File]) -> Report {
         report.findings.extend(words::left_for_later(file, text));
         report.findings.extend(words::of_this_machine(file, text));
         report.findings.extend(words::repeated_tests(file, text));
+        report.findings.extend(words::faults_of_standard_error(file, text));
         report.findings.extend(vague::words(file, text));
         report.findings.extend(links::broken(file, text, files));
         report.long_files += usize::from(is_source(file) && lines(text) > FILE_LINES_AIM);

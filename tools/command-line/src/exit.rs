@@ -1,8 +1,8 @@
 //! How the command ends: exit codes, one clear line for what went wrong, and output that may fail.
 //!
 //! Owns [`Failure`], which every command gives back instead of printing and leaving by itself, the
-//! writing to standard output, and what becomes of a fault in our own code. Does not own what the
-//! lines say: that is with the code that noticed.
+//! writing to standard output, lines on standard error, and what becomes of a fault in our own
+//! code. Does not own what the lines say: that is with the code that noticed.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
@@ -68,7 +68,7 @@ impl Failure {
     /// Says it on standard error, in one line.
     pub fn report(&self) -> ExitCode {
         if self.code != READER_GONE {
-            complain(&one_line(&self.text));
+            complain(one_line(&self.text));
         }
         ExitCode::from(self.code)
     }
@@ -107,14 +107,16 @@ pub fn print(text: &str) -> Result<(), Failure> {
 pub fn guarded(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
     sapwood_launch::survive_file_limit();
     closed_output::refuse_writes();
-    panic::set_hook(Box::new(|fault| complain(&describe(fault))));
+    panic::set_hook(Box::new(|fault| complain(describe(fault))));
     panic::catch_unwind(command).unwrap_or(ExitCode::from(OWN_FAILURE))
 }
 
-/// A line on standard error. One that takes no more, such as a file on a full disk, leaves no place
-/// to say so: a fault of `eprintln` would end the program without its exit code.
-fn complain(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "sapwood: {line}");
+/// A line on standard error, in one piece among what other processes write there. One that takes no
+/// more, such as a file on a full disk, leaves no place to say so: a fault of `eprintln` would end
+/// the program without its exit code.
+pub fn complain(text: impl Display) {
+    let line = format!("sapwood: {text}\n");
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
 fn describe(fault: &PanicHookInfo<'_>) -> String {

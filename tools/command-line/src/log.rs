@@ -36,7 +36,10 @@ pub fn start() -> Result<(), Failure> {
     let asked = std::env::var_os(LOG_VARIABLE).filter(|asked| !asked.is_empty());
     let Some(asked) = asked else { return Ok(()) };
     let targets = read(&asked.to_string_lossy())?;
-    let layer = tracing_subscriber::fmt::layer().with_ansi(false).event_format(Line::new());
+    // A log that takes no more is told nowhere: the words for that would go to standard error, and
+    // a fault there would end the program.
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false).log_internal_errors(false);
+    let layer = layer.event_format(Line::new());
     let file = std::env::var_os(LOG_FILE_VARIABLE).filter(|file| !file.is_empty());
     let written = match file {
         Some(file) => {

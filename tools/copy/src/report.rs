@@ -9,7 +9,7 @@ use super::progress::bytes;
 use super::protocol::{Complaints, State};
 use super::results::Results;
 use super::{Arguments, Direction};
-use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::exit::{Failure, complain, print};
 use sapwood_hosts::absence;
 
 /// What is told of a copy besides its hosts.
@@ -47,11 +47,11 @@ pub(super) fn write(
         let (files, data) = totals(results);
         let seconds = summary.time.as_secs_f64().max(1e-3);
         let whole = results.whole().len();
-        eprintln!(
-            "sapwood: {whole} hosts, {files} files, {} in all, {seconds:.1} s, {}/s",
+        complain(format_args!(
+            "{whole} hosts, {files} files, {} in all, {seconds:.1} s, {}/s",
             bytes(data),
             bytes((data as f64 / seconds) as u64),
-        );
+        ));
     }
     Ok(())
 }
@@ -70,18 +70,18 @@ fn totals(results: &Results) -> (u64, u64) {
 /// One line for each thing that went wrong, with the hosts on which it did.
 fn write_lines(results: &Results, summary: &Summary) {
     for text in &summary.own.left_out {
-        eprintln!("sapwood: {text}");
+        complain(text);
     }
     for complaint in &summary.own.first {
-        eprintln!("sapwood: {}: {}", complaint.path, complaint.reason);
+        complain(format_args!("{}: {}", complaint.path, complaint.reason));
     }
     let told = summary.own.first.len() as u64;
     if summary.own.count > told {
-        eprintln!("sapwood: and {} more like these", summary.own.count - told);
+        complain(format_args!("and {} more like these", summary.own.count - told));
     }
     let say = |ranks: &RankSet, text: &str| {
         let nodes = results.nodes(ranks);
-        eprintln!("sapwood: {nodes} ({}): {text}", nodes.len());
+        complain(format_args!("{nodes} ({}): {text}", nodes.len()));
     };
     for (text, ranks) in results.left_out() {
         say(&ranks, &text);
@@ -94,7 +94,7 @@ fn write_lines(results: &Results, summary: &Summary) {
         say(&ranks, &format!("and {count} more like these"));
     }
     for (ranks, reason) in results.missing() {
-        eprintln!("{}", absence::line(&results.nodes(&ranks), &reason));
+        complain(absence::line(&results.nodes(&ranks), &reason));
     }
     let running = results.running();
     if !running.is_empty() {

@@ -17,7 +17,7 @@ use sapwood_topology::{HostName, NodeSet};
 use serde_json::{Value, json};
 
 use super::links::{self, Found, Seen, Starts};
-use sapwood_command_line::exit::{Failure, OWN_FAILURE, print};
+use sapwood_command_line::exit::{Failure, OWN_FAILURE, complain, print};
 use sapwood_command_line::times::patience;
 use sapwood_hosts::absence::{by_reason, nodes};
 use sapwood_hosts::cause::cause;
@@ -229,7 +229,7 @@ impl Round {
     fn keep_links(&self) {
         let links = self.found.as_ref().map(|found| found.links.clone());
         if let Some(Err(error)) = links.map(measured::store) {
-            eprintln!("sapwood: cannot save the measurements: {error}");
+            complain(format_args!("cannot save the measurements: {error}"));
         }
     }
 
@@ -334,7 +334,7 @@ impl Round {
         let until = Instant::now() + time;
         let state = |host: &Host| (host.name.clone(), host.reason.clone());
         let mut before: BTreeMap<String, String> = self.hosts.iter().map(state).collect();
-        eprintln!("sapwood: watching for {} s", time.as_secs());
+        complain(format_args!("watching for {} s", time.as_secs()));
         while Instant::now() < until {
             network.turn(WATCH_INTERVAL.min(until.saturating_duration_since(Instant::now())))?;
             self.ask(network, stream)?;

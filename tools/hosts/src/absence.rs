@@ -87,7 +87,7 @@ pub fn of_new_tree(network: &mut Network, hosts: usize) -> Absence {
 
 /// The line that says which hosts are missing, and why.
 pub fn line(nodes: &NodeSet, reason: &str) -> String {
-    format!("sapwood: {nodes} ({}): missing: {}", nodes.len(), one_line(reason))
+    format!("{nodes} ({}): missing: {}", nodes.len(), one_line(reason))
 }
 
 #[cfg(test)]
@@ -116,6 +116,6 @@ mod tests {
     #[test]
     fn who_is_missing_stands_in_one_line() {
         let nodes = "n[1-3]".parse().unwrap();
-        assert_eq!(line(&nodes, "no\n route"), "sapwood: n[1-3] (3): missing: no route");
+        assert_eq!(line(&nodes, "no\n route"), "n[1-3] (3): missing: no route");
     }
 }

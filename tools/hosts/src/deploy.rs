@@ -13,7 +13,7 @@ use super::selection::Reach;
 use super::tree::{self, Chosen, Purpose};
 use crate::launching::{Launching, dry_run};
 use crate::signals::Signals;
-use sapwood_command_line::exit::{Failure, by_signal};
+use sapwood_command_line::exit::{Failure, by_signal, complain};
 
 /// Hosts whose names are names that a process can be started on, rather than any text.
 #[derive(Clone, Debug)]
@@ -116,6 +116,6 @@ pub fn open(builder: NetworkBuilder, signals: Signals) -> Result<Opened, Failure
 
 /// The end of a command whose tree was still being opened.
 pub fn stopped(signal: Signal) -> ExitCode {
-    eprintln!("sapwood: stopped while the hosts were being reached; nothing was done");
+    complain("stopped while the hosts were being reached; nothing was done");
     ExitCode::from(by_signal(signal))
 }

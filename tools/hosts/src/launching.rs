@@ -9,7 +9,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use sapwood::{Attach, Launcher, NetworkBuilder};
 use sapwood_launch::Order;
 
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 use sapwood_command_line::query::answer;
 use sapwood_command_line::times::patience;
 
@@ -184,10 +184,10 @@ impl Launching {
         let state = state.trim();
         let has_ended = !state.is_empty() && !LIVE_STATES.contains(&state);
         if has_ended {
-            eprintln!(
-                "sapwood: the allocation of job {job} has ended ({state}), and with it all that ran \
+            complain(format_args!(
+                "the allocation of job {job} has ended ({state}), and with it all that ran \
                  in it"
-            );
+            ));
         }
         has_ended
     }
@@ -201,7 +201,7 @@ impl Launching {
     pub fn announce(&self, builder: &NetworkBuilder) {
         if let Some(command) = builder.attaching_command() {
             let seconds = self.joining.join_timeout.as_secs_f64();
-            eprintln!("sapwood: waiting {seconds} s for processes that run: {command}");
+            complain(format_args!("waiting {seconds} s for processes that run: {command}"));
         }
     }
 

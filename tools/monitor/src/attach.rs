@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 use sapwood_hosts::signals::Signals;
 use sapwood_launch::{Signal, has_ended};
 
@@ -26,7 +26,6 @@ use super::linkage::Abi;
 use super::outputs::Outputs;
 use super::page::RunPage;
 use super::presence::Attachable;
-use super::say::say;
 use super::screen::Screen;
 use super::stacks::StackWatch;
 use super::watch::{End, Views};
@@ -213,7 +212,7 @@ fn observe(
         let _ = collection.unwatch(pidfd.as_fd());
     }
     if is_detached && !arguments.quiet {
-        say("detached; the job runs on");
+        complain("detached; the job runs on");
     }
     Ok((End::attached(elapsed), collection.finish_at(elapsed, (!is_detached).then_some(0))))
 }
@@ -252,7 +251,7 @@ fn until_end(
         let is_said = !views.screen.is_in_place();
         let places = places.into_iter().filter(|_| !arguments.quiet);
         for line in line.into_iter().chain(places).filter(|_| is_said) {
-            say(line);
+            complain(line);
         }
         left.retain(|pidfd| {
             let is_over = has_ended(pidfd.as_fd());

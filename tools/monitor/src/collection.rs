@@ -29,14 +29,13 @@ use super::leaf::{self, LIVE, NO_BASE, PLACE, ROUND, ROWS, STACKS};
 use super::leaves::Leaves;
 use super::places::{Place, Places};
 use super::processes;
-use super::say::say;
 use super::scope::Scopes;
 use super::stack_reader;
 use super::standing::StandingWatch;
 use super::tallies::{self, Answers, Extras, TALLIES, TALLY_ROWS};
 use super::tree_start::{absent_leaves, builder};
 use super::waits::WaitsInquiry;
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 use sapwood_hosts::notices;
 
 /// How long all leaves together may take to wait for ranks.
@@ -231,7 +230,7 @@ impl Collection {
             if let Event::Lost { back_ends, reason, .. } = event {
                 let ranks = self.leaves.mpi_ranks(&back_ends);
                 if self.leaves.hosts().is_empty() && !ranks.is_empty() {
-                    say(format_args!("ranks {ranks} are not watched any more: {reason}"));
+                    complain(format_args!("ranks {ranks} are not watched any more: {reason}"));
                 }
                 for leaf in back_ends.iter().filter(|_| !self.leaves.hosts().is_empty()) {
                     self.known.lose(leaf, &reason);
@@ -478,7 +477,7 @@ impl Collection {
             true => String::new(),
             false => format!(" (ranks {ranks})"),
         };
-        eprintln!("sapwood: host {host}{ranks} is not watched: {what}");
+        complain(format_args!("host {host}{ranks} is not watched: {what}"));
     }
 
     /// Tells the user of hosts that do not answer for some rounds, and that answer again.
@@ -493,17 +492,17 @@ impl Collection {
                 if *rounds == SILENT_ROUNDS && !self.known.is_absent(leaf) {
                     let (host, ranks) = (self.leaves.host(leaf), self.known.ranks(leaf));
                     let host = host.map(ToString::to_string).unwrap_or_default();
-                    eprintln!(
-                        "sapwood: host {host} (ranks {ranks}) does not answer: {}",
+                    complain(format_args!(
+                        "host {host} (ranks {ranks}) does not answer: {}",
                         missing.reason
-                    );
+                    ));
                 }
             }
         }
         for leaf in answer.contributors.iter() {
             if self.absences.remove(&leaf).is_some_and(|rounds| rounds >= SILENT_ROUNDS) {
                 let host = self.leaves.host(leaf).map(ToString::to_string).unwrap_or_default();
-                eprintln!("sapwood: host {host} answers again");
+                complain(format_args!("host {host} answers again"));
             }
         }
     }
@@ -743,7 +742,7 @@ impl Collection {
             left.subtract(answer.contributors.as_ref());
             let more = answer.value().ok().and_then(|values| RankRows::decode(values).ok());
             if let Some(Err(error)) = more.map(|more| rows.extend(more)) {
-                say(format_args!("some ranks' own profiles are left out: {error}"));
+                complain(format_args!("some ranks' own profiles are left out: {error}"));
             }
         }
         rows

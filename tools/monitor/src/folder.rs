@@ -1,14 +1,13 @@
 //! The folder for the report: made and tried before anything starts, so that a run of hours does
 //! not end with nowhere to write.
 
+use sapwood_command_line::exit::complain;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use sapwood_export::Format;
 use sapwood_report::REPORT_FILES;
-
-use super::say::say;
 
 /// A folder that was written to.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ impl OutFolder {
         let mut replaced = Vec::new();
         let cleared = folder.clear(&mut replaced);
         if !replaced.is_empty() {
-            say(format_args!("{}", told(path, &replaced)));
+            complain(format_args!("{}", told(path, &replaced)));
         }
         cleared.map_err(failed)?;
         Ok(folder)

@@ -12,7 +12,7 @@ use super::leaves::{Leaves, Wishes};
 use super::linkage::{Abi, Flavour, Linkage};
 use super::placement::{JobHosts, Placement};
 use super::shim;
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 
 /// A program that can be watched.
 #[derive(Debug)]
@@ -199,9 +199,9 @@ fn leaves_on(hosts: &JobHosts, ranks: u32, wishes: &Wishes<'_>) -> Result<Leaves
 fn warn_of_untested(command: &JobCommand) {
     let Some(launcher) = command.kind.filter(|launcher| launcher.is_untested()) else { return };
     let name = if launcher == Launcher::Prun { "prun" } else { "flux run" };
-    eprintln!(
-        "sapwood: '{name}' is supported but untested; if ranks are missing, name their hosts by --hosts"
-    );
+    complain(format_args!(
+        "'{name}' is supported but untested; if ranks are missing, name their hosts by --hosts"
+    ));
 }
 
 /// The ABI of one program of the command, which must be that of the others and of the launcher.

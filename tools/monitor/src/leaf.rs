@@ -20,7 +20,7 @@ use super::standing::STANDING;
 use super::tables::Tables;
 use super::tallies;
 use super::waits::{WAITS, WaitsQuestion};
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 
 /// The hidden argument with which this program is a leaf; the base of the leaves' names, the number
 /// of leaves on each host and the path of the shim follow.
@@ -89,12 +89,12 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode, Failure> {
     let tables = Tables::bind(&name(&base, number));
     let mut tables = tables.map_err(|error| Failure::own(&error))?;
     if adopted.is_empty() && !Path::new(shim).is_file() {
-        eprintln!(
-            "sapwood: the shim '{}' is not on host {}, so that ranks there run unobserved; install \
+        complain(format_args!(
+            "the shim '{}' is not on host {}, so that ranks there run unobserved; install \
              it there at the same path",
             Path::new(shim).display(),
             sapwood_launch::own_host_name()
-        );
+        ));
     }
     if let Some(listener) = tables.listener() {
         back_end.watch(listener)?;

@@ -49,7 +49,6 @@ mod rank_control;
 mod rank_reports;
 mod recording;
 mod replay;
-mod say;
 mod scope;
 mod scopes;
 mod screen;
@@ -92,10 +91,9 @@ use self::outputs::Outputs;
 use self::page::{PageArguments, RunPage};
 use self::past::Past;
 use self::placement::{Placement, Reaching};
-use self::say::say;
 use self::screen::Screen;
 use self::watch::{End, Views, watch, watch_later};
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 
 pub use self::control::{FREEZE_MAX, FREEZE_MIN};
 pub use self::effort::WaitsEffort;
@@ -288,14 +286,14 @@ fn conclude(
     arguments: &Arguments,
 ) {
     if let Some(outdated) = &collected.outdated {
-        say(format_args!(
+        complain(format_args!(
             "the tree did not answer at the end; the report shows the last complete round: {}",
             outdated.reason
         ));
     }
     for event in collected.never_found.iter().filter(|_| collected.outdated.is_none()) {
         let event = printable(event);
-        say(format_args!("--histogram {event}: no event of this name was counted"));
+        complain(format_args!("--histogram {event}: no event of this name was counted"));
     }
     let mut record =
         RoundRecord::new(collected.rounds, elapsed, &collected.round, &collected.missing);
@@ -319,7 +317,7 @@ fn leave(record: &RoundRecord, mut report: Report, outputs: &mut Outputs, argume
     if let Some(file) = &arguments.json
         && let Err(error) = sapwood_report::write_named(file, report.json().as_bytes())
     {
-        say(format_args!("cannot write '{}': {error}", file.display()));
+        complain(format_args!("cannot write '{}': {error}", file.display()));
     }
     if !arguments.quiet {
         // A closed standard error leaves no place to say so.

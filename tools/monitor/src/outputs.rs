@@ -6,14 +6,13 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 use sapwood_export::{Format, Run, openmetrics};
 use sapwood_report::{Report, RoundRecord, RoundsFile};
 use sapwood_transport::{Page, PageServer};
 
 use super::Arguments;
 use super::folder::OutFolder;
-use super::say::say;
 
 /// The report is replaced no sooner than this after the time before.
 const REPLACED_AFTER: Duration = Duration::from_secs(5);
@@ -46,7 +45,7 @@ impl Outputs {
         let folder = folder.map_err(Failure::usage)?;
         let server = arguments.listen.map(PageServer::bind).transpose().map_err(Failure::usage)?;
         if let Some(server) = &server {
-            say(format_args!("metrics at http://{}{METRICS_PATH}", server.address()));
+            complain(format_args!("metrics at http://{}{METRICS_PATH}", server.address()));
         }
         Ok(Self {
             folder,
@@ -112,7 +111,7 @@ impl Outputs {
     /// Says the first trouble; those that follow have the same reason as a rule.
     fn trouble(&mut self, error: &dyn std::fmt::Display) {
         if !std::mem::replace(&mut self.is_said, true) {
-            say(format_args!("{error}; the program runs on, and earlier output is kept"));
+            complain(format_args!("{error}; the program runs on, and earlier output is kept"));
         }
     }
 
@@ -133,7 +132,7 @@ impl Outputs {
             })
         });
         if let Err(error) = served {
-            say(format_args!("metrics are no longer served: {error}"));
+            complain(format_args!("metrics are no longer served: {error}"));
             self.server = None;
         }
     }
@@ -145,7 +144,7 @@ impl Outputs {
         let Some(folder) = &self.folder else { return };
         let path = folder.path();
         if let Err(error) = report.write(path) {
-            say(format_args!("{error}"));
+            complain(error);
         }
         if self.formats.is_empty() {
             return;
@@ -153,7 +152,7 @@ impl Outputs {
         let written =
             Run::read(path).and_then(|run| run.export(&self.formats, path, self.series_max));
         if let Err(error) = written {
-            say(format_args!("{error}"));
+            complain(error);
         }
     }
 

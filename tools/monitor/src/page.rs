@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 use sapwood_report::RoundRecord;
 use sapwood_web::{Control, Page, Program};
 
@@ -42,12 +42,12 @@ impl PageArguments {
 
 /// Prints the address of a page.
 pub(crate) fn tell(page: &Page, what: &str) {
-    eprintln!("sapwood: the page of {what} is at {}", page.address());
+    complain(format_args!("the page of {what} is at {}", page.address()));
     if page.is_open_to_others() {
-        eprintln!(
-            "sapwood: other machines can reach this page, and it is not encrypted; 'ssh -L' to a page \
+        complain(format_args!(
+            "other machines can reach this page, and it is not encrypted; 'ssh -L' to a page \
              at the loopback interface is safer"
-        );
+        ));
     }
 }
 

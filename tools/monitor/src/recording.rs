@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 use sapwood_report::RoundRecord;
 
 /// The file of a run's records.
@@ -109,10 +109,10 @@ impl Recording {
         {
             Ok(record) => Some(Ok(record)),
             Err(_) if !is_whole && (text.len() as u64) < LINE_BYTES_MAX => {
-                eprintln!(
-                    "sapwood: the last line of '{}' is cut short and left out",
+                complain(format_args!(
+                    "the last line of '{}' is cut short and left out",
                     self.path.display()
-                );
+                ));
                 None
             }
             Err(why) => wrong(&why),

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 use sapwood_web::Program;
 
 use super::live;
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
     };
     // A browser that came before would lose what is read faster than a browser draws it.
     page::tell(&served, "these rounds");
-    eprintln!("sapwood: {rounds} rounds{iterations} were read; Ctrl-C ends the page");
+    complain(format_args!("{rounds} rounds{iterations} were read; Ctrl-C ends the page"));
     loop {
         std::thread::park();
     }

@@ -3,6 +3,7 @@
 //! A rank hands its table over once and keeps the connection open as long as it lives. The table
 //! stays mapped when the rank is gone, so that what it counted survives it.
 
+use sapwood_command_line::exit::complain;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,7 +27,6 @@ use super::iterations::Iterations;
 use super::places::Place;
 use super::presence::{Attachable, Presence};
 use super::rank_control::RankControl;
-use super::say::say;
 use super::scope::{LeafScopes, ScopeQuestion};
 use super::thread_use::ThreadUse;
 use super::usage;
@@ -401,7 +401,7 @@ impl Tables {
     fn note(&mut self, text: &str) {
         self.notes += 1;
         if self.notes <= NOTES_MAX {
-            say(text);
+            complain(text);
         }
     }
 }

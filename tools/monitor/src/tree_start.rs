@@ -2,7 +2,7 @@
 //! that cannot be watched because theirs did not start.
 
 use sapwood::{Launcher, Network, NetworkBuilder, Program, Registry};
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 use sapwood_hosts::absence;
 use sapwood_profile::register;
 use sapwood_topology::NodeSet;
@@ -71,8 +71,10 @@ pub(super) fn absent_leaves(
             first.filter_map(|leaf| leaves.host(leaf).map(ToString::to_string)).collect();
         match hosts.len() {
             0 => {}
-            1 => eprintln!("sapwood: host {hosts} will not be watched: {reason}"),
-            count => eprintln!("sapwood: hosts {hosts} ({count}) will not be watched: {reason}"),
+            1 => complain(format_args!("host {hosts} will not be watched: {reason}")),
+            count => {
+                complain(format_args!("hosts {hosts} ({count}) will not be watched: {reason}"))
+            }
         }
     }
     if absent == leaves.count as usize {

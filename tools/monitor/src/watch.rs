@@ -21,12 +21,11 @@ use super::launcher_end::{LAUNCHER_GRACE, LauncherEnd, has_children};
 use super::outputs::Outputs;
 use super::page::RunPage;
 use super::placement::{JobHosts, Placement, job_with_comment};
-use super::say::say;
 use super::screen::Screen;
 use super::shim;
 use super::stacks::StackWatch;
 use super::{tallies, waits};
-use sapwood_command_line::exit::{Failure, OWN_FAILURE};
+use sapwood_command_line::exit::{Failure, OWN_FAILURE, complain};
 use sapwood_hosts::signals::{Signals, stop_this_process, terminal_signals_our_group};
 
 /// Two interrupts within this time mean: at once.
@@ -147,8 +146,8 @@ pub(crate) fn watch_later(
         }
         Err(error) => {
             match run.program.try_wait() {
-                Some(_) => say("the program ended before its tree had started"),
-                None => say(format_args!("{error}; the program runs on unobserved")),
+                Some(_) => complain("the program ended before its tree had started"),
+                None => complain(format_args!("{error}; the program runs on unobserved")),
             }
             let code = run.until_end_alone().map_or(INTERRUPTED, Exit::code);
             Ok((End { code, elapsed: started.elapsed() }, None))
@@ -179,7 +178,7 @@ fn follow(
             let lines = Death::lines(&collected.deaths.section(), DEATH_LINES_MAX);
             // Who died first is what an exit code hides.
             for line in lines.iter().filter(|_| !arguments.quiet) {
-                say(line);
+                complain(line);
             }
             (End { code: exit.code(), elapsed }, Some(collected))
         }
@@ -338,7 +337,7 @@ impl Run {
                 Ok(None) => failures = 0,
                 Err(_) if failures < FAILURES_MAX => failures += 1,
                 Err(error) => {
-                    eprintln!("sapwood: {error}");
+                    complain(error);
                     return Ok(None);
                 }
             }
@@ -387,7 +386,7 @@ impl Run {
             if self.is_blind {
                 self.program.wait(wait.min(BLIND_TURN));
             } else if let Err(failure) = collection.turn(wait) {
-                say(format_args!("{failure}; the program runs on unobserved"));
+                complain(format_args!("{failure}; the program runs on unobserved"));
                 self.is_blind = true;
             }
             if self.pass_signals_on() {
@@ -432,7 +431,7 @@ impl Run {
             let is_said = !views.screen.is_in_place() && views.listener.is_none();
             let places = places.into_iter().filter(|_| !arguments.quiet);
             for line in line.into_iter().chain(places).filter(|_| is_said) {
-                say(line);
+                complain(line);
             }
             self.end_launcher_that_stays();
             if let Some(exit) = self.program.try_wait() {
@@ -487,7 +486,7 @@ impl Run {
         let pid = self.program.pid();
         let end = self.launcher_end.as_mut();
         if end.is_some_and(|end| end.is_overdue(Instant::now(), || has_children(pid))) {
-            say(format_args!(
+            complain(format_args!(
                 "the launcher was told to end, and stays {} s after the last of its processes; \
                  it is killed",
                 LAUNCHER_GRACE.as_secs()

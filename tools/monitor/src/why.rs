@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 use sapwood_report::why::{Parts, Why};
 
 use super::collected::Collected;
@@ -15,7 +15,6 @@ use super::effort::WaitsEffort;
 use super::job::Job;
 use super::outputs::Outputs;
 use super::page::RunPage;
-use super::say::say;
 use super::scope::NamedScope;
 use super::screen::Screen;
 use super::watch::{End, Listener, News, Views};
@@ -119,7 +118,9 @@ fn watched_with(arguments: &Arguments, listener: Listener<'_>) -> Result<Watched
     let screen = match arguments.live.then(|| Screen::of_waits(&arguments.command)) {
         Some(Ok(screen)) => screen,
         Some(Err(error)) => {
-            say(format_args!("--live needs a terminal: {error}; verdicts are printed without it"));
+            complain(format_args!(
+                "--live needs a terminal: {error}; verdicts are printed without it"
+            ));
             Screen::Off
         }
         None => Screen::Off,

@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
         // The file of the front-end's host may have no folder on this one: no reason to be missing.
         if let Err(failure) = log::start() {
-            eprintln!("sapwood-node: {failure}; this process logs nothing");
+            exit::complain(format_args!("{failure}; this process logs nothing"));
         }
         let result = match arguments.first().and_then(|first| first.to_str()) {
             Some(sapwood_hosts::persistent::AGENT) if arguments.len() == 1 => {

@@ -18,7 +18,7 @@ use super::protocol::{
     CONTENT, ERRORS, FETCH, INPUT, OUTPUT, Order, PART_BYTES_MAX, POLL, RUN, SIGNAL, poll,
 };
 use super::results::{Results, Sheet};
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 use sapwood_hosts::questions::{QuestionTiming, Questions};
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::tree_access::{Channels, Tree, WAVE_MILLISECONDS};
@@ -354,9 +354,9 @@ impl<'a> Conductor<'a> {
                 continue;
             }
             self.interrupted_at = Some(now);
-            eprintln!(
-                "sapwood: outputs are being written; Ctrl-C again within a second stops this"
-            );
+            complain(format_args!(
+                "outputs are being written; Ctrl-C again within a second stops this"
+            ));
         }
         match self.stopped_by {
             Some(_) => Err(Failure::own(&"the output is incomplete: the command was interrupted")),
@@ -367,13 +367,13 @@ impl<'a> Conductor<'a> {
     fn report_running(&self) {
         let running = self.results.running();
         let ended = self.results.ended().len();
-        eprintln!(
-            "sapwood: {ended} of {} hosts have ended; still running on {} ({}); Ctrl-C again \
+        complain(format_args!(
+            "{ended} of {} hosts have ended; still running on {} ({}); Ctrl-C again \
              within a second stops",
             self.results.hosts.len(),
             self.results.nodes(&running),
             running.len(),
-        );
+        ));
     }
 
     /// Asks the next question when the last has been answered.

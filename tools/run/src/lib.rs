@@ -33,7 +33,7 @@ use self::conductor::Conductor;
 use self::printer::Printer;
 use self::protocol::Order;
 use self::results::Results;
-use sapwood_command_line::exit::{Failure, UNREACHED, by_signal, print};
+use sapwood_command_line::exit::{Failure, UNREACHED, by_signal, complain, print};
 use sapwood_command_line::times::time;
 use sapwood_hosts::absence::everyone;
 use sapwood_hosts::deploy::{self, Opened, Targets};
@@ -195,7 +195,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
         let code = session.run(&mut tree, asks)?;
         if let Some(way_back) = way_back.filter(|_| code == UNREACHED) {
-            eprintln!("sapwood: {way_back}");
+            complain(way_back);
         }
         return Ok(ExitCode::from(code));
     }
@@ -311,7 +311,7 @@ fn carry_out(mut conductor: Conductor<'_>, arguments: &Arguments) -> Result<u8, 
     let written = report::write(&mut conductor, arguments);
     conductor.printer.flush()?;
     if let (Err(what), Some(_)) = (&written, conductor.stopped_by()) {
-        eprintln!("sapwood: {what}");
+        complain(what);
     } else {
         written?;
     }

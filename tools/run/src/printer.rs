@@ -17,7 +17,24 @@ pub(super) struct Printer {
     pub(super) folders: [Option<PathBuf>; 2],
     begun: BTreeSet<(usize, u32)>,
     output: BufWriter<std::io::Stdout>,
-    errors: BufWriter<std::io::Stderr>,
+    errors: BufWriter<Complaints>,
+}
+
+/// Standard error. What it does not take is lost, as with the lines of the command itself: neither
+/// the outputs of the hosts nor the exit code are lost with it.
+struct Complaints;
+
+impl Write for Complaints {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match std::io::stderr().write(bytes) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => Ok(bytes.len()),
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Printer {
@@ -47,7 +64,7 @@ impl Printer {
             folders,
             begun: BTreeSet::new(),
             output: BufWriter::with_capacity(1 << 16, std::io::stdout()),
-            errors: BufWriter::with_capacity(1 << 16, std::io::stderr()),
+            errors: BufWriter::with_capacity(1 << 16, Complaints),
         })
     }
 

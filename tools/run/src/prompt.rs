@@ -13,7 +13,7 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
 use super::Session;
-use sapwood_command_line::exit::{Failure, by_signal};
+use sapwood_command_line::exit::{Failure, by_signal, complain};
 use sapwood_hosts::tree_access::Tree;
 
 /// What ends it, besides the end of input.
@@ -65,7 +65,7 @@ pub(super) fn run(session: &mut Session<'_>, tree: &mut dyn Tree) -> Result<u8, 
             "" => continue,
             command if QUIT.contains(&command) => return Ok(code),
             command if command.starts_with(':') => {
-                eprintln!("sapwood: there is no {command}; {} ends", QUIT[0]);
+                complain(format_args!("there is no {command}; {} ends", QUIT[0]));
                 continue;
             }
             command => arguments.command = vec![command.to_string()],

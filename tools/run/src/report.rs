@@ -7,7 +7,7 @@ use super::conductor::Conductor;
 use super::folded;
 use super::protocol::{Digest, State};
 use super::results::{Class, Results};
-use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::exit::{Failure, complain, print};
 use sapwood_hosts::absence;
 
 /// Writes everything that the style asks for.
@@ -67,15 +67,18 @@ fn write_failures(results: &Results) {
     }
     for (state, ranks) in lines {
         let nodes = results.nodes(&ranks);
-        eprintln!("sapwood: {nodes} ({}): {}", nodes.len(), words(state));
+        complain(format_args!("{nodes} ({}): {}", nodes.len(), words(state)));
     }
     for (ranks, reason) in results.missing() {
-        eprintln!("{}", absence::line(&results.nodes(&ranks), &reason));
+        complain(absence::line(&results.nodes(&ranks), &reason));
     }
     let running = results.running();
     if !running.is_empty() {
         let nodes = results.nodes(&running);
-        eprintln!("sapwood: {nodes} ({}): was interrupted before the command ended", nodes.len());
+        complain(format_args!(
+            "{nodes} ({}): was interrupted before the command ended",
+            nodes.len()
+        ));
     }
 }
 

@@ -115,6 +115,38 @@ fn output_that_cannot_be_written_is_a_failure_in_every_command() {
 }
 
 #[test]
+fn a_standard_error_that_takes_no_more_changes_neither_exit_code_nor_output() {
+    // Each writes on standard error: the outputs of hosts, their states, hosts that are missing, an
+    // error of its own; and all write their log there.
+    let commands = [
+        "run --new-tree -n -w 'n[1-2]' 'echo x; echo y >&2; exit 3'",
+        "run --new-tree -n -b -w 'n[1-2]' 'echo x; echo y >&2; exit 3'",
+        "run --new-tree -n -w 'n[1-2]' --json 'echo y >&2; exit 3'",
+        "run --new-tree -n --launcher=ssh --remote-shell=false -w 'n[1-2]' true",
+        "top --once --launcher=ssh --remote-shell=false -w n1",
+        "up --launcher=ssh --remote-shell=false -w n1",
+        "copy --new-tree -w n1 /no/such/file /no/such/folder/",
+        "status",
+        "mpi -- ./no-such-program",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let without_times = |text: &str| {
+        text.chars().filter(|character| !character.is_ascii_digit()).collect::<String>()
+    };
+    for command in commands {
+        let with = |errors| {
+            let line = format!("'{}' {command} 2>{errors}", cli::program());
+            let mut shell = cli::clean_command("sh");
+            shell.arg("-c").arg(line).env("SAPWOOD_LAUNCHER", "local").env("SAPWOOD_LOG", "debug");
+            shell.env("XDG_RUNTIME_DIR", folder.path());
+            let output = shell.stdin(std::process::Stdio::null()).output().unwrap();
+            (output.status.code(), without_times(text(&output.stdout)))
+        };
+        assert_eq!(with("/dev/full"), with("/dev/null"), "{command}");
+    }
+}
+
+#[test]
 fn a_reader_that_has_gone_ends_a_command_in_silence() {
     let folder = tempfile::tempdir().unwrap();
     let said = folder.path().join("said");

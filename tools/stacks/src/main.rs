@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
-use sapwood_command_line::exit::{self, Failure, OWN_FAILURE, print};
+use sapwood_command_line::exit::{self, Failure, OWN_FAILURE, complain, print};
 use sapwood_command_line::{arguments, manual};
 use sapwood_report::record::Stacks;
 use sapwood_report::stacks::{self, MergedStacks, Wish};
@@ -97,7 +97,7 @@ fn command() -> Result<ExitCode, Failure> {
     if arguments.folded {
         // Those who draw see no more than the stacks.
         for loss in &stacks.missing {
-            eprintln!("sapwood: no stack of rank {}: {}", loss.ranks, loss.reason);
+            complain(format_args!("no stack of rank {}: {}", loss.ranks, loss.reason));
         }
     }
     Ok(if stacks.roots.is_empty() { ExitCode::from(OWN_FAILURE) } else { ExitCode::SUCCESS })

@@ -33,7 +33,7 @@ use self::table::WORST_MAX;
 use self::view::View;
 use self::watch::{Ended, Live, Output, Terms, Watch};
 use sapwood_command_line::arguments::listening_address;
-use sapwood_command_line::exit::{Failure, UNREACHED, by_signal, print};
+use sapwood_command_line::exit::{Failure, UNREACHED, by_signal, complain, print};
 use sapwood_command_line::times::time;
 use sapwood_hosts::absence;
 use sapwood_hosts::deploy::{self, Opened, Targets};
@@ -136,7 +136,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Opened::Stopped(signal) => return Ok(deploy::stopped(signal)),
     };
     if let Some(server) = &server {
-        eprintln!("sapwood: metrics at http://{}/metrics", server.address());
+        complain(format_args!("metrics at http://{}/metrics", server.address()));
     }
     let code = watch(arguments, &mut network, &targets, server, signals);
     let closed = network.close();
@@ -156,7 +156,7 @@ fn watch(
     let absent = absence::of_new_tree(network, targets.names.len());
     if absent.iter().map(|(ranks, _)| ranks.len()).sum::<u64>() == targets.names.len() as u64 {
         for (ranks, reason) in &absent {
-            eprintln!("{}", absence::line(&targets.nodes(ranks), reason));
+            complain(absence::line(&targets.nodes(ranks), reason));
         }
         return Ok(UNREACHED);
     }

@@ -3,7 +3,6 @@
 //! One loop does everything: answers, signals, keys and scrapers are descriptors of the network's
 //! own wait. Nothing else waits, so that a slow scraper keeps no wave and a hung host no key.
 
-use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use ratatui_core::terminal::Terminal;
@@ -19,7 +18,7 @@ use super::reduction::HOSTS;
 use super::rows;
 use super::sample::{Sample, Waves};
 use super::view::{Action, View};
-use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::exit::{Failure, complain, print};
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::unanswered::{Unanswered, had_room};
 use sapwood_hosts::{absence, notices};
@@ -146,7 +145,7 @@ impl<'a> Watch<'a> {
         let Self { output, notices, .. } = self;
         drop(output);
         for text in notices {
-            eprintln!("sapwood: {text}");
+            complain(text);
         }
     }
 
@@ -260,12 +259,10 @@ impl<'a> Watch<'a> {
             return;
         }
         for (ranks, reason) in &sample.missing {
-            let line = absence::line(&sample.nodes(ranks), reason);
-            // A closed standard error leaves no place to say so.
-            let _ = writeln!(std::io::stderr(), "{line}");
+            complain(absence::line(&sample.nodes(ranks), reason));
         }
         if sample.missing.is_empty() {
-            let _ = writeln!(std::io::stderr(), "sapwood: all hosts answer");
+            complain("all hosts answer");
         }
     }
 

@@ -5,18 +5,14 @@ use std::io::Write as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
+use sapwood_command_line::exit::complain;
 use sapwood_report::{is_descriptor, write_named};
 
 /// Lines on standard error, in one piece among what the program writes there.
 pub(crate) fn say(lines: &[String]) {
-    let mut text = String::new();
-    for line in lines {
-        text.push_str("sapwood: ");
-        text.push_str(line);
-        text.push('\n');
+    if !lines.is_empty() {
+        complain(lines.join("\nsapwood: "));
     }
-    // A closed standard error leaves no place to say so.
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Whether a file can be written, before a program is started for what it is to hold. One that is

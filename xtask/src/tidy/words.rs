@@ -40,6 +40,8 @@ const REPEATED_TESTS: [&str; 5] = [
     concat!("--re", "try-failed"),
     concat!("flaky", "-"),
 ];
+/// They end a program whose standard error takes no more: a line on it is `exit::complain`'s.
+const FAULTS_OF_STANDARD_ERROR: [&str; 2] = [concat!("eprint", "!("), concat!("eprintln", "!(")];
 const CONFIGURATION_EXTENSIONS: [&str; 6] = ["cfg", "ini", "json", "toml", "yaml", "yml"];
 
 pub fn left_for_later(file: &File, text: &str) -> Vec<Finding> {
@@ -74,6 +76,15 @@ pub fn repeated_tests(file: &File, text: &str) -> Vec<Finding> {
         return Vec::new();
     }
     search(file, text, &REPEATED_TESTS, holds_word, "runs a test again: find the race instead")
+}
+
+/// A program that people run keeps its exit code and its output whatever becomes of standard error.
+pub fn faults_of_standard_error(file: &File, text: &str) -> Vec<Finding> {
+    if !file.path.starts_with("tools/") || !file.path.contains("/src/") {
+        return Vec::new();
+    }
+    let why = "ends the program where standard error takes no more: use exit::complain";
+    search(file, text, &FAULTS_OF_STANDARD_ERROR, holds_word, why)
 }
 
 fn search<'a>(
@@ -148,6 +159,16 @@ mod tests {
     fn a_lock_file_with_another_source_is_found() {
         let text = format!("{LOCK_SOURCE}\nsource = \"git+https://example.org/x\"\n");
         assert_eq!(count(of_this_machine, "Cargo.lock", &text), 1);
+    }
+
+    #[test]
+    fn a_line_that_may_end_a_program_is_found_in_tools() {
+        for word in FAULTS_OF_STANDARD_ERROR {
+            let text = format!("    {word}\"x\");\n");
+            let found = |path| count(faults_of_standard_error, path, &text);
+            assert_eq!(found("tools/run/src/lib.rs"), 1, "{word}");
+            assert_eq!((found("tools/run/tests/a.rs"), found("labs/a/src/lib.rs")), (0, 0));
+        }
     }
 
     #[test]

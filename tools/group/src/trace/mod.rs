@@ -15,7 +15,7 @@ use sapwood::{
     GroupHopCursor, GroupHopQuestion, Key, Life, MemberHops, MemberId, Rank, TracedMember,
     TreeKind, ask_group, trace_member,
 };
-use sapwood_command_line::exit::{Failure, by_signal, print};
+use sapwood_command_line::exit::{Failure, by_signal, complain, print};
 use sapwood_command_line::times::patience;
 use sapwood_hosts::signals::{Signal, Signals};
 
@@ -165,7 +165,9 @@ impl<'a> Follower<'a> {
     fn say_that_it_follows(&self) {
         let members = self.sources.len();
         let for_s = self.arguments.duration.as_secs_f64();
-        eprintln!("sapwood: following the operations of {members} members, for at most {for_s} s");
+        complain(format_args!(
+            "following the operations of {members} members, for at most {for_s} s"
+        ));
     }
 
     /// Asks each member to go on noting for this time, and reads what it has noted. One that does

@@ -4,7 +4,6 @@
 //! until none has used the tree for long, a command asks it to end, a signal does, or all hosts
 //! are gone.
 
-use std::io::Write as _;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ use super::session::{Session, Wish};
 use super::{address_of, ending, right_to, socket_path};
 use crate::signals::Signals;
 use crate::tree_access::{Owned, Tree};
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain};
 
 /// The tokens of the listener and of the first session.
 const LISTENER: u64 = 0;
@@ -241,8 +240,7 @@ fn tell_gone(name: &str, path: &Path) {
         path.display()
     );
     tracing::warn!(target: "sapwood::member", "{line}");
-    // A closed standard error leaves no place to say so.
-    let _ = writeln!(std::io::stderr().lock(), "sapwood: {line}");
+    complain(line);
 }
 
 /// For a command that looks for the tree later.

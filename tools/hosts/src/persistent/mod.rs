@@ -28,7 +28,7 @@ use sapwood_transport::{Address, Error, Interest, Link, Poller, connect_own};
 
 use self::message::{Description, Line, Reply, VERSION, absence_of_text};
 use crate::absence::nodes;
-use sapwood_command_line::exit::{Failure, one_line};
+use sapwood_command_line::exit::{Failure, complain, one_line};
 
 /// What a tree is called if nothing is said.
 pub const DEFAULT_NAME: &str = "warm";
@@ -80,14 +80,14 @@ pub fn all() -> Result<Vec<Found>, Failure> {
         match connect_own(&address_of(&path)?) {
             Ok(link) => match greeted(link) {
                 Some(tree) => found.push(tree),
-                None => eprintln!(
-                    "sapwood: the daemon of the tree at {} does not answer, or is of another \
+                None => complain(format_args!(
+                    "the daemon of the tree at {} does not answer, or is of another \
                      version; it is ignored",
                     path.display()
-                ),
+                )),
             },
             Err(Error::Refused { .. }) => remove_if_left(&folder, &path)?,
-            Err(error) => eprintln!("sapwood: {error}; it is ignored"),
+            Err(error) => complain(format_args!("{error}; it is ignored")),
         }
     }
     Ok(found)

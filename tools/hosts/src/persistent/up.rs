@@ -188,7 +188,7 @@ fn begin(
         Opened::Stopped(signal) => return Ok(Begun::Stopped(signal)),
     };
     let tree = Owned::new(*network, targets.names.len());
-    caller.complain(&absent(&tree, targets))?;
+    caller.complain(&absent(&tree, targets));
     let there = tree.connected().len();
     if there == 0 {
         tree.close()?;
@@ -258,8 +258,9 @@ impl Caller {
         self.output.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
     }
 
-    fn complain(&mut self, text: &str) -> Result<(), Failure> {
-        self.errors.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
+    fn complain(&mut self, text: &str) {
+        // As for every command, a standard error that takes no more is no reason to end.
+        let _ = self.errors.write_all(text.as_bytes());
     }
 }
 
@@ -275,6 +276,8 @@ fn leave_folder() {
 
 /// A line for each reason why hosts are missing.
 fn absent(tree: &Owned, targets: &Targets) -> String {
-    let line = |(ranks, reason): &(RankSet, String)| line(&targets.nodes(ranks), reason) + "\n";
+    let line = |(ranks, reason): &(RankSet, String)| {
+        format!("sapwood: {}\n", line(&targets.nodes(ranks), reason))
+    };
     tree.absent().iter().map(line).collect()
 }
