@@ -100,11 +100,12 @@ impl Selection {
         }
     }
 
-    /// Whether the command line itself says which hosts these are.
-    pub fn is_named(&self) -> bool {
-        let is_there = self.hostfile.iter().all(|path| path != Path::new("-"));
-        let reads_input = |set: &Part<'_>| matches!(set, Part::Listed("-"));
-        self.names_something() && is_there && !self.meant().any(|set| reads_input(&set))
+    /// Whether the command line itself says which hosts these are, in words that mean the same
+    /// hosts again: no file, standard input, or chance does.
+    pub fn stays(&self) -> bool {
+        let is_listed = |part: Part<'_>| matches!(part, Part::Listed(_));
+        let is_read = self.meant().chain(self.left_out()).any(is_listed);
+        self.names_something() && self.hostfile.is_empty() && self.pick.is_none() && !is_read
     }
 
     fn names_something(&self) -> bool {
@@ -297,8 +298,8 @@ mod tests {
         let nodes = ["n[1-9],-n5", "-n6"].map(str::to_owned).into();
         let selection = Selection { nodes, exclude: vec!["n[7-8]".into()], ..Selection::default() };
         assert_eq!(selection.resolve().unwrap().to_string(), "n[1-4,9]");
-        assert!(selection.is_named());
+        assert!(selection.stays());
         let alone = Selection { nodes: vec!["-n5".into()], ..Selection::default() };
-        assert!(!alone.is_named());
+        assert!(!alone.stays());
     }
 }

@@ -239,6 +239,39 @@ fn a_tree_is_had_again_with_the_hosts_that_it_had_wherever_they_were_named() {
 }
 
 #[test]
+fn a_tree_is_had_again_with_the_hosts_that_were_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("hosts");
+    std::fs::write(&list, "n1\nn2\n").unwrap();
+    let listed = format!("^{}", list.display());
+    let table: [(&[&str], &str); 4] = [
+        (&["-w", "n1,-"], "'n[1-3]'"),
+        (&["-w", "^-"], "'n[2-3]'"),
+        (&["-w", "n[1-4]", "-x", "-"], "'n[1,4]'"),
+        (&["-w", &listed], "'n[1-2]'"),
+    ];
+    for (words, hosts) in table {
+        let user = User::new();
+        let arguments = [&["up", "-f", "2"], words].concat();
+        let mut up = user.command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
+        up.stdin.take().unwrap().write_all(b"n2\nn3\n").unwrap();
+        let up = up.wait_with_output().unwrap();
+        assert_eq!(code(&up), Some(0), "{words:?}: {}", text(&up.stderr));
+        kill_process(
+            pid_of(user.agent(&["-w", hosts.trim_matches('\''), "--pick", "1"])),
+            Signal::KILL,
+        )
+        .unwrap();
+        let output = user.run(&["-w", hosts.trim_matches('\''), "sleep 0.1"]);
+        assert_eq!(code(&output), Some(255), "{words:?}: {}", text(&output.stderr));
+        let shown = user.say(&["status"]);
+        let said = text(&shown.stdout);
+        let again = format!("sapwood up --replace -f 2 -w {hosts}\n");
+        assert!(said.ends_with(&again), "{words:?}: {said}");
+    }
+}
+
+#[test]
 fn a_tree_ends_when_nobody_uses_it() {
     let user = User::new();
     let daemon = user.up(&["-w", "n0", "--idle", "0.5"]);

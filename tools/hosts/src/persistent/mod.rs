@@ -6,6 +6,7 @@
 //! what is known of a tree that has ended by itself.
 //! docs/decisions/0012-warm-tree.md says why it is so.
 
+mod again;
 mod daemon;
 pub mod down;
 mod ending;

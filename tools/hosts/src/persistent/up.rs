@@ -17,6 +17,7 @@ use sapwood_launch::{DeathSignal, Exit, Local, Order, Process, Signal};
 use sapwood_transport::{Interest, Poller};
 
 use super::DEFAULT_NAME;
+use super::again;
 use super::daemon::{Daemon, Terms};
 use super::down::end;
 use crate::absence::line;
@@ -201,30 +202,13 @@ fn begin(
     };
     let line =
         format!("tree '{name}' is up: {there} of {} hosts, {hosts}; {end}\n", targets.count());
-    let options = options(arguments, &hosts);
+    let words = std::env::args_os().skip(2).map(|word| word.to_string_lossy().into_owned());
+    let options = again::options::<Arguments>(words, &arguments.selection, &hosts);
     let terms = Terms { name: name.clone(), reach: reach.terms(), hosts, options, idle: *idle };
     let daemon = Daemon::new(tree, terms, signals)?;
     // Without a caller no user would know of the tree, and it ends.
     caller.say(&line)?;
     Ok(Begun::Serves(Box::new(daemon)))
-}
-
-/// What the user has asked, with these hosts where only the environment or standard input says
-/// which they are.
-fn options(arguments: &Arguments, hosts: &str) -> Vec<String> {
-    let mut options: Vec<String> = Vec::new();
-    for word in std::env::args_os().skip(2) {
-        match &*word.to_string_lossy() {
-            // Standard input cannot be read again.
-            "-" => drop(options.pop()),
-            word if word == "--replace" || word.ends_with("=-") => {}
-            word => options.push(word.to_string()),
-        }
-    }
-    if !arguments.selection.is_named() {
-        options.extend(["-w".to_string(), hosts.to_string()]);
-    }
-    options
 }
 
 /// The standard streams of the caller. The tree's processes, which inherit those of this
