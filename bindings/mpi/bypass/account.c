@@ -3,11 +3,10 @@
 #include "account.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "file_limit.h"
 #include "say.h"
 #include "segment.h"
 
@@ -76,24 +75,6 @@ static void write_parents(FILE *file, const struct bypass_edges *edges)
         comma = ",\n";
     }
     fprintf(file, "\n");
-}
-
-/* A file beyond a limit on its size fails to be written, and raises no SIGXFSZ that would end the program. */
-static void hold_file_signal(sigset_t *one, sigset_t *before)
-{
-    sigemptyset(one);
-    sigaddset(one, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, one, before);
-}
-
-static void let_file_signal_go(const sigset_t *one, const sigset_t *before)
-{
-    /* Where the program has blocked it, one that waits may be the program's. */
-    const struct timespec at_once = {0, 0};
-    if (!sigismember(before, SIGXFSZ))
-        while (sigtimedwait(one, NULL, &at_once) == SIGXFSZ)
-            ;
-    pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
 static void write_json(const char *path, const struct bypass_segment *world, const struct bypass_lateness *lateness,
@@ -187,10 +168,10 @@ void bypass_account_tell(const struct bypass_segment *world, const struct bypass
                          int size)
 {
     if (bypass_settings.json_path != NULL) {
-        sigset_t one, before;
-        hold_file_signal(&one, &before);
+        struct sapwood_file_signal held;
+        sapwood_file_signal_hold(&held);
         write_json(bypass_settings.json_path, world, lateness, rank, size);
-        let_file_signal_go(&one, &before);
+        sapwood_file_signal_release(&held);
     }
     if (!bypass_settings.report)
         return;

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "file_limit.h"
 #include "settings.h"
 
 static const char MAGIC[8] = "SWBYPASS";
@@ -57,22 +57,15 @@ static void point_into(struct bypass_segment *s, struct bypass_header *h)
     };
 }
 
-/* A file beyond the limit would raise SIGXFSZ and end the program. */
-static bool may_have(uint64_t bytes)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
-}
-
 int bypass_segment_make(struct bypass_segment *segment, uint32_t size, uint64_t cookie, bool for_world)
 {
     struct bypass_header h = shape_for(size, cookie, for_world);
-    int fd = may_have(h.bytes) ? memfd_create("sapwood-bypass", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+    int fd = sapwood_memory_file("sapwood-bypass", h.bytes);
     if (fd < 0)
         return -1;
     /* What every instance needs is taken now, where a lack of memory is an answer and not a
      * signal; the chunks, when large operands come. */
-    bool made = ftruncate(fd, (off_t)h.bytes) == 0 && fallocate(fd, 0, 0, (off_t)h.chunks) == 0 &&
+    bool made = fallocate(fd, 0, 0, (off_t)h.chunks) == 0 &&
                 fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
     void *memory = made ? mmap(NULL, h.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (memory == MAP_FAILED) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "events.h"
+#include "file_limit.h"
 #include "functions.h"
 #include "observe.h"
 #include "sapwood_mpi.h"
@@ -39,12 +40,11 @@ int sapwood_control_make(void)
 {
     if (sysconf(_SC_PAGESIZE) != SAPWOOD_CONTROL_BYTES)
         return -1;
-    int fd = memfd_create("sapwood-control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = sapwood_memory_file("sapwood-control", SAPWOOD_CONTROL_BYTES);
     if (fd < 0)
         return -1;
     void *place = MAP_FAILED;
-    if (ftruncate(fd, SAPWOOD_CONTROL_BYTES) == 0 &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         place = mmap(&sapwood_control, SAPWOOD_CONTROL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
     if (place == MAP_FAILED) {
         close(fd);

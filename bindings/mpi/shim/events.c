@@ -2,12 +2,14 @@
 #define _GNU_SOURCE
 #include "events.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "file_limit.h"
 #include "handover.h"
 #include "say.h"
 
@@ -82,12 +84,14 @@ static void fill_header(uint64_t bytes)
 static int make_file(void)
 {
     uint64_t bytes = sizeof *sapwood_events + SAPWOOD_RINGS * ring_bytes();
-    int fd = memfd_create("sapwood-events", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = sapwood_memory_file("sapwood-events", bytes);
+    if (fd < 0 && errno == EFBIG && sapwood_table->header.world_rank == 0)
+        sapwood_say("calls are not recorded: the file of a rank's rings has %llu bytes, and files are limited to %llu; "
+                    "raise the limit (ulimit -f unlimited)", (unsigned long long)bytes,
+                    (unsigned long long)sapwood_file_bytes_max());
     if (fd < 0)
         return -1;
-    void *memory = MAP_FAILED;
-    if (ftruncate(fd, (off_t)bytes) == 0)
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) {
         close(fd);
         return -1;

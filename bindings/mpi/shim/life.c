@@ -16,6 +16,7 @@
 #include "control.h"
 #include "events.h"
 #include "extras.h"
+#include "file_limit.h"
 #include "handover.h"
 #include "library.h"
 #include "observe.h"
@@ -69,14 +70,10 @@ struct sapwood_table *sapwood_table_make(void)
 {
     if (sapwood_table != NULL)
         return sapwood_table;
-    int fd = memfd_create("sapwood-profile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    uint64_t bytes = sapwood_table_bytes();
+    int fd = sapwood_memory_file("sapwood-profile", bytes);
     if (fd < 0)
         return NULL;
-    uint64_t bytes = sapwood_table_bytes();
-    if (ftruncate(fd, (off_t)bytes) != 0) {
-        close(fd);
-        return NULL;
-    }
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (memory == MAP_FAILED) {
         close(fd);
@@ -197,6 +194,17 @@ static bool find_observer(void)
     return dumps;
 }
 
+/* A limit on files is that of all ranks, a lack of memory that of one. */
+static void say_no_memory(int error)
+{
+    if (error != EFBIG)
+        sapwood_say("no shared memory for the profile (%s); the program runs on unobserved", strerror(error));
+    else if (sapwood_rank(sapwood_library.comm_world) == 0)
+        sapwood_say("no profile: the file of a rank's profile has %llu bytes, and files are limited to %llu; raise the "
+                    "limit (ulimit -f unlimited); the program runs on unobserved",
+                    (unsigned long long)sapwood_table_bytes(), (unsigned long long)sapwood_file_bytes_max());
+}
+
 /* MPI is initialised: makes, fills and hands over the table, and starts to count. */
 static void start(void)
 {
@@ -205,7 +213,7 @@ static void start(void)
     bool contended = granted == MPI_THREAD_MULTIPLE;
     sapwood_clock_calibrate();
     if (sapwood_table_make() == NULL) {
-        sapwood_say("no shared memory for the profile (%s); the program runs on unobserved", strerror(errno));
+        say_no_memory(errno);
         enter_phase(SAPWOOD_OFF);
         return;
     }
@@ -349,11 +357,14 @@ static void close_table(uint32_t state)
 static void leave_dump(void)
 {
     const char *directory = dump_directory();
+    struct sapwood_file_signal held;
     sapwood_transport_end();
+    sapwood_file_signal_hold(&held);
     if (directory != NULL)
         write_dump(directory, "profile", sapwood_table, sapwood_table->header.table_bytes);
     if (directory != NULL && sapwood_events_are_asked())
         write_dump(directory, "events", sapwood_events, sapwood_events_bytes());
+    sapwood_file_signal_release(&held);
 }
 
 bool sapwood_finalize_begins(uint32_t function, uint64_t *begin)

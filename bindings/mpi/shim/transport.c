@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "file_limit.h"
 #include "functions.h"
 #include "observe.h"
 #include "say.h"
@@ -176,7 +177,7 @@ void sapwood_transport_forget(void)
     chosen = NULL;
 }
 
-void sapwood_transport_write(const char *name, void (*fill)(FILE *file))
+static void write_file(const char *name, void (*fill)(FILE *file))
 {
     static bool is_said;
     char partial[4096], path[4096];
@@ -199,6 +200,14 @@ void sapwood_transport_write(const char *name, void (*fill)(FILE *file))
     if (!is_said)
         sapwood_say("cannot write %.400s: %s; name another folder in SAPWOOD_MPI_TRANSPORT_DIR", path, strerror(error));
     is_said = true;
+}
+
+void sapwood_transport_write(const char *name, void (*fill)(FILE *file))
+{
+    struct sapwood_file_signal held;
+    sapwood_file_signal_hold(&held);
+    write_file(name, fill);
+    sapwood_file_signal_release(&held);
 }
 
 static void tell_sizes(struct sapwood_event *event, unsigned class)

@@ -275,6 +275,36 @@ class Ends(unittest.TestCase):
         self.assertEqual(run.code, 0)
         self.assertIn("sapwood: cannot write '/dev/full': No space left", run.errors)
 
+    def limited(self, limit):
+        """A run whose ranks may have no file of more bytes, and the lines that say so."""
+        # Over TCP Open MPI itself makes no large file.
+        command = launch("prlimit", f"--fsize={limit}:{limit}", test_program(ABI, "solver"))
+        run = Watched([command[0], "--mca", "btl", "tcp,self", *command[1:]], *SHORT, "--mpi", ABI)
+        self.assertEqual(run.code, 0, run.errors)
+        return run, [line for line in run.errors.splitlines() if "files are limited" in line]
+
+    def test_a_limit_on_files_costs_the_records_and_not_the_program(self):
+        run, said = self.limited(4_000_000)
+        self.assertEqual(run.profile["ranks_covered"], RANKS, run.errors)
+        [line] = said
+        self.assertRegex(line, "^sapwood: calls are not recorded: .* has [0-9]+ bytes, and files are limited to 4000000; "
+                               r"raise the limit \(ulimit -f unlimited\)$")
+
+    def test_a_limit_on_files_costs_the_profile_and_not_the_program(self):
+        run, said = self.limited(65_536)
+        [line] = said
+        self.assertRegex(line, "^sapwood: no profile: .*; the program runs on unobserved$")
+        self.assertEqual((run.profile["ranks_covered"], run.dumps), (0, {}), run.errors)
+
+    def test_a_profile_of_its_own_that_a_limit_on_files_refuses_ends_no_rank(self):
+        # MPI and the shim have made their memory by then; Python ignores the signal until it is told otherwise.
+        program = ("from mpi4py import MPI; import resource, signal; MPI.COMM_WORLD.Barrier(); "
+                   "signal.signal(signal.SIGXFSZ, signal.SIG_DFL); "
+                   "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))")
+        run = Watched(launch(SYSTEM_PYTHON, "-c", program), *SHORT, "--mpi", ABI)
+        self.assertEqual((run.code, run.profile["ranks_covered"], run.dumps), (0, RANKS, {}), run.errors)
+        self.assertRegex(run.errors, r"sapwood: cannot write .*rank-0\.profile: File too large\n")
+
     def test_a_command_needs_no_dashes_in_front(self):
         run = Watched(launch(test_program(ABI, "solver")), *SHORT, dashes=False)
         self.assertEqual((run.code, run.profile["ranks_covered"]), (0, RANKS))
