@@ -12,7 +12,7 @@ use super::protocol::{AGAIN, ORDER, Order, POLL, poll};
 use super::push::{Push, open_data};
 use super::results::Results;
 use sapwood_command_line::exit::Failure;
-use sapwood_hosts::notices;
+use sapwood_hosts::notices::Notices;
 use sapwood_hosts::questions::{QuestionTiming, Questions};
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::unanswered::{had_room, said};
@@ -145,8 +145,9 @@ impl<'a> Conductor<'a> {
     }
 
     fn take_events(&mut self) {
+        let mut notices = Notices::default();
         while let Some(event) = self.network.next_event() {
-            notices::print(&event);
+            notices.take(&event);
             let (ranks, reason) = match event {
                 Event::Lost { back_ends, reason, .. } => (back_ends, reason),
                 Event::Ended { reason, .. } => (self.results.running(), reason),
@@ -158,6 +159,7 @@ impl<'a> Conductor<'a> {
                 Work::Gather(gather) => gather.lose(&ranks),
             }
         }
+        notices.tell();
     }
 
     fn take_answers(&mut self) -> Result<(), Failure> {

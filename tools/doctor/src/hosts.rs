@@ -25,7 +25,7 @@ use sapwood_hosts::deploy::Targets;
 use sapwood_hosts::groups::SiteGroups;
 use sapwood_hosts::launching::{Launching, dry_run};
 use sapwood_hosts::measured::{self, Measurement};
-use sapwood_hosts::notices;
+use sapwood_hosts::notices::Notices;
 use sapwood_hosts::tree::{self, Chosen, Purpose, TreeTerms};
 use sapwood_topology_tool::measured::as_option;
 
@@ -246,9 +246,9 @@ impl Round {
 
     /// Who is gone, and why.
     fn take_events(&mut self, network: &mut Network) {
-        let mut gone = BTreeMap::new();
+        let (mut gone, mut notices) = (BTreeMap::new(), Notices::default());
         while let Some(event) = network.next_event() {
-            notices::print(&event);
+            notices.take(&event);
             match event {
                 Event::StartFailed { rank, text } => {
                     gone.insert(rank, text);
@@ -262,6 +262,7 @@ impl Round {
                 _ => {}
             }
         }
+        notices.tell();
         for (rank, reason) in gone {
             if let Some(host) = self.hosts.get_mut(rank as usize)
                 && host.reason.is_empty()

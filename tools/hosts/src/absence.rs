@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use sapwood::{Event, Network, Rank, RankSet};
+use sapwood::{Event, Missing, Network, Rank, RankSet};
 use sapwood_topology::NodeSet;
 
 use crate::cause::cause;
-use crate::notices;
+use crate::notices::Notices;
 use sapwood_command_line::exit::one_line;
 
 /// Hosts that are not there, and why; those with the same reason together, no host twice.
@@ -17,6 +17,15 @@ pub type Absence = Vec<(RankSet, String)>;
 
 /// What is said of a host of which nothing else is known.
 pub const NOT_REACHED: &str = "could not be reached";
+
+/// What is missing from an answer, gathered by [`cause`].
+pub fn by_cause(missing: &[Missing]) -> Absence {
+    let each = |one: &'_ Missing| {
+        let reason = one.reason.clone();
+        one.ranks.iter().map(move |rank| (rank, reason.clone())).collect::<Vec<_>>()
+    };
+    by_reason(missing.iter().flat_map(each))
+}
 
 /// The ranks of this number of hosts, each of which has one back-end.
 pub fn everyone(hosts: usize) -> RankSet {
@@ -74,14 +83,16 @@ pub fn of_new_tree(network: &mut Network, hosts: usize) -> Absence {
         return Absence::new();
     }
     let mut reasons: BTreeMap<Rank, String> = BTreeMap::new();
+    let mut notices = Notices::default();
     while let Some(event) = network.next_event() {
-        notices::print(&event);
+        notices.take(&event);
         if let Event::StartFailed { rank, text } = event {
             for rank in below(network, rank, hosts).iter() {
                 reasons.entry(rank).or_insert_with(|| not_started(&text));
             }
         }
     }
+    notices.tell();
     by_reason(absent.iter().map(|rank| (rank, reasons.get(&rank).map_or(NOT_REACHED, |it| it))))
 }
 

@@ -15,7 +15,7 @@ use sapwood::{
 };
 
 use crate::absence::{Absence, NOT_REACHED, below, by_reason, everyone, not_started};
-use crate::notices;
+use crate::notices::Notices;
 use crate::unanswered::said;
 
 /// After the first answer to a wave, those that stay silent are waited for this time, in
@@ -184,8 +184,9 @@ impl Owned {
     }
 
     fn take_events(&mut self) {
+        let mut notices = Notices::default();
         while let Some(event) = self.network.next_event() {
-            notices::print(&event);
+            notices.take(&event);
             match event {
                 Event::StartFailed { rank, text } => self.not_started(rank, &text),
                 Event::Lost { back_ends, reason, .. } => self.lose(back_ends, &reason),
@@ -196,6 +197,7 @@ impl Owned {
                 _ => {}
             }
         }
+        notices.tell();
     }
 
     /// A process that has not started takes the back-ends below it with it.

@@ -27,7 +27,7 @@ use super::guidance::Guidance;
 use super::job::{Job, is_shell};
 use super::leaf::{self, LIVE, NO_BASE, PLACE, ROUND, ROWS, STACKS};
 use super::leaves::Leaves;
-use super::places::{Place, Places};
+use super::places::{ANSWERS, NOT_WATCHED, Place, Places, SILENT, Verb};
 use super::processes;
 use super::scope::Scopes;
 use super::stack_reader;
@@ -36,7 +36,8 @@ use super::tallies::{self, Answers, Extras, TALLIES, TALLY_ROWS};
 use super::tree_start::{absent_leaves, builder};
 use super::waits::WaitsInquiry;
 use sapwood_command_line::exit::{Failure, complain};
-use sapwood_hosts::notices;
+use sapwood_hosts::absence::{by_cause, by_reason};
+use sapwood_hosts::notices::Notices;
 
 /// How long all leaves together may take to wait for ranks.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -188,12 +189,14 @@ impl Collection {
         match answer.missing.first() {
             None => Ok(()),
             Some(_) if !self.leaves.hosts().is_empty() => {
+                let mut lost = Vec::new();
                 for missing in &answer.missing {
                     for leaf in missing.ranks.iter() {
                         self.known.lose(leaf, &missing.reason);
-                        self.say(leaf, &missing.reason);
+                        lost.push((leaf, missing.reason.clone()));
                     }
                 }
+                self.say(NOT_WATCHED, lost);
                 Ok(())
             }
             Some(missing) => Err(Failure::own(&format!(
@@ -225,8 +228,9 @@ impl Collection {
     /// When the system fails this process.
     pub(crate) fn turn(&mut self, timeout: Duration) -> Result<(), Failure> {
         self.network.turn(timeout)?;
+        let (mut notices, mut lost) = (Notices::default(), Vec::new());
         while let Some(event) = self.network.next_event() {
-            notices::print(&event);
+            notices.take(&event);
             if let Event::Lost { back_ends, reason, .. } = event {
                 let ranks = self.leaves.mpi_ranks(&back_ends);
                 if self.leaves.hosts().is_empty() && !ranks.is_empty() {
@@ -234,11 +238,13 @@ impl Collection {
                 }
                 for leaf in back_ends.iter().filter(|_| !self.leaves.hosts().is_empty()) {
                     self.known.lose(leaf, &reason);
-                    self.say(leaf, &reason);
+                    lost.push((leaf, reason.clone()));
                 }
                 self.miss(&back_ends, reason);
             }
         }
+        notices.tell();
+        self.say(NOT_WATCHED, lost);
         Ok(())
     }
 
@@ -430,8 +436,12 @@ impl Collection {
     /// The round of an answer. Who is missing, and why, is what this answer says of it.
     fn round_of(&mut self, answer: &Answer) -> Option<Round> {
         self.result.missing.clear();
-        for missing in &answer.missing {
-            self.miss(&missing.ranks, missing.reason.clone());
+        if self.leaves.hosts().is_empty() {
+            for missing in &answer.missing {
+                self.miss(&missing.ranks, missing.reason.clone());
+            }
+        } else {
+            by_cause(&answer.missing).iter().for_each(|(lost, cause)| self.miss_hosts(lost, cause));
         }
         let round = Round::decode(answer.value().ok()?).ok()?;
         self.result.missing.extend(self.known.untold(&self.leaves, round.world_size()));
@@ -458,26 +468,18 @@ impl Collection {
     }
 
     fn miss_hosts(&mut self, back_ends: &RankSet, reason: &str) {
-        for leaf in back_ends.iter() {
-            let ranks = self.known.ranks(leaf);
-            let host = self.leaves.host(leaf).map(ToString::to_string).unwrap_or_default();
-            let missing = Missing { ranks, reason: format!("host {host}: {reason}") };
-            if !missing.ranks.is_empty() && !self.result.missing.contains(&missing) {
-                // Before what is said of all others.
-                self.result.missing.insert(0, missing);
-            }
+        let missing = self.known.missing(&self.leaves, back_ends, reason);
+        if !missing.ranks.is_empty() && !self.result.missing.contains(&missing) {
+            // Before what is said of all others.
+            self.result.missing.insert(0, missing);
         }
     }
 
-    /// Tells the user of a host that is not watched.
-    fn say(&self, leaf: u32, what: &str) {
-        let Some(host) = self.leaves.host(leaf) else { return };
-        let ranks = self.known.ranks(leaf);
-        let ranks = match ranks.is_empty() {
-            true => String::new(),
-            false => format!(" (ranks {ranks})"),
-        };
-        complain(format_args!("host {host}{ranks} is not watched: {what}"));
+    /// Tells the user of hosts, by their leaves, in one line for each cause.
+    fn say(&self, is: Verb, lost: Vec<(u32, String)>) {
+        for (lost, cause) in by_reason(lost) {
+            self.known.line(&self.leaves, &lost, is, &cause).map(complain);
+        }
     }
 
     /// Tells the user of hosts that do not answer for some rounds, and that answer again.
@@ -485,26 +487,23 @@ impl Collection {
         if self.leaves.hosts().is_empty() {
             return;
         }
+        let (mut silent, mut back) = (Vec::new(), RankSet::new());
         for missing in &answer.missing {
             for leaf in missing.ranks.iter() {
                 let rounds = self.absences.entry(leaf).or_insert(0);
                 *rounds += 1;
                 if *rounds == SILENT_ROUNDS && !self.known.is_absent(leaf) {
-                    let (host, ranks) = (self.leaves.host(leaf), self.known.ranks(leaf));
-                    let host = host.map(ToString::to_string).unwrap_or_default();
-                    complain(format_args!(
-                        "host {host} (ranks {ranks}) does not answer: {}",
-                        missing.reason
-                    ));
+                    silent.push((leaf, missing.reason.clone()));
                 }
             }
         }
         for leaf in answer.contributors.iter() {
             if self.absences.remove(&leaf).is_some_and(|rounds| rounds >= SILENT_ROUNDS) {
-                let host = self.leaves.host(leaf).map(ToString::to_string).unwrap_or_default();
-                complain(format_args!("host {host} answers again"));
+                back.insert(leaf);
             }
         }
+        self.say(SILENT, silent);
+        self.known.line(&self.leaves, &back, ANSWERS, "").map(complain);
     }
 
     /// Ranks have come since the leaves said where: asks them again.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sapwood::{RankSet, Values, ValuesRef};
+use sapwood_hosts::absence::by_reason;
 use sapwood_report::{FirstLost, HostRanks, Missing};
 use sapwood_topology::NodeSet;
 
@@ -18,6 +19,12 @@ const TOGETHER_NS: u64 = 10_000_000;
 /// Ends on two hosts within this time of each other are not put in an order: the leaves are asked
 /// one after another, and on a busy host a leaf sees an end only when it gets a processor.
 const UNORDERED_NS: u64 = 100_000_000;
+
+/// What is said of one host, and of several.
+pub(crate) type Verb = [&'static str; 2];
+pub(crate) const NOT_WATCHED: Verb = ["is not watched", "are not watched"];
+pub(crate) const SILENT: Verb = ["does not answer", "do not answer"];
+pub(crate) const ANSWERS: Verb = ["answers again", "answer again"];
 
 /// What one leaf says of its host: `%ud` the number of the question, `%s` its own name for it,
 /// `%aud` first and last of each range of ranks, `%aud` ranks that ended without a word, `%auld`
@@ -119,24 +126,57 @@ impl Places {
         self.by_leaf.values().flat_map(RankSet::iter).collect()
     }
 
+    /// The ranks and the hosts of these leaves.
+    fn of(&self, leaves: &Leaves, lost: &RankSet) -> (RankSet, NodeSet) {
+        let mut ranks = RankSet::new();
+        lost.iter().for_each(|leaf| ranks.union_with(self.ranks(leaf).as_ref()));
+        let host = |leaf| leaves.host(leaf).map(ToString::to_string);
+        (ranks, lost.iter().filter_map(host).collect())
+    }
+
+    /// The ranks of leaves that are missing for one cause.
+    pub(crate) fn missing(&self, leaves: &Leaves, lost: &RankSet, cause: &str) -> Missing {
+        let (ranks, hosts) = self.of(leaves, lost);
+        let reason = match hosts.len() {
+            0 | 1 => format!("host {hosts}: {cause}"),
+            count => format!("hosts {hosts} ({count}): {cause}"),
+        };
+        Missing { ranks, reason }
+    }
+
+    /// What is said of the hosts of these leaves; nothing where none has a host.
+    pub(crate) fn line(
+        &self,
+        leaves: &Leaves,
+        lost: &RankSet,
+        [one, several]: Verb,
+        cause: &str,
+    ) -> Option<String> {
+        let (ranks, hosts) = self.of(leaves, lost);
+        let ranks = match ranks.is_empty() || cause.is_empty() {
+            true => String::new(),
+            false => format!(" (ranks {ranks})"),
+        };
+        let why = if cause.is_empty() { String::new() } else { format!(": {cause}") };
+        match hosts.len() {
+            0 => None,
+            1 => Some(format!("host {hosts}{ranks} {one}{why}")),
+            _ => Some(format!("hosts {hosts}{ranks} {several}{why}")),
+        }
+    }
+
     /// Why ranks may be missing that no leaf has told of; `world_size` are there in all.
     pub(crate) fn untold(&self, leaves: &Leaves, world_size: u32) -> Option<Missing> {
         if leaves.hosts().is_empty() || world_size == 0 {
             return None;
         }
-        let mut reasons: BTreeMap<&str, NodeSet> = BTreeMap::new();
-        let of_host = |leaf: u32| leaves.host(leaf).map(ToString::to_string);
-        for (&leaf, reason) in &self.absent {
-            if self.ranks(leaf).is_empty()
-                && let Some(host) = of_host(leaf)
-            {
-                let hosts = reasons.entry(reason).or_default();
-                *hosts = hosts.union(&std::iter::once(host).collect());
-            }
-        }
+        let is_untold = |leaf: u32| self.ranks(leaf).is_empty() && leaves.host(leaf).is_some();
+        let untold = self.absent.iter().filter(|(leaf, _)| is_untold(**leaf));
+        let untold = by_reason(untold.map(|(&leaf, reason)| (leaf, reason.as_str())));
         let ranks = RankSet::range(0, world_size - 1);
-        let told: Vec<String> =
-            reasons.iter().map(|(reason, hosts)| format!("{hosts}: {reason}")).collect();
+        let line =
+            |(lost, cause): &(RankSet, String)| format!("{}: {cause}", self.of(leaves, lost).1);
+        let told: Vec<String> = untold.iter().map(line).collect();
         let reason = if told.is_empty() {
             let hosts: NodeSet = leaves.hosts().iter().map(ToString::to_string).collect();
             format!(
@@ -223,6 +263,27 @@ mod tests {
         assert_eq!(hosts[1].ranks, ranks("2-3"));
         assert_eq!(hosts[1].reason.as_deref(), Some("gone"));
         assert_eq!(hosts[0].reason, None);
+    }
+
+    #[test]
+    fn hosts_with_one_cause_are_one_line_and_one_entry() {
+        let leaves = leaves("n1,n2,n3,n4");
+        let mut places = Places::default();
+        (0..4).for_each(|leaf| places.set(leaf, place(&format!("{leaf}"), &[])));
+        let lost = by_reason((0..3).map(|leaf| (leaf, format!("back-end {leaf} is gone: closed"))));
+        let lines: Vec<_> = lost
+            .iter()
+            .map(|(lost, cause)| places.line(&leaves, lost, NOT_WATCHED, cause).unwrap())
+            .collect();
+        assert_eq!(lines, ["hosts n[1-3] (ranks 0-2) are not watched: closed"]);
+        let missing = places.missing(&leaves, &lost[0].0, &lost[0].1);
+        assert_eq!(missing.reason, "hosts n[1-3] (3): closed");
+        assert_eq!(missing.ranks, ranks("0-2"));
+        let one = |lost| places.line(&leaves, &ranks(lost), SILENT, "late").unwrap();
+        assert_eq!(one("3"), "host n4 (ranks 3) does not answer: late");
+        let back = places.line(&leaves, &ranks("2-3"), ANSWERS, "");
+        assert_eq!(back.unwrap(), "hosts n[3-4] answer again");
+        assert_eq!(places.line(&leaves, &RankSet::new(), ANSWERS, ""), None);
     }
 
     #[test]

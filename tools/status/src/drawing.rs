@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::branches::Branch;
 use sapwood::{Health, NodeStatus, RankSet, Role, Status};
+use sapwood_hosts::absence::by_cause;
 
 /// Most communication processes that are drawn below one process; those that are full come last
 /// and are folded.
@@ -66,8 +67,8 @@ pub(super) fn draw(name: &str, status: &Status, paint: Paint) -> String {
     let _ = writeln!(text, "{}", describe(root, paint));
     let tree = Tree { nodes: status.nodes.iter().map(|node| (node.rank, node)).collect(), paint };
     tree.draw_children(root, "", &mut text);
-    for missing in &status.missing {
-        let _ = writeln!(text, "missing {}: {}", missing.ranks, missing.reason);
+    for (ranks, cause) in by_cause(&status.missing) {
+        let _ = writeln!(text, "missing {ranks}: {cause}");
     }
     text
 }

@@ -1,6 +1,7 @@
 //! A network's status and the way of a wave as JSON: schemas in `docs/schema`.
 
 use sapwood::{Health, NodeStatus, Role, Status, VisibleNetwork};
+use sapwood_hosts::absence::by_cause;
 use serde_json::{Value, json};
 
 use super::timeline::Way;
@@ -8,10 +9,9 @@ use super::timeline::Way;
 /// The status.
 pub(super) fn status(network: &VisibleNetwork, status: &Status) -> String {
     let (there, missing) = status.back_ends();
-    let reasons: Vec<Value> = status
-        .missing
+    let reasons: Vec<Value> = by_cause(&status.missing)
         .iter()
-        .map(|one| json!({ "ranks": one.ranks.to_string(), "reason": one.reason }))
+        .map(|(ranks, cause)| json!({ "ranks": ranks.to_string(), "reason": cause }))
         .collect();
     let nodes: Vec<Value> = status.nodes.iter().map(node).collect();
     let report = json!({

@@ -19,9 +19,10 @@ use super::rows;
 use super::sample::{Sample, Waves};
 use super::view::{Action, View};
 use sapwood_command_line::exit::{Failure, complain, print};
+use sapwood_hosts::absence;
+use sapwood_hosts::notices::Notices;
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::unanswered::{Unanswered, had_room};
-use sapwood_hosts::{absence, notices};
 use sapwood_terminal::Screen;
 
 /// No wait is longer, so that a scraper that is silent does not stay.
@@ -84,7 +85,7 @@ pub(super) struct Watch<'a> {
     signals: Signals,
     last: Option<Sample>,
     /// What was noticed while the view has the terminal.
-    notices: Vec<String>,
+    notices: Notices,
 }
 
 impl<'a> Watch<'a> {
@@ -131,7 +132,7 @@ impl<'a> Watch<'a> {
             server,
             signals,
             last: None,
-            notices: Vec::new(),
+            notices: Notices::default(),
         })
     }
 
@@ -142,11 +143,9 @@ impl<'a> Watch<'a> {
 
     /// Gives the terminal back, and prints what was noticed meanwhile.
     pub(super) fn end(self) {
-        let Self { output, notices, .. } = self;
+        let Self { output, mut notices, .. } = self;
         drop(output);
-        for text in notices {
-            complain(text);
-        }
+        notices.tell();
     }
 
     /// The last sample.
@@ -187,11 +186,7 @@ impl<'a> Watch<'a> {
     fn take_events(&mut self) {
         while let Some(event) = self.network.next_event() {
             match event {
-                // A line would be drawn over, and spoil the view.
-                Event::Notice { text, .. } if matches!(self.output, Output::View(_)) => {
-                    self.notices.push(text);
-                }
-                notice @ Event::Notice { .. } => notices::print(&notice),
+                notice @ Event::Notice { .. } => self.notices.take(&notice),
                 Event::Lost { back_ends, reason, .. } => self.waves.lose(&back_ends, &reason),
                 Event::Joined { back_ends } | Event::Repaired { back_ends, .. } => {
                     self.waves.find(&back_ends);
@@ -199,6 +194,10 @@ impl<'a> Watch<'a> {
                 }
                 _ => {}
             }
+        }
+        // A line would be drawn over, and spoil the view.
+        if !matches!(self.output, Output::View(_)) {
+            self.notices.tell();
         }
     }
 
