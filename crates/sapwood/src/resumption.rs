@@ -50,6 +50,14 @@ impl State {
         self.number * STREAMS_PER_FRONT_END + 1
     }
 
+    /// Has this front-end open no stream with a number of the next one's.
+    fn limit_streams(&self, shared: &mut Shared) -> Result<()> {
+        shared.change(|application, _| {
+            application.limit_streams(self.first_stream(), STREAMS_PER_FRONT_END);
+            Ok(())
+        })
+    }
+
     /// The state of the next front-end.
     pub(crate) fn succeeded(mut self, path: &Path) -> Result<Self> {
         self.number += 1;
@@ -171,6 +179,7 @@ impl Network {
         // Only one process can listen there, so no other front-end writes the file.
         state.write(path)?;
         let mut shared = Shared::new(driver);
+        state.limit_streams(&mut shared)?;
         shared.inquiries.topology = Some(Rc::clone(&topology));
         shared.collect();
         let root = topology.root().rank();
@@ -208,6 +217,7 @@ impl Network {
             plan,
             attach_points: self.attach_points(),
         };
+        state.limit_streams(&mut self.shared.borrow_mut())?;
         state.write(&path)?;
         self.state_file = Some(StateFile { path });
         Ok(())
@@ -295,7 +305,7 @@ mod tests {
         assert_eq!(read.attach_points, written.attach_points);
         assert_eq!(read.plan.to_bytes(), written.plan.to_bytes());
         let next = read.succeeded(&path).unwrap();
-        assert!(next.first_stream() > written.first_stream());
+        assert_eq!(next.first_stream(), written.first_stream() + STREAMS_PER_FRONT_END);
         next.write(&path).unwrap();
         assert_eq!(State::read(&path).unwrap().number, 4);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

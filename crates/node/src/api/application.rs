@@ -122,6 +122,12 @@ impl Application<'_> {
         is_free
     }
 
+    /// Has this front-end open no more streams than these, from that number on: those behind are of
+    /// the front-end that replaces it. In the tree they would be taken for old ones.
+    pub fn limit_streams(&mut self, first: StreamId, count: u32) {
+        self.node.streams.end = (first.saturating_add(count), count);
+    }
+
     /// Asks all processes that lead to a telemetry stream's members (front-end), also for their
     /// events if a question says so. The answer comes on that stream; [`Records::from_values`]
     /// reads it.

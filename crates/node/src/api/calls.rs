@@ -27,12 +27,17 @@ impl Application<'_> {
     /// Opens a stream (front-end).
     ///
     /// # Errors
-    /// [`NodeError::NotFrontEnd`], [`NodeError::Members`] for ranks that are not connected,
+    /// [`NodeError::NotFrontEnd`], [`NodeError::NoStreamLeft`], [`NodeError::Members`] for ranks
+    /// that are not connected,
     /// [`NodeError::Filter`] for an unknown filter or wrong parameters,
     /// [`NodeError::RequestTooLong`] for too many filters.
     pub fn open_stream(&mut self, spec: StreamSpec) -> Result<StreamId, NodeError> {
         if self.node.turn.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
+        }
+        let (end, count) = self.node.streams.end;
+        if self.node.streams.next >= end {
+            return Err(NodeError::NoStreamLeft { count });
         }
         let strangers = spec.members.difference(self.node.membership.connected().as_ref());
         if spec.members.is_empty() || !strangers.is_empty() {

@@ -15,6 +15,11 @@ pub enum NodeError {
         /// The number.
         stream: StreamId,
     },
+    /// A front-end has opened as many streams as it may. Cure: use open ones again.
+    NoStreamLeft {
+        /// The most.
+        count: u32,
+    },
     /// A stream asks for members that the network does not have.
     Members {
         /// The ranks that are none of its back-ends.
@@ -150,6 +155,11 @@ impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stream { stream } => write!(f, "stream {stream} is not open; open it first"),
+            Self::NoStreamLeft { count } => write!(
+                f,
+                "this front-end has opened {count} streams, the most of one front-end; use open \
+                 streams again, or start a new network"
+            ),
             Self::Members { ranks } => {
                 write!(
                     f,

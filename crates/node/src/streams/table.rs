@@ -22,6 +22,8 @@ pub(crate) struct Streams {
     latest: StreamId,
     /// The number of the next stream that this front-end opens.
     pub(crate) next: StreamId,
+    /// The first number that it must not give one, and how many it may open in all.
+    pub(crate) end: (StreamId, u32),
     /// Filters at work elsewhere.
     pub(crate) jobs: Jobs,
 }
@@ -35,6 +37,7 @@ impl Default for Streams {
             timed: 0,
             latest: 0,
             next: 1,
+            end: (StreamId::MAX, StreamId::MAX - 1),
             jobs: Jobs::default(),
         }
     }

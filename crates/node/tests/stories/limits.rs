@@ -55,6 +55,21 @@ fn a_stream_that_asks_for_too_much_is_refused_where_it_is_opened() {
     assert!(tree.front_end().application().open_stream(wanted).is_ok());
 }
 
+#[test]
+fn a_front_end_opens_no_stream_whose_number_is_of_the_next_one() {
+    let mut tree = Tree::of("2", 1);
+    let everyone = tree.everyone();
+    let wanted = spec(&everyone, &[], WaveRule::All);
+    let mut opened = |tree: &mut Tree| tree.front_end().application().open_stream(wanted.clone());
+    let first = opened(&mut tree).expect("the first");
+    tree.front_end().application().limit_streams(first, 3);
+    assert_eq!(opened(&mut tree), Ok(first + 1));
+    assert_eq!(opened(&mut tree), Ok(first + 2));
+    let error = opened(&mut tree).expect_err("the fourth");
+    assert_eq!(error, NodeError::NoStreamLeft { count: 3 });
+    assert!(error.to_string().contains("has opened 3 streams"), "{error}");
+}
+
 /// Fails in every wave, at length.
 struct Talkative;
 
