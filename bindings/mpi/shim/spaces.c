@@ -208,14 +208,25 @@ void sapwood_space_promised(MPI_Comm parent, MPI_Comm comm, uint64_t origin)
     sapwood_table_unlock();
 }
 
-uint64_t sapwood_origin_called(MPI_Comm parent)
+/* The space of a handle, and with it the table's lock; neither where there is none. */
+static struct sapwood_space *known_and_locked(uint64_t handle)
 {
     if (sapwood_events == NULL)
-        return 0;
+        return NULL;
     sapwood_table_lock();
-    const struct sapwood_space *space = known(SAPWOOD_HANDLE(parent));
-    struct descent *descent = space == NULL ? NULL : descent_of(space);
-    uint64_t origin = descent == NULL ? 0 : mixed(descent->line + mixed(++descent->calls));
+    struct sapwood_space *space = known(handle);
+    if (space == NULL)
+        sapwood_table_unlock();
+    return space;
+}
+
+uint64_t sapwood_origin_called(MPI_Comm parent)
+{
+    const struct sapwood_space *space = known_and_locked(SAPWOOD_HANDLE(parent));
+    if (space == NULL)
+        return 0;
+    struct descent *descent = descent_of(space);
+    uint64_t origin = mixed(descent->line + mixed(++descent->calls));
     sapwood_table_unlock();
     return origin;
 }
@@ -233,12 +244,10 @@ uint64_t sapwood_origin_tagged(MPI_Comm parent, int tag)
 
 void sapwood_space_number_lost(MPI_Comm comm)
 {
-    if (sapwood_events == NULL)
+    struct sapwood_space *space = known_and_locked(SAPWOOD_HANDLE(comm));
+    if (space == NULL)
         return;
-    sapwood_table_lock();
-    struct sapwood_space *space = known(SAPWOOD_HANDLE(comm));
-    if (space != NULL)
-        atomic_fetch_or_explicit(&space->flags, SAPWOOD_SPACE_NUMBER_LOST, memory_order_relaxed);
+    atomic_fetch_or_explicit(&space->flags, SAPWOOD_SPACE_NUMBER_LOST, memory_order_relaxed);
     sapwood_table_unlock();
 }
 
@@ -253,12 +262,10 @@ static void forget_handle(uint64_t handle)
 
 void sapwood_handle_named(uint64_t handle, uint32_t name)
 {
-    if (sapwood_events == NULL)
+    struct sapwood_space *space = known_and_locked(handle);
+    if (space == NULL)
         return;
-    sapwood_table_lock();
-    struct sapwood_space *space = known(handle);
-    if (space != NULL)
-        atomic_store_explicit(&space->name, name, memory_order_relaxed);
+    atomic_store_explicit(&space->name, name, memory_order_relaxed);
     sapwood_table_unlock();
 }
 
@@ -298,22 +305,19 @@ static uint32_t held_code(int rank)
 
 void sapwood_window_locked(uint64_t window, int rank)
 {
-    if (sapwood_events == NULL)
+    struct sapwood_space *space = known_and_locked(window);
+    if (space == NULL)
         return;
-    sapwood_table_lock();
-    struct sapwood_space *space = known(window);
-    if (space != NULL)
-        atomic_store_explicit(&space->held, held_code(rank), memory_order_relaxed);
+    atomic_store_explicit(&space->held, held_code(rank), memory_order_relaxed);
     sapwood_table_unlock();
 }
 
 void sapwood_window_unlocked(uint64_t window, int rank)
 {
-    if (sapwood_events == NULL)
+    struct sapwood_space *space = known_and_locked(window);
+    if (space == NULL)
         return;
-    sapwood_table_lock();
-    struct sapwood_space *space = known(window);
-    if (space != NULL && READ(space->held) == held_code(rank))
+    if (READ(space->held) == held_code(rank))
         atomic_store_explicit(&space->held, 0, memory_order_relaxed);
     sapwood_table_unlock();
 }

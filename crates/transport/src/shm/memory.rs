@@ -16,6 +16,7 @@
 //! of huge pages, of which the system may have none left. The pages come when they are first
 //! touched.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -86,14 +87,17 @@ unsafe impl Sync for Memory {}
 impl Memory {
     /// Makes a new one; the file is to be sent to the peer.
     pub(super) fn create() -> Result<(Self, OwnedFd)> {
-        let failed = |cause| Error::io("make a link's memory", cause);
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let limited = |cause| Error::io("make a link's memory", cause);
-        check_file_limit(SHARED_LINK_BYTES as u64).map_err(limited)?;
-        let file = rustix::fs::memfd_create("sapwood-link", flags).map_err(failed)?;
-        rustix::fs::ftruncate(&file, SHARED_LINK_BYTES as u64).map_err(failed)?;
-        rustix::fs::fcntl_add_seals(&file, SEALS).map_err(failed)?;
+        let file = Self::file().map_err(|cause| Error::io("make a link's memory", cause))?;
         Ok((Self::map(&file)?, file))
+    }
+
+    fn file() -> io::Result<OwnedFd> {
+        check_file_limit(SHARED_LINK_BYTES as u64)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = rustix::fs::memfd_create("sapwood-link", flags)?;
+        rustix::fs::ftruncate(&file, SHARED_LINK_BYTES as u64)?;
+        rustix::fs::fcntl_add_seals(&file, SEALS)?;
+        Ok(file)
     }
 
     /// Maps what a peer has made. The file is closed; the mapping stays.
