@@ -20,7 +20,7 @@ pub const NOT_REACHED: &str = "could not be reached";
 
 /// What is missing from an answer, gathered by [`cause`].
 pub fn by_cause(missing: &[Missing]) -> Absence {
-    let each = |one: &'_ Missing| {
+    let each = |one: &Missing| {
         let reason = one.reason.clone();
         one.ranks.iter().map(move |rank| (rank, reason.clone())).collect::<Vec<_>>()
     };

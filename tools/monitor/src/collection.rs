@@ -478,7 +478,9 @@ impl Collection {
     /// Tells the user of hosts, by their leaves, in one line for each cause.
     fn say(&self, is: Verb, lost: Vec<(u32, String)>) {
         for (lost, cause) in by_reason(lost) {
-            self.known.line(&self.leaves, &lost, is, &cause).map(complain);
+            if let Some(line) = self.known.line(&self.leaves, &lost, is, &cause) {
+                complain(line);
+            }
         }
     }
 
@@ -503,7 +505,9 @@ impl Collection {
             }
         }
         self.say(SILENT, silent);
-        self.known.line(&self.leaves, &back, ANSWERS, "").map(complain);
+        if let Some(line) = self.known.line(&self.leaves, &back, ANSWERS, "") {
+            complain(line);
+        }
     }
 
     /// Ranks have come since the leaves said where: asks them again.
