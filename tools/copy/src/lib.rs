@@ -43,7 +43,6 @@ use self::scan::{Found, Scan};
 use self::source::Source;
 use sapwood_command_line::exit::{Failure, by_signal, print};
 use sapwood_command_line::times::time;
-use sapwood_hosts::absence;
 use sapwood_hosts::deploy::{self, Opened, Targets};
 use sapwood_hosts::measured::Measured;
 use sapwood_hosts::selection::{Reach, Selection};
@@ -265,7 +264,7 @@ fn conduct(
 ) -> Result<u8, Failure> {
     let begun = Instant::now();
     let names: Vec<String> = targets.set.iter().collect();
-    let absent = absence::of_new_tree(network, names.len());
+    let absent = targets.absent_from(network);
     let terms = arguments.terms();
     let order = order(arguments, &task, &targets);
     let bar = Bar::new(!arguments.quiet && !arguments.json);

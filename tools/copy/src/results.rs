@@ -8,7 +8,7 @@ use sapwood_topology::NodeSet;
 
 use super::protocol::{Complaint, Complaints, Outcome, State};
 use sapwood_command_line::exit::UNREACHED;
-use sapwood_hosts::absence::{Absence, by_reason, everyone, nodes};
+use sapwood_hosts::absence::{Absence, by_reason, everyone, name_in, nodes};
 
 /// The exit code where something could not be copied.
 const FAILED: u8 = 1;
@@ -187,7 +187,8 @@ impl Results {
 
     /// The hosts that are missing, by reason.
     pub(super) fn missing(&self) -> Absence {
-        by_reason(self.missing.iter().map(|(&rank, reason)| (rank, &**reason)))
+        let each = self.missing.iter().map(|(&rank, reason)| (rank, &**reason));
+        by_reason(each, name_in(&self.hosts))
     }
 
     /// What went wrong, with those on whom it did, and how much more there was on each.

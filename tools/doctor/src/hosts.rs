@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use super::links::{self, Found, Seen, Starts};
 use sapwood_command_line::exit::{Failure, OWN_FAILURE, complain, print};
 use sapwood_command_line::times::patience;
-use sapwood_hosts::absence::{by_reason, nodes};
-use sapwood_hosts::cause::cause;
+use sapwood_hosts::absence::{by_reason, name_in, nodes};
+use sapwood_hosts::cause::without_name;
 use sapwood_hosts::deploy::Targets;
 use sapwood_hosts::groups::SiteGroups;
 use sapwood_hosts::launching::{Launching, dry_run};
@@ -267,7 +267,7 @@ impl Round {
             if let Some(host) = self.hosts.get_mut(rank as usize)
                 && host.reason.is_empty()
             {
-                host.reason = cause(&reason);
+                host.reason = without_name(&reason, &host.name);
             }
         }
     }
@@ -309,7 +309,7 @@ impl Round {
         for missing in &answer.missing {
             for rank in missing.ranks.iter() {
                 if let Some(host) = self.hosts.get_mut(rank as usize) {
-                    host.reason = cause(&missing.reason);
+                    host.reason = without_name(&missing.reason, &host.name);
                 }
             }
         }
@@ -381,8 +381,9 @@ impl Round {
     /// A line for each reason, with all hosts that are missing for it.
     fn missing(&self) -> String {
         let away = (0..).zip(&self.hosts).filter(|(_, host)| !host.reason.is_empty());
-        let absence = by_reason(away.map(|(rank, host)| (rank, host.reason.as_str())));
         let names: Vec<&str> = self.hosts.iter().map(|host| host.name.as_str()).collect();
+        let away = away.map(|(rank, host)| (rank, host.reason.as_str()));
+        let absence = by_reason(away, name_in(&names));
         let line =
             |(ranks, reason): &(RankSet, String)| missing_line(&nodes(&names, ranks), reason);
         absence.iter().map(line).collect()

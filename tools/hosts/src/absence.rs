@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use sapwood::{Event, Missing, Network, Rank, RankSet};
 use sapwood_topology::NodeSet;
 
-use crate::cause::cause;
+use crate::cause::{without_address, without_name};
 use crate::notices::Notices;
 use sapwood_command_line::exit::one_line;
 
@@ -18,13 +18,18 @@ pub type Absence = Vec<(RankSet, String)>;
 /// What is said of a host of which nothing else is known.
 pub const NOT_REACHED: &str = "could not be reached";
 
-/// What is missing from an answer, gathered by [`cause`].
-pub fn by_cause(missing: &[Missing]) -> Absence {
+/// What is missing from an answer, gathered as by [`by_reason`].
+pub fn by_cause(missing: &[Missing], host_of: impl Fn(Rank) -> String) -> Absence {
     let each = |one: &Missing| {
         let reason = one.reason.clone();
         one.ranks.iter().map(move |rank| (rank, reason.clone())).collect::<Vec<_>>()
     };
-    by_reason(missing.iter().flat_map(each))
+    by_reason(missing.iter().flat_map(each), host_of)
+}
+
+/// Of a rank of which it is not known on which host it is: no name leaves a reason then.
+pub fn nameless(_: Rank) -> String {
+    String::new()
 }
 
 /// The ranks of this number of hosts, each of which has one back-end.
@@ -40,23 +45,55 @@ pub fn nodes<H: ToString>(hosts: &[H], ranks: &RankSet) -> NodeSet {
     ranks.iter().filter_map(|rank| hosts.get(rank as usize).map(H::to_string)).collect()
 }
 
-/// Hosts with their reasons, gathered by [`cause`], in the order of the first host of each. A
-/// reason that several hosts have word for word stays as it is: a name in it is that of another
-/// host, with which they are lost.
-pub fn by_reason<R: Into<String>>(each: impl IntoIterator<Item = (Rank, R)>) -> Absence {
+/// Ranks with their reasons, gathered by cause, in the order of the first rank of each. A reason
+/// that several hosts have word for word stays as it is: a name in it is that of another host,
+/// with which they are lost. So does an address that several have when their own names are out: it
+/// is that of a host through which the way leads.
+pub fn by_reason<R: Into<String>>(
+    each: impl IntoIterator<Item = (Rank, R)>,
+    host_of: impl Fn(Rank) -> String,
+) -> Absence {
     let mut literally: BTreeMap<String, RankSet> = BTreeMap::new();
     for (rank, reason) in each {
         literally.entry(reason.into()).or_default().insert(rank);
     }
-    let mut ranks_of: BTreeMap<String, RankSet> = BTreeMap::new();
+    let mut without_names: BTreeMap<String, RankSet> = BTreeMap::new();
     for (reason, ranks) in literally {
-        let reason = if ranks.len() > 1 { reason } else { cause(&reason) };
-        ranks_of.entry(reason).or_default().union_with(ranks.as_ref());
+        let host = only_host(&ranks, &host_of);
+        let reason = host.map(|host| without_name(&reason, &host)).unwrap_or(reason);
+        without_names.entry(reason).or_default().union_with(ranks.as_ref());
     }
-    let mut absence: Absence =
-        ranks_of.into_iter().map(|(reason, ranks)| (ranks, reason)).collect();
+    let mut absence = Absence::new();
+    let mut without_addresses: BTreeMap<String, Absence> = BTreeMap::new();
+    for (reason, ranks) in without_names {
+        match only_host(&ranks, &host_of).map(|host| without_address(&reason, &host)) {
+            Some(bare) => without_addresses.entry(bare).or_default().push((ranks, reason)),
+            None => absence.push((ranks, reason)),
+        }
+    }
+    for (bare, alike) in without_addresses {
+        match <[_; 1]>::try_from(alike) {
+            Ok([alone]) => absence.push(alone),
+            Err(alike) => {
+                let ranks = alike.iter().flat_map(|(ranks, _)| ranks.iter()).collect();
+                absence.push((ranks, bare));
+            }
+        }
+    }
     absence.sort_by_key(|(ranks, _)| ranks.as_ref().first());
     absence
+}
+
+/// The host of these ranks, if all are of one.
+fn only_host(ranks: &RankSet, host_of: impl Fn(Rank) -> String) -> Option<String> {
+    let mut hosts = ranks.iter().map(host_of);
+    let host = hosts.next()?;
+    hosts.all(|other| other == host).then_some(host)
+}
+
+/// Which of these hosts, which stand by rank, has a rank.
+pub fn name_in<H: ToString>(hosts: &[H]) -> impl Fn(Rank) -> String {
+    |rank| hosts.get(rank as usize).map(H::to_string).unwrap_or_default()
 }
 
 /// Of this number of hosts, those that a process takes with it when it does not start: its own,
@@ -75,9 +112,13 @@ pub fn not_started(text: &str) -> String {
     format!("{NOT_REACHED}: {text}")
 }
 
-/// Which of this number of hosts are not there in a tree that has just opened, each with the
+/// Which of this number of back-ends are not there in a tree that has just opened, each with the
 /// first reason that there is for it.
-pub fn of_new_tree(network: &mut Network, hosts: usize) -> Absence {
+pub fn of_new_tree(
+    network: &mut Network,
+    hosts: usize,
+    host_of: impl Fn(Rank) -> String,
+) -> Absence {
     let absent = everyone(hosts).difference(network.everyone().ranks().as_ref());
     if absent.is_empty() {
         return Absence::new();
@@ -93,7 +134,8 @@ pub fn of_new_tree(network: &mut Network, hosts: usize) -> Absence {
         }
     }
     notices.tell();
-    by_reason(absent.iter().map(|rank| (rank, reasons.get(&rank).map_or(NOT_REACHED, |it| it))))
+    let reason = |rank| reasons.get(&rank).map_or(NOT_REACHED, String::as_str);
+    by_reason(absent.iter().map(|rank| (rank, reason(rank))), host_of)
 }
 
 /// The line that says which hosts are missing, and why.
@@ -105,12 +147,16 @@ pub fn line(nodes: &NodeSet, reason: &str) -> String {
 mod tests {
     use super::*;
 
+    fn name(rank: Rank) -> String {
+        format!("n{rank}")
+    }
+
     #[test]
     fn hosts_with_one_reason_stand_together_in_their_order() {
         let each = [(4, "asleep"), (1, "gone"), (2, "asleep"), (3, "gone")];
         let ranks = |list: [Rank; 2]| list.into_iter().collect::<RankSet>();
         let (gone, asleep) = (ranks([1, 3]), ranks([2, 4]));
-        assert_eq!(by_reason(each), [(gone, "gone".into()), (asleep, "asleep".into())]);
+        assert_eq!(by_reason(each, name), [(gone, "gone".into()), (asleep, "asleep".into())]);
         assert_eq!((everyone(0), everyone(2)), (RankSet::new(), RankSet::range(0, 1)));
     }
 
@@ -121,7 +167,35 @@ mod tests {
             (rank, not_started(&text))
         });
         let text = "could not be reached: ssh: connect to port 22: No route";
-        assert_eq!(by_reason(each), [(everyone(1000), text.to_owned())]);
+        assert_eq!(by_reason(each, name), [(everyone(1000), text.to_owned())]);
+    }
+
+    #[test]
+    fn an_address_that_hosts_have_in_common_is_not_their_own() {
+        let refused = |rank: Rank, address: &str| {
+            let text = format!("connect to host {address} port 22: Connection refused");
+            (rank, format!("host n{rank}: ssh: {text}"))
+        };
+        let through_one = (0..100).map(|rank| refused(rank, "10.0.0.254"));
+        let text = "ssh: connect to host 10.0.0.254 port 22: Connection refused";
+        assert_eq!(by_reason(through_one, name), [(everyone(100), text.to_owned())]);
+        let own = (0..100).map(|rank| refused(rank, &format!("10.0.0.{rank}")));
+        let bare = "ssh: connect to port 22: Connection refused";
+        assert_eq!(by_reason(own, name), [(everyone(100), bare.to_owned())]);
+        assert_eq!(by_reason([refused(7, "10.0.0.254")], name)[0].1, text);
+        let closed =
+            |rank| (rank, format!("host n{rank}: Connection closed by 10.0.0.254 port 22"));
+        let text = "Connection closed by 10.0.0.254 port 22";
+        assert_eq!(by_reason([1, 2].map(closed), name)[0].1, text);
+    }
+
+    #[test]
+    fn a_host_below_another_names_it() {
+        let text = "host n1: ssh: No route";
+        assert_eq!(by_reason([(2, text)], name), [(RankSet::range(2, 2), text.to_owned())]);
+        // Several leaves of a host are no other hosts.
+        let on_one = by_reason([(2, text), (3, text)], |_| "n1".to_owned());
+        assert_eq!(on_one, [(RankSet::range(2, 3), "ssh: No route".to_owned())]);
     }
 
     #[test]

@@ -3,17 +3,26 @@
 //! Owns what is taken out of a reason: the names by which it tells one host from another. They
 //! stand in front of the line in any case, and with them each of 1,000 hosts that are switched off
 //! would have a line of its own. The words that are looked for are those of the launcher and of
-//! the tree, and of OpenSSH's client.
+//! the tree, and of OpenSSH's client. The name of another host stays: that one may be the cause.
 
 use std::net::IpAddr;
 
 use crate::absence::NOT_REACHED;
 
-/// A reason without the host's name and address, the rank of its back-end and the number of its
-/// process, in one line.
-pub fn cause(reason: &str) -> String {
+/// This host's reason without its name, the rank of its back-end and the number of its process, in
+/// one line. Addresses stay, because no word tells whose they are.
+pub fn without_name(reason: &str, host: &str) -> String {
+    read(reason, host, false)
+}
+
+/// The same without the addresses of those that `ssh` could not talk to.
+pub(crate) fn without_address(reason: &str, host: &str) -> String {
+    read(reason, host, true)
+}
+
+fn read(reason: &str, host: &str, takes_addresses: bool) -> String {
     let words: Vec<&str> = reason.split_whitespace().collect();
-    let mut left = Left { words: &words, host: None, kept: Vec::new() };
+    let mut left = Left { words: &words, host, takes_addresses, kept: Vec::new() };
     while let Some((word, rest)) = left.words.split_first() {
         left.words = rest;
         if !left.has_taken(word) {
@@ -27,12 +36,13 @@ pub fn cause(reason: &str) -> String {
 struct Left<'a> {
     /// What follows.
     words: &'a [&'a str],
-    /// The name in front of the reason.
-    host: Option<&'a str>,
+    /// Whose reason it is.
+    host: &'a str,
+    takes_addresses: bool,
     kept: Vec<String>,
 }
 
-impl<'a> Left<'a> {
+impl Left<'_> {
     /// Whether a word tells hosts apart. It and what belongs to it are left out then.
     fn has_taken(&mut self, word: &str) -> bool {
         let next = self.words.first().copied().unwrap_or_default();
@@ -40,8 +50,7 @@ impl<'a> Left<'a> {
         match word {
             // At the beginning of a sentence: the launcher's "host n1: ..." and "host n1 runs ...".
             "host" if self.is_at_beginning() && (next.ends_with(':') || tells(second)) => {
-                self.host = Some(next.trim_end_matches(':'));
-                self.skip(1)
+                self.is_own(next.strip_suffix(':').unwrap_or(next)) && self.skip(1)
             }
             // "back-end 7 is gone: ..."
             "back-end" if self.is_at_beginning() && is_number(next) => {
@@ -68,7 +77,7 @@ impl<'a> Left<'a> {
                 is_own
             }
             // "Connection closed by 10.0.0.1 port 22"
-            _ if next == "port" && word.parse::<IpAddr>().is_ok() => {
+            _ if next == "port" && self.is_own(word) => {
                 self.kept.push("the host's".to_owned());
                 true
             }
@@ -76,13 +85,14 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Whether this is the host itself, by its name, its name with a domain, or an address.
+    /// Whether this is the host itself, by its name, its name with a domain, or an address if
+    /// those are its own.
     fn is_own(&self, name: &str) -> bool {
-        let Some(host) = self.host else { return false };
+        if name.parse::<IpAddr>().is_ok() {
+            return self.takes_addresses || name.eq_ignore_ascii_case(self.host);
+        }
         let short = name.split('.').next().unwrap_or_default();
-        name.eq_ignore_ascii_case(host)
-            || short.eq_ignore_ascii_case(host)
-            || name.parse::<IpAddr>().is_ok()
+        name.eq_ignore_ascii_case(self.host) || short.eq_ignore_ascii_case(self.host)
     }
 
     fn is_at_beginning(&self) -> bool {
@@ -96,10 +106,9 @@ impl<'a> Left<'a> {
 
     /// Puts other words in the place of the name itself.
     fn has_replaced_name(&mut self, word: &str) -> bool {
-        let Some(host) = self.host else { return false };
         let bare = word.trim_end_matches([':', ',', ';', '.']);
         let marks = &word[bare.len()..];
-        let is_name = bare.trim_matches(['\'', '"']).eq_ignore_ascii_case(host);
+        let is_name = bare.trim_matches(['\'', '"']).eq_ignore_ascii_case(self.host);
         if is_name {
             self.kept.push(format!("the host{marks}"));
         }
@@ -122,6 +131,7 @@ mod tests {
 
     #[test]
     fn what_tells_hosts_apart_is_left_out() {
+        let host = "n1";
         let table = [
             (
                 "could not be reached: host n1: ssh: connect to host n1 port 22: Connection refused",
@@ -132,12 +142,12 @@ mod tests {
                 "ssh: Could not resolve hostname: Name or service not known",
             ),
             (
-                "host n1: root@10.0.0.1: Permission denied (publickey).",
+                "host n1: root@n1: Permission denied (publickey).",
                 "root@the host: Permission denied (publickey).",
             ),
             (
-                "host n1: Connection closed by 10.0.0.1 port 22",
-                "Connection closed by the host's port 22",
+                "host n1: Connection closed by 10.0.0.254 port 22",
+                "Connection closed by 10.0.0.254 port 22",
             ),
             (
                 "host n1: the machine that answers to 'n1' calls itself 'n2', which",
@@ -148,18 +158,47 @@ mod tests {
                 "ssh: connect to host bastion port 22: Connection refused",
             ),
             (
-                "host n1: ssh: connect to host 10.0.0.1 port 22: Connection timed out",
-                "ssh: connect to port 22: Connection timed out",
+                "host n1: ssh: connect to host 10.0.0.254 port 22: Connection timed out",
+                "ssh: connect to host 10.0.0.254 port 22: Connection timed out",
             ),
             ("host n1 has not answered within 500 ms", "has not answered within 500 ms"),
+            // Another host, below which this one was to start.
+            ("host n2: ssh: No route", "host n2: ssh: No route"),
+            ("host n2 has not answered within 500 ms", "host n2 has not answered within 500 ms"),
             ("host n1: srun: error: n1: task 0: Killed", "srun: error: the host: task 0: Killed"),
             ("back-end 7 is gone: closed; not back", "closed; not back"),
             ("back-end 7 has left", "has left"),
             ("'/opt/x' (process 77) exited with status 1", "'/opt/x' exited with status 1"),
         ];
         for (reason, expected) in table {
-            assert_eq!(cause(reason), expected);
+            assert_eq!(without_name(reason, host), expected);
         }
+    }
+
+    #[test]
+    fn addresses_are_left_out_where_each_host_has_another_one() {
+        let table = [
+            (
+                "root@10.0.0.1: Permission denied (publickey).",
+                "root@the host: Permission denied (publickey).",
+            ),
+            ("Connection closed by 10.0.0.1 port 22", "Connection closed by the host's port 22"),
+            (
+                "ssh: connect to host 10.0.0.1 port 22: No route",
+                "ssh: connect to port 22: No route",
+            ),
+            (
+                "ssh: connect to host bastion port 22: No route",
+                "ssh: connect to host bastion port 22: No route",
+            ),
+        ];
+        for (reason, expected) in table {
+            assert_eq!(without_address(reason, "n1"), expected);
+        }
+        // The address is the name.
+        let reason = "Connection closed by 10.0.0.1 port 22";
+        assert_eq!(without_name(reason, "10.0.0.1"), "Connection closed by the host's port 22");
+        assert_eq!(without_name(reason, "10.0.0.2"), reason);
     }
 
     #[test]
@@ -176,7 +215,7 @@ mod tests {
             "the host",
             "",
         ] {
-            assert_eq!(cause(reason), reason);
+            assert_eq!(without_address(reason, "n1"), reason);
         }
     }
 }

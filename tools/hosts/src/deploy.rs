@@ -8,7 +8,7 @@ use sapwood::{Error, Network, NetworkBuilder, Program, RankSet};
 use sapwood_launch::Signal;
 use sapwood_topology::{HostName, NodeSet};
 
-use super::absence::nodes;
+use super::absence::{Absence, name_in, nodes, of_new_tree};
 use super::selection::Reach;
 use super::tree::{self, Chosen, Purpose};
 use crate::launching::{Launching, dry_run};
@@ -39,6 +39,11 @@ impl Targets {
     /// Those of these ranks.
     pub fn nodes(&self, ranks: &RankSet) -> NodeSet {
         nodes(&self.names, ranks)
+    }
+
+    /// Which of them are not there in a tree over them that has just opened, and why.
+    pub fn absent_from(&self, network: &mut Network) -> Absence {
+        of_new_tree(network, self.names.len(), name_in(&self.names))
     }
 }
 

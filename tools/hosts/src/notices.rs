@@ -7,7 +7,7 @@ use sapwood::{Event, RankSet};
 use sapwood_command_line::exit::complain;
 use sapwood_topology::NodeSet;
 
-use crate::cause::cause;
+use crate::cause::without_name;
 
 /// Stands between the cause and what is done about it, in the words of the launcher.
 const MOVED: (&str, &str) = ("; communication process ", " is started ");
@@ -76,7 +76,7 @@ impl Told {
             told.moved = rank.parse().unwrap_or_default();
             told.places = place.strip_prefix("on ").map(one).unwrap_or_default();
         }
-        let cause = cause(reason);
+        let cause = without_name(reason, host);
         let number = |word: &str| word.parse::<u64>().ok();
         told.numbers = cause.split(' ').filter_map(number).map(|it| (it, it)).collect();
         let words = cause.split(' ').map(|word| if number(word).is_some() { "" } else { word });

@@ -14,7 +14,7 @@ use sapwood::{
     Values, WaveRule,
 };
 
-use crate::absence::{Absence, NOT_REACHED, below, by_reason, everyone, not_started};
+use crate::absence::{Absence, NOT_REACHED, below, by_reason, everyone, name_in, not_started};
 use crate::notices::Notices;
 use crate::unanswered::said;
 
@@ -148,8 +148,8 @@ pub trait Tree {
 /// A tree of this process's.
 pub struct Owned {
     network: Network,
-    /// Ranks from 0.
-    hosts: usize,
+    /// By rank.
+    hosts: Vec<String>,
     streams: BTreeMap<StreamId, Stream>,
     flow: Flow,
     /// Why back-ends are gone, or have never come.
@@ -160,7 +160,8 @@ pub struct Owned {
 
 impl Owned {
     /// Of a network that stands, with one back-end for each of the hosts.
-    pub fn new(network: Network, hosts: usize) -> Self {
+    pub fn new<H: ToString>(network: Network, hosts: &[H]) -> Self {
+        let hosts = hosts.iter().map(H::to_string).collect();
         let (streams, reasons, losses) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         let flow = Flow { window_bytes: None, wave_milliseconds: WAVE_MILLISECONDS };
         let suspects = RankSet::new();
@@ -202,7 +203,7 @@ impl Owned {
 
     /// A process that has not started takes the back-ends below it with it.
     fn not_started(&mut self, rank: Rank, text: &str) {
-        for rank in below(&self.network, rank, self.hosts).iter() {
+        for rank in below(&self.network, rank, self.hosts.len()).iter() {
             self.reasons.entry(rank).or_insert_with(|| not_started(text));
         }
     }
@@ -215,7 +216,7 @@ impl Owned {
     }
 
     fn everyone(&self) -> RankSet {
-        everyone(self.hosts)
+        everyone(self.hosts.len())
     }
 }
 
@@ -229,7 +230,7 @@ impl Tree for Owned {
     fn absent(&self) -> Absence {
         let absent = self.everyone().difference(self.connected().as_ref());
         let reason = |rank| self.reasons.get(&rank).map_or(NOT_REACHED, String::as_str);
-        by_reason(absent.iter().map(|rank| (rank, reason(rank))))
+        by_reason(absent.iter().map(|rank| (rank, reason(rank))), name_in(&self.hosts))
     }
 
     fn take_losses(&mut self) -> Absence {

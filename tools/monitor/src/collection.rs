@@ -441,7 +441,8 @@ impl Collection {
                 self.miss(&missing.ranks, missing.reason.clone());
             }
         } else {
-            by_cause(&answer.missing).iter().for_each(|(lost, cause)| self.miss_hosts(lost, cause));
+            let missing = by_cause(&answer.missing, |leaf| self.leaves.host_name(leaf));
+            missing.iter().for_each(|(lost, cause)| self.miss_hosts(lost, cause));
         }
         let round = Round::decode(answer.value().ok()?).ok()?;
         self.result.missing.extend(self.known.untold(&self.leaves, round.world_size()));
@@ -477,7 +478,7 @@ impl Collection {
 
     /// Tells the user of hosts, by their leaves, in one line for each cause.
     fn say(&self, is: Verb, lost: Vec<(u32, String)>) {
-        for (lost, cause) in by_reason(lost) {
+        for (lost, cause) in by_reason(lost, |leaf| self.leaves.host_name(leaf)) {
             if let Some(line) = self.known.line(&self.leaves, &lost, is, &cause) {
                 complain(line);
             }

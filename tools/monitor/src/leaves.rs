@@ -129,6 +129,11 @@ impl Leaves {
         self.hosts.get((leaf / self.per_host) as usize)
     }
 
+    /// The same by its name; empty where none was named.
+    pub(crate) fn host_name(&self, leaf: u32) -> String {
+        self.host(leaf).map(ToString::to_string).unwrap_or_default()
+    }
+
     /// The tree: on this host, or with each leaf on its own.
     ///
     /// # Errors

@@ -172,7 +172,9 @@ impl Places {
         }
         let is_untold = |leaf: u32| self.ranks(leaf).is_empty() && leaves.host(leaf).is_some();
         let untold = self.absent.iter().filter(|(leaf, _)| is_untold(**leaf));
-        let untold = by_reason(untold.map(|(&leaf, reason)| (leaf, reason.as_str())));
+        let untold = by_reason(untold.map(|(&leaf, reason)| (leaf, reason.as_str())), |leaf| {
+            leaves.host_name(leaf)
+        });
         let ranks = RankSet::range(0, world_size - 1);
         let line =
             |(lost, cause): &(RankSet, String)| format!("{}: {cause}", self.of(leaves, lost).1);
@@ -270,7 +272,8 @@ mod tests {
         let leaves = leaves("n1,n2,n3,n4");
         let mut places = Places::default();
         (0..4).for_each(|leaf| places.set(leaf, place(&format!("{leaf}"), &[])));
-        let lost = by_reason((0..3).map(|leaf| (leaf, format!("back-end {leaf} is gone: closed"))));
+        let each = (0..3).map(|leaf| (leaf, format!("back-end {leaf} is gone: closed")));
+        let lost = by_reason(each, |leaf| leaves.host_name(leaf));
         let lines: Vec<_> = lost
             .iter()
             .map(|(lost, cause)| places.line(&leaves, lost, NOT_WATCHED, cause).unwrap())

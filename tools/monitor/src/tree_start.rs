@@ -62,7 +62,8 @@ pub(super) fn absent_leaves(
     if leaves.hosts().is_empty() {
         return Ok(());
     }
-    let absence = absence::of_new_tree(network, leaves.count as usize);
+    let host_of = |leaf| leaves.host_name(leaf);
+    let absence = absence::of_new_tree(network, leaves.count as usize, host_of);
     let absent: usize = absence.iter().map(|(ranks, _)| ranks.iter().count()).sum();
     for (ranks, reason) in &absence {
         ranks.iter().for_each(|leaf| known.lose(leaf, reason));

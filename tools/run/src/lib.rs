@@ -208,7 +208,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let count = targets.names.len();
     let ranks = everyone(count);
     let mut session = Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
-    let mut tree = Owned::new(network, count).flowing(arguments.terms.flow);
+    let mut tree = Owned::new(network, &session.targets.names).flowing(arguments.terms.flow);
     let code = session.run(&mut tree, asks);
     let closed = tree.close();
     let code = code?;

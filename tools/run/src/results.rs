@@ -207,7 +207,8 @@ impl Results {
 
     /// The hosts that are missing, by reason.
     pub(super) fn missing(&self) -> Absence {
-        by_reason(self.missing.iter().map(|(&rank, reason)| (rank, &**reason)))
+        let each = self.missing.iter().map(|(&rank, reason)| (rank, &**reason));
+        by_reason(each, |rank| self.hosts.get(&rank).cloned().unwrap_or_default())
     }
 
     /// Hosts by rank, as a nodeset.

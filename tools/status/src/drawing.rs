@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::branches::Branch;
 use sapwood::{Health, NodeStatus, RankSet, Role, Status};
-use sapwood_hosts::absence::by_cause;
+use sapwood_hosts::absence::{by_cause, nameless};
 
 /// Most communication processes that are drawn below one process; those that are full come last
 /// and are folded.
@@ -67,7 +67,7 @@ pub(super) fn draw(name: &str, status: &Status, paint: Paint) -> String {
     let _ = writeln!(text, "{}", describe(root, paint));
     let tree = Tree { nodes: status.nodes.iter().map(|node| (node.rank, node)).collect(), paint };
     tree.draw_children(root, "", &mut text);
-    for (ranks, cause) in by_cause(&status.missing) {
+    for (ranks, cause) in by_cause(&status.missing, nameless) {
         let _ = writeln!(text, "missing {ranks}: {cause}");
     }
     text

@@ -1,7 +1,7 @@
 //! A network's status and the way of a wave as JSON: schemas in `docs/schema`.
 
 use sapwood::{Health, NodeStatus, Role, Status, VisibleNetwork};
-use sapwood_hosts::absence::by_cause;
+use sapwood_hosts::absence::{by_cause, nameless};
 use serde_json::{Value, json};
 
 use super::timeline::Way;
@@ -9,7 +9,7 @@ use super::timeline::Way;
 /// The status.
 pub(super) fn status(network: &VisibleNetwork, status: &Status) -> String {
     let (there, missing) = status.back_ends();
-    let reasons: Vec<Value> = by_cause(&status.missing)
+    let reasons: Vec<Value> = by_cause(&status.missing, nameless)
         .iter()
         .map(|(ranks, cause)| json!({ "ranks": ranks.to_string(), "reason": cause }))
         .collect();

@@ -153,7 +153,7 @@ fn watch(
     server: Option<PageServer>,
     signals: Signals,
 ) -> Result<u8, Failure> {
-    let absent = absence::of_new_tree(network, targets.names.len());
+    let absent = targets.absent_from(network);
     if absent.iter().map(|(ranks, _)| ranks.len()).sum::<u64>() == targets.names.len() as u64 {
         for (ranks, reason) in &absent {
             complain(absence::line(&targets.nodes(ranks), reason));

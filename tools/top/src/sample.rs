@@ -13,7 +13,7 @@ use sapwood_topology::NodeSet;
 use super::reduction::table_of;
 use super::table::Table;
 use sapwood_command_line::exit::one_line;
-use sapwood_hosts::absence::{Absence, by_reason, everyone, nodes};
+use sapwood_hosts::absence::{Absence, by_reason, everyone, name_in, nodes};
 
 /// For this time parts that come late are taken in: processes at each level of the tree wait
 /// equally long, and what a lower one sends when its time is over passes an upper one whose time
@@ -170,7 +170,7 @@ impl Waves {
 
     fn missing(&self, wave: &UnderWay) -> Absence {
         let silent = everyone(self.hosts.len()).difference(wave.answered.as_ref());
-        by_reason(silent.iter().map(|rank| {
+        let each = silent.iter().map(|rank| {
             let told = || wave.reasons.iter().find(|(ranks, _)| ranks.contains(rank));
             let reason = match (self.lost.get(&rank), told()) {
                 (Some(reason), _) => reason.clone(),
@@ -178,7 +178,8 @@ impl Waves {
                 (None, None) => format!("no answer within {} ms", self.timeout.as_millis()),
             };
             (rank, one_line(&reason))
-        }))
+        });
+        by_reason(each, name_in(&self.hosts))
     }
 }
 

@@ -188,7 +188,7 @@ fn begin(
         Opened::Tree(network, signals) => (network, signals),
         Opened::Stopped(signal) => return Ok(Begun::Stopped(signal)),
     };
-    let tree = Owned::new(*network, targets.names.len());
+    let tree = Owned::new(*network, &targets.names);
     caller.complain(&absent(&tree, targets));
     let there = tree.connected().len();
     if there == 0 {

@@ -1,7 +1,7 @@
 //! The way of waves through a tree as JSON: schema `trace-tree-1`.
 
 use sapwood::{ArrivalSums, ChildSums, HopForm, Rank, Role, StreamId};
-use sapwood_hosts::absence::by_cause;
+use sapwood_hosts::absence::{by_cause, nameless};
 use sapwood_trace::{Blame, EdgeFigures, Figure, ScopeStatistics, StreamFigures};
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub(crate) fn report(followed: &Followed) -> String {
         })
         .collect();
     let streams = followed.trace.streams().iter();
-    let missing = by_cause(&followed.status.missing);
+    let missing = by_cause(&followed.status.missing, nameless);
     let missing =
         missing.iter().map(|(ranks, cause)| json!({ "ranks": ranks.to_string(), "reason": cause }));
     let report = json!({

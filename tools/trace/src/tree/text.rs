@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use sapwood::{ChildSums, HopForm, NodeStatus, Rank, Role, StreamId};
-use sapwood_hosts::absence::by_cause;
+use sapwood_hosts::absence::{by_cause, nameless};
 use sapwood_status::branches::{BACK_ENDS_MAX, Shown};
 use sapwood_trace::{Blame, BlameShare, EdgeFigures, Figure, OneWay, StreamFigures};
 
@@ -69,7 +69,7 @@ pub(crate) fn draw(followed: &Followed) -> String {
             losses.refused
         );
     }
-    for (ranks, cause) in by_cause(&followed.status.missing) {
+    for (ranks, cause) in by_cause(&followed.status.missing, nameless) {
         let _ = writeln!(text, "missing {ranks}: {cause}");
     }
     let streams = followed.trace.streams();
