@@ -371,6 +371,23 @@ fn bad_input_and_hosts_that_cannot_be_reached_leave_no_tree() {
 }
 
 #[test]
+fn a_tree_of_which_its_user_cannot_be_told_does_not_stay() {
+    let user = User::new();
+    let up = |to: &str| {
+        let mut shell = cli::clean_command("sh");
+        shell.arg("-c").arg(format!("exec '{}' up -w n0 {to}", cli::program()));
+        shell.env("SAPWOOD_LAUNCHER", "local").env("XDG_RUNTIME_DIR", user.folder.path());
+        shell.output().unwrap()
+    };
+    for to in [">&-", ">/dev/full"] {
+        let output = up(to);
+        assert_eq!(code(&output), Some(125), "{to}: {}", text(&output.stderr));
+        assert_eq!(user.left(), Vec::<PathBuf>::new(), "{to}");
+    }
+    assert_eq!(code(&up("")), Some(0), "nothing stands in the way of a second try");
+}
+
+#[test]
 fn a_folder_that_others_may_enter_is_not_trusted() {
     let user = User::new();
     let folder = user.folder.path().join("sapwood");

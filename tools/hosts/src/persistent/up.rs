@@ -76,9 +76,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut daemon = started.map_err(|error| Failure::own(&error))?;
     let (said, signal) = hear(&mut daemon, &mut signals)?;
     if !said.is_empty() {
-        daemon.release();
-        print(&said)?;
-        return Ok(ExitCode::SUCCESS);
+        return match print(&said) {
+            Ok(()) => {
+                daemon.release();
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(failure) => {
+                // A command that fails leaves no tree behind of which its user does not know.
+                let _ = daemon.kill(Signal::TERM);
+                let _ = daemon.wait(END_TIME);
+                Err(failure)
+            }
+        };
     }
     let code = match (daemon.wait(END_TIME), signal) {
         (_, Some(signal)) => by_signal(signal),
