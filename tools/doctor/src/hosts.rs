@@ -4,7 +4,7 @@
 //! by which interface it was reached, how far its clock is off, or why it is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,7 +17,7 @@ use sapwood_topology::{HostName, NodeSet};
 use serde_json::{Value, json};
 
 use super::links::{self, Found, Seen, Starts};
-use sapwood_command_line::exit::{Failure, OWN_FAILURE, complain, print};
+use sapwood_command_line::exit::{Failure, OWN_FAILURE, complain, one_line, print};
 use sapwood_command_line::times::patience;
 use sapwood_hosts::absence::{by_reason, name_in, nodes};
 use sapwood_hosts::cause::without_name;
@@ -91,7 +91,7 @@ pub(super) struct Arguments {
 struct Host {
     name: String,
     said: Option<Said>,
-    /// Why it is missing; empty while it is there.
+    /// Why it is missing, as it was said; empty while it is there.
     reason: String,
 }
 
@@ -267,7 +267,7 @@ impl Round {
             if let Some(host) = self.hosts.get_mut(rank as usize)
                 && host.reason.is_empty()
             {
-                host.reason = without_name(&reason, &host.name);
+                host.reason = reason;
             }
         }
     }
@@ -309,7 +309,7 @@ impl Round {
         for missing in &answer.missing {
             for rank in missing.ranks.iter() {
                 if let Some(host) = self.hosts.get_mut(rank as usize) {
-                    host.reason = without_name(&missing.reason, &host.name);
+                    host.reason.clone_from(&missing.reason);
                 }
             }
         }
@@ -333,26 +333,33 @@ impl Round {
         is_quiet: bool,
     ) -> Result<(), Failure> {
         let until = Instant::now() + time;
-        let state = |host: &Host| (host.name.clone(), host.reason.clone());
-        let mut before: BTreeMap<String, String> = self.hosts.iter().map(state).collect();
+        let mut before = self.causes();
         complain(format_args!("watching for {} s", time.as_secs()));
         while Instant::now() < until {
             network.turn(WATCH_INTERVAL.min(until.saturating_duration_since(Instant::now())))?;
             self.ask(network, stream)?;
-            let now: BTreeMap<String, String> = self.hosts.iter().map(state).collect();
+            let now = self.causes();
             if now != before && !is_quiet {
-                let changed = self.hosts.iter().filter(|host| before[&host.name] != host.reason);
-                print(&changed.map(Host::line).collect::<String>())?;
+                print(&self.changes(&before))?;
             }
             before = now;
         }
         Ok(())
     }
 
+    /// Of each host, why it is missing, however that is said.
+    fn causes(&self) -> Vec<String> {
+        self.hosts.iter().map(Host::cause).collect()
+    }
+
+    /// The hosts that had another cause before.
+    fn changes(&self, before: &[String]) -> String {
+        let has_changed = |&rank: &usize| before[rank] != self.hosts[rank].cause();
+        self.lines(&(0..self.hosts.len()).filter(has_changed).collect::<Vec<_>>())
+    }
+
     fn table(&self) -> String {
-        let answered = self.hosts.iter().filter(|host| host.reason.is_empty());
-        let mut text: String = answered.map(Host::line).collect();
-        text.push_str(&self.missing());
+        let mut text = self.lines(&(0..self.hosts.len()).collect::<Vec<_>>());
         let there = self.hosts.iter().filter(|host| host.reason.is_empty()).count();
         // Writing to a string cannot fail.
         let _ = writeln!(
@@ -378,15 +385,18 @@ impl Round {
         text
     }
 
-    /// A line for each reason, with all hosts that are missing for it.
-    fn missing(&self) -> String {
-        let away = (0..).zip(&self.hosts).filter(|(_, host)| !host.reason.is_empty());
+    /// A line for each of these hosts that has answered, and one for each reason, with all that are
+    /// missing for it.
+    fn lines(&self, ranks: &[usize]) -> String {
+        let answered = ranks.iter().filter_map(|&rank| self.hosts[rank].answer());
+        let away = ranks.iter().filter(|&&rank| !self.hosts[rank].reason.is_empty());
+        let away = away.map(|&rank| (rank as u32, self.hosts[rank].reason.as_str()));
         let names: Vec<&str> = self.hosts.iter().map(|host| host.name.as_str()).collect();
-        let away = away.map(|(rank, host)| (rank, host.reason.as_str()));
         let absence = by_reason(away, name_in(&names));
-        let line =
-            |(ranks, reason): &(RankSet, String)| missing_line(&nodes(&names, ranks), reason);
-        absence.iter().map(line).collect()
+        let line = |(ranks, reason): &(RankSet, String)| {
+            format!("missing  {:<18} {}\n", nodes(&names, ranks).to_string(), one_line(reason))
+        };
+        answered.chain(absence.iter().map(line)).collect()
     }
 
     fn to_json(&self) -> Value {
@@ -410,21 +420,17 @@ impl Round {
     }
 }
 
-fn missing_line(hosts: &impl Display, reason: &str) -> String {
-    let hosts = hosts.to_string();
-    format!("missing  {hosts:<18} {reason}\n")
-}
-
 impl Host {
-    fn line(&self) -> String {
+    /// The line of a host that is there.
+    fn answer(&self) -> Option<String> {
         let Self { name, said, reason } = self;
-        match (reason.as_str(), said) {
-            ("", Some(said)) => {
-                let Said { name: own, pid, path, .. } = said;
-                format!("ok       {name:<18} host name {own}, pid {pid}, {path}\n")
-            }
-            (reason, _) => missing_line(&name, reason),
-        }
+        let Said { name: own, pid, path, .. } = said.as_ref().filter(|_| reason.is_empty())?;
+        Some(format!("ok       {name:<18} host name {own}, pid {pid}, {path}\n"))
+    }
+
+    /// The reason without what the same may be called at another time.
+    fn cause(&self) -> String {
+        without_name(&self.reason, &self.name)
     }
 
     fn to_json(&self) -> Value {
@@ -432,7 +438,7 @@ impl Host {
         json!({
             "host": self.name,
             "state": if self.reason.is_empty() { "ok" } else { "missing" },
-            "reason": self.reason,
+            "reason": self.cause(),
             "name": said.map(|said| said.name.clone()),
             "process": said.map(|said| said.pid),
             "path": said.map(|said| said.path.clone()),
@@ -504,5 +510,45 @@ pub fn back_end() -> Result<ExitCode, Failure> {
             Ok(()) | Err(Error::Ended { .. }) => {}
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A round over hosts with these reasons; those with an empty one have answered.
+    fn round<const COUNT: usize>(reasons: [&str; COUNT]) -> Round {
+        let host = |(number, reason): (usize, &&str)| Host {
+            name: format!("n{number}"),
+            said: Said::read("own\t7\t/sapwood-node\t0\tmachine\t4"),
+            reason: (*reason).to_owned(),
+        };
+        let (startup, round_trip) = (Duration::ZERO, Duration::ZERO);
+        let hosts = reasons.iter().enumerate().map(host).collect();
+        Round { hosts, startup, round_trip, rounds: 1, depth: 1, why: String::new(), found: None }
+    }
+
+    #[test]
+    fn a_reason_that_hosts_have_word_for_word_stays() {
+        let lost = "back-end 7 is gone: closed";
+        let table = round(["", lost, lost, "back-end 3 is gone: reset"]).table();
+        assert!(table.starts_with("ok       n0 "), "{table}");
+        assert!(
+            table.contains("missing  n[1-2]             back-end 7 is gone: closed\n"),
+            "{table}"
+        );
+        assert!(table.contains("missing  n3                 reset\n"), "{table}");
+    }
+
+    #[test]
+    fn a_change_of_many_hosts_is_one_line() {
+        let before = round(["", "", "", "asleep"]).causes();
+        let [one, other] = ["host n0: ssh: No route", "host n1: ssh: No route"];
+        let changed = round([one, other, "", ""]);
+        let lines = changed.changes(&before);
+        let answered = "ok       n3                 host name own, pid 7, /sapwood-node\n";
+        assert_eq!(lines, format!("{answered}missing  n[0-1]             ssh: No route\n"));
+        assert_eq!(changed.changes(&changed.causes()), "");
     }
 }
