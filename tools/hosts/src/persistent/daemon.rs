@@ -157,13 +157,13 @@ impl Daemon {
             }
             self.dismiss_gone();
             let now = Instant::now();
-            if self.sessions.iter().any(|session| session.commands() > 0) {
+            let is_in_use = self.sessions.iter().any(|session| session.commands() > 0);
+            if is_in_use {
                 self.used_at = now;
             }
             let idle = now - self.used_at;
             let is_idle = !self.terms.idle.is_zero() && idle >= self.terms.idle;
             // A command that is still connected has its answers.
-            let is_in_use = self.sessions.iter().any(|session| session.commands() > 0);
             if self.place.is_gone(now) && !is_in_use {
                 tell_gone(&self.terms.name, self.place.path());
                 return Ok(());
