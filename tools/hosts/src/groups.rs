@@ -46,6 +46,19 @@ impl SiteGroups {
         Ok(default.iter().chain(others).cloned().collect())
     }
 
+    /// The groups of a source.
+    ///
+    /// # Errors
+    /// Where no such source is configured, or what the site has cannot be read.
+    pub fn names_of(&self, source: &str) -> Result<Vec<String>, Failure> {
+        let names = self.names(Some(source)).map_err(Failure::usage)?;
+        names.ok_or_else(|| {
+            Failure::usage(format!(
+                "no source of groups named {source:?} is configured; see docs/run.md"
+            ))
+        })
+    }
+
     fn read(&self) -> Result<&Read, String> {
         let read = self.read.get_or_init(|| read_all(&folders()));
         read.as_ref().map_err(Clone::clone)

@@ -179,11 +179,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Action::Expand { sets, parts, separator, shown } => {
             let separator = separator.replace("\\n", "\n").replace("\\t", "\t");
             let output = Output::of(Form::Names { separator }, shown, Folding::default());
-            output.write_parts(&parts.of(&sets.gather(&groups, union)?, &output.folding))
+            output.write(sets, parts, &groups, union)
         }
         Action::Count { sets, parts, shown } => {
             let output = Output::of(Form::Count, shown, Folding::default());
-            output.write_parts(&parts.of(&sets.gather(&groups, union)?, &output.folding))
+            output.write(sets, parts, &groups, union)
         }
         Action::Fold(folded) => folded.write(&groups, union),
         Action::Intersect(folded) => folded.write(&groups, NodeSet::intersection),
@@ -210,6 +210,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
 }
 
+/// How two sets come to one.
+type Combine = fn(&NodeSet, &NodeSet) -> NodeSet;
+
 fn union(one: &NodeSet, other: &NodeSet) -> NodeSet {
     one.union(other)
 }
@@ -234,26 +237,17 @@ impl Parts {
 }
 
 impl Folded {
-    fn write(
-        &self,
-        groups: &SiteGroups,
-        combine: impl Fn(&NodeSet, &NodeSet) -> NodeSet,
-    ) -> Result<ExitCode, Failure> {
-        let set = self.sets.gather(groups, combine)?;
+    fn write(&self, groups: &SiteGroups, combine: Combine) -> Result<ExitCode, Failure> {
         let output = Output::of(Form::Folded, &self.shown, self.terms.folding());
-        output.write_parts(&self.parts.of(&set, &output.folding))
+        output.write(&self.sets, &self.parts, groups, combine)
     }
 }
 
 impl Sets {
     /// Reads all sets and puts them together.
-    fn gather(
-        &self,
-        groups: &SiteGroups,
-        combine: impl Fn(&NodeSet, &NodeSet) -> NodeSet,
-    ) -> Result<NodeSet, Failure> {
+    fn gather(&self, groups: &SiteGroups, combine: Combine) -> Result<NodeSet, Failure> {
         if let Some(source) = &self.source {
-            names_of(source, groups)?;
+            groups.names_of(source)?;
         }
         let of_source = |text: &str| match &self.source {
             Some(source) => with_source(text, source),
@@ -322,6 +316,17 @@ impl Output {
     fn of(form: Form, shown: &Shown, folding: Folding) -> Self {
         let format = shown.output_format.replace("\\n", "\n");
         Self { form, format, is_json: shown.json, folding }
+    }
+
+    /// Writes the parts of what the sets come to.
+    fn write(
+        &self,
+        sets: &Sets,
+        parts: &Parts,
+        groups: &SiteGroups,
+        combine: Combine,
+    ) -> Result<ExitCode, Failure> {
+        self.write_parts(&parts.of(&sets.gather(groups, combine)?, &self.folding))
     }
 
     fn write_parts(&self, parts: &[NodeSet]) -> Result<ExitCode, Failure> {
@@ -400,16 +405,6 @@ fn regroup(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The groups of a source.
-fn names_of(source: &str, groups: &SiteGroups) -> Result<Vec<String>, Failure> {
-    let names = groups.names(Some(source)).map_err(Failure::usage)?;
-    names.ok_or_else(|| {
-        Failure::usage(format!(
-            "no source of groups named {source:?} is configured; see docs/run.md"
-        ))
-    })
-}
-
 fn list(source: Option<&str>, members: bool, groups: &SiteGroups) -> Result<ExitCode, Failure> {
     let sources = match source {
         Some(source) => vec![source.to_string()],
@@ -417,7 +412,7 @@ fn list(source: Option<&str>, members: bool, groups: &SiteGroups) -> Result<Exit
     };
     let mut text = String::new();
     for source in sources {
-        for name in names_of(&source, groups)? {
+        for name in groups.names_of(&source)? {
             let group = format!("@{source}:{name}");
             let nodes = if members {
                 format!(" {}", NodeSet::parse(&group, groups).map_err(Failure::usage)?)

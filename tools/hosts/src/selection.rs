@@ -85,6 +85,10 @@ impl Selection {
         otherwise: impl FnOnce(&SiteGroups) -> Result<NodeSet, Failure>,
     ) -> Result<NodeSet, Failure> {
         let groups = SiteGroups::default();
+        // Also where no set names a group: a source that is misspelled is no wish for no source.
+        if let Some(source) = &self.source {
+            groups.names_of(source)?;
+        }
         let mut hosts = self.named(&groups, otherwise)?;
         for set in self.left_out() {
             hosts = hosts.difference(&self.read(&set, &groups)?);
@@ -301,5 +305,13 @@ mod tests {
         assert!(selection.stays());
         let alone = Selection { nodes: vec!["-n5".into()], ..Selection::default() };
         assert!(!alone.stays());
+    }
+
+    #[test]
+    fn a_source_that_is_not_there_is_refused_though_no_group_is_named() {
+        let source = Some("no-such-source".to_owned());
+        let selection = Selection { nodes: vec!["n1".into()], source, ..Selection::default() };
+        let text = selection.resolve().unwrap_err().to_string();
+        assert!(text.contains("no source of groups named \"no-such-source\""), "{text}");
     }
 }
