@@ -82,6 +82,13 @@ impl Listener {
         &self.address
     }
 
+    /// Whether its socket's file is where it was bound, so that it can be found. `None` if that is
+    /// not known: it has no file, or the file system does not answer.
+    #[must_use]
+    pub fn has_its_file(&self) -> Option<bool> {
+        self.file.as_ref()?.is_there()
+    }
+
     /// Takes the next connection, never blocking. Call it when the poller says readable; once a
     /// turn or until [`Accepted::Empty`], as the caller likes.
     ///
@@ -190,10 +197,17 @@ impl SocketFile {
     /// Removes the file if it is still ours: a forked child's copy of the listener must not, and
     /// another process may have put its own socket there meanwhile.
     fn remove(&self) {
-        let ours = std::fs::symlink_metadata(&self.path)
-            .is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode));
-        if ours && self.process == std::process::id() {
+        if self.is_there() == Some(true) && self.process == std::process::id() {
             let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
+    /// Whether the path leads to this file, if that can be found out.
+    fn is_there(&self) -> Option<bool> {
+        match std::fs::symlink_metadata(&self.path) {
+            Ok(found) => Some((found.dev(), found.ino()) == (self.device, self.inode)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(false),
+            Err(_) => None,
         }
     }
 }
@@ -257,6 +271,25 @@ mod tests {
         assert!(path.exists(), "a failed second listener does not take the first one's file");
         drop(listener);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_listener_knows_whether_its_file_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let address: Address = format!("unix:{}", path.display()).parse().unwrap();
+        let listener = Listener::bind(&address).unwrap();
+        assert_eq!(listener.has_its_file(), Some(true));
+        // The number of a file that is kept is given to no other.
+        let aside = folder.path().join("aside");
+        std::fs::rename(&path, &aside).unwrap();
+        assert_eq!(listener.has_its_file(), Some(false));
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(listener.has_its_file(), Some(false), "another's");
+        std::fs::rename(&aside, &path).unwrap();
+        assert_eq!(listener.has_its_file(), Some(true));
+        let of_no_file = Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
+        assert_eq!(of_no_file.has_its_file(), None);
     }
 
     #[test]

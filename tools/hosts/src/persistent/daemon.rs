@@ -5,7 +5,7 @@
 //! are gone.
 
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sapwood::{Error, runtime_folder};
@@ -44,6 +44,8 @@ pub(crate) struct Daemon {
     tree: Owned,
     terms: Terms,
     listener: Listener,
+    /// Of the control socket.
+    path: PathBuf,
     place: Place,
     poller: Poller,
     signals: Signals,
@@ -83,7 +85,8 @@ impl Daemon {
             tree,
             terms,
             listener,
-            place: Place::new(path, Instant::now()),
+            place: Place::new(Instant::now()),
+            path,
             poller,
             signals,
             sessions: Vec::new(),
@@ -164,8 +167,9 @@ impl Daemon {
             let idle = now - self.used_at;
             let is_idle = !self.terms.idle.is_zero() && idle >= self.terms.idle;
             // A command that is still connected has its answers.
-            if self.place.is_gone(now) && !is_in_use {
-                tell_gone(&self.terms.name, self.place.path());
+            let listener = &self.listener;
+            if self.place.is_gone(now, || listener.has_its_file()) && !is_in_use {
+                tell_gone(&self.terms.name, &self.path);
                 return Ok(());
             }
             if is_idle || self.tree.connected().is_empty() {
