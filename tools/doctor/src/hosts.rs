@@ -49,26 +49,15 @@ const MACHINE_FILE: &str = "/proc/sys/kernel/random/boot_id";
 /// Between two questions of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Options that say how hosts are reached. Those that the environment may set are not among them:
-/// what it says is not meant for this command alone.
-const REACH: [&str; 11] = [
-    "fan_out",
-    "shape",
-    "communication_hosts",
-    "switches",
-    "shell_options",
-    "jobid",
-    "connect_timeout",
-    "concurrent",
-    "join",
-    "join_port",
-    "join_timeout",
-];
+/// Options that say how hosts are reached.
+fn reach() -> impl Iterator<Item = &'static str> {
+    TreeTerms::OPTIONS.into_iter().chain(Launching::WAYS).chain(Launching::STARTS)
+}
 
 /// What is asked about hosts.
 #[derive(clap::Args)]
 #[group(skip)]
-#[command(group = ArgGroup::new("reach").args(REACH).multiple(true).requires("hosts"))]
+#[command(group = ArgGroup::new("reach").args(reach()).multiple(true).requires("hosts"))]
 pub(super) struct Arguments {
     /// Check these hosts instead of this machine: start a tree over them, query each one, and
     /// measure the costs of messages and log-ins, by which later trees are chosen.

@@ -20,6 +20,9 @@ const JOB_STATE_LIMIT: Duration = Duration::from_secs(3);
 const LIVE_STATES: [&str; 6] =
     ["RUNNING", "PENDING", "CONFIGURING", "SUSPENDED", "RESIZING", "SIGNALING"];
 
+/// Says on which interfaces processes listen.
+const INTERFACES_VARIABLE: &str = "SAPWOOD_INTERFACES";
+
 /// Options about reaching hosts.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Launching {
@@ -50,7 +53,7 @@ pub struct Launching {
     concurrent: u32,
     /// Listen only on these interfaces: networks, interface names or name prefixes, separated by
     /// commas; a leading ^ excludes them.
-    #[arg(long, value_name = "RULE", default_value = "", env = "SAPWOOD_INTERFACES")]
+    #[arg(long, value_name = "RULE", default_value = "", env = INTERFACES_VARIABLE)]
     interfaces: String,
     #[command(flatten)]
     joining: Joining,
@@ -82,6 +85,15 @@ struct Joining {
 }
 
 impl Launching {
+    /// Options that say to which machine a host's name leads, and as whom.
+    pub const WAYS: [&str; 6] =
+        ["shell_options", "jobid", "join", "join_port", "join_key", "join_timeout"];
+    /// Options that matter only while a tree is started.
+    pub const STARTS: [&str; 2] = ["connect_timeout", "concurrent"];
+    /// Options that the environment may set, too: what it says is not meant for one command alone,
+    /// so that none of these is a reason to refuse another option.
+    pub const OF_ENVIRONMENT: [&str; 3] = ["launcher", "remote_shell", "interfaces"];
+
     /// The same, as another user on the hosts if one is named.
     ///
     /// # Errors
@@ -144,9 +156,16 @@ impl Launching {
         )
     }
 
-    /// Whether the command line itself says which allocation is meant, or who comes.
+    /// Whether the command line itself says by which options of the remote shell hosts are reached,
+    /// which allocation is meant, or who comes.
     pub fn is_particular(&self) -> bool {
-        self.jobid.is_some() || self.joining.is_asked()
+        self.shell_options.is_some() || self.jobid.is_some() || self.joining.is_asked()
+    }
+
+    /// Whether the command line itself says on which interfaces processes listen.
+    pub fn names_interfaces(&self) -> bool {
+        let around = std::env::var(INTERFACES_VARIABLE).unwrap_or_default();
+        !self.interfaces.is_empty() && self.interfaces != around
     }
 
     /// Which launcher is asked for.
@@ -265,7 +284,10 @@ pub fn dry_run(builder: &NetworkBuilder, drawn: &str) -> Result<String, Failure>
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::tree::TreeTerms;
 
     fn launching(join: Option<&str>) -> Launching {
         Launching {
@@ -294,5 +316,26 @@ mod tests {
         assert_eq!(one.terms(None), launching(Some("/tmp/one")).terms(None));
         assert_ne!(reached.terms(None), reached.terms(Some("root")));
         assert!(one.is_particular() && !reached.is_particular());
+        let by_options = Launching { shell_options: Some("-p 22".into()), ..launching(None) };
+        assert!(by_options.is_particular());
+        assert_ne!(by_options.terms(None), reached.terms(None));
+    }
+
+    #[test]
+    fn an_option_is_of_one_kind() {
+        use clap::Args as _;
+        let options = |command: clap::Command| -> BTreeSet<String> {
+            command.get_arguments().map(|argument| argument.get_id().to_string()).collect()
+        };
+        let named = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        let kinds = [&Launching::WAYS[..], &Launching::STARTS, &Launching::OF_ENVIRONMENT].concat();
+        assert_eq!(options(Launching::augment_args(clap::Command::new("x"))), named(&kinds));
+        let of_tree = options(TreeTerms::augment_args(clap::Command::new("x")));
+        assert_eq!(of_tree, named(&TreeTerms::OPTIONS));
+        let command = Launching::augment_args(clap::Command::new("x"));
+        for argument in command.get_arguments() {
+            let is_among = Launching::OF_ENVIRONMENT.contains(&argument.get_id().as_str());
+            assert_eq!(argument.get_env().is_some(), is_among, "{argument}");
+        }
     }
 }

@@ -152,6 +152,9 @@ pub fn over(
 }
 
 impl TreeTerms {
+    /// The names of all of these options.
+    pub const OPTIONS: [&str; 4] = ["fan_out", "shape", "communication_hosts", "switches"];
+
     /// Takes that fan-out where the user says nothing of the tree; gives the one that it is.
     pub fn or_fan_out(&mut self, chosen: impl FnOnce() -> u32) -> u32 {
         match &self.shape {

@@ -37,23 +37,18 @@ use sapwood_command_line::exit::{Failure, UNREACHED, by_signal, complain, print}
 use sapwood_command_line::times::time;
 use sapwood_hosts::absence::everyone;
 use sapwood_hosts::deploy::{self, Opened, Targets};
+use sapwood_hosts::launching::Launching;
 use sapwood_hosts::persistent::{self, shared};
 use sapwood_hosts::selection::{Reach, Selection};
 use sapwood_hosts::signals::Signals;
-use sapwood_hosts::tree::Purpose;
+use sapwood_hosts::tree::{Purpose, TreeTerms};
 use sapwood_hosts::tree_access::{Flow, Owned, Tree};
 
 /// Options that say how a new tree is started, which mean nothing in one that is up.
-const TERMS_OF_NEW_TREES: [&str; 8] = [
-    "cold",
-    "fan_out",
-    "shape",
-    "communication_hosts",
-    "switches",
-    "connect_timeout",
-    "concurrent",
-    "shell_options",
-];
+fn terms_of_new_trees() -> impl Iterator<Item = &'static str> {
+    let starts = TreeTerms::OPTIONS.into_iter().chain(Launching::STARTS);
+    std::iter::once("cold").chain(starts)
+}
 
 /// What `sapwood run` is asked.
 #[derive(Clone, Debug, clap::Args)]
@@ -72,7 +67,7 @@ pub struct Arguments {
     #[command(flatten)]
     terms: Terms,
     /// Use the running tree of this name (see 'sapwood up'), and no other.
-    #[arg(long, value_name = "NAME", conflicts_with_all = TERMS_OF_NEW_TREES)]
+    #[arg(long, value_name = "NAME", conflicts_with_all = terms_of_new_trees())]
     tree: Option<String>,
     /// Start a new tree for this command, even if one is running.
     #[arg(long = "new-tree", alias = "cold")]
@@ -173,6 +168,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(
             "a COMMAND is missing; commands are read one after another on a terminal, or with \
              --prompt",
+        ));
+    }
+    if arguments.tree.is_some() && arguments.reach.launching.names_interfaces() {
+        return Err(Failure::usage(
+            "--interfaces is for a new tree, which --tree does not start; omit one of them",
         ));
     }
     let targets = Targets::of(match &arguments.tree {

@@ -507,6 +507,11 @@ fn what_other_tools_have_and_this_has_not_is_refused_with_what_to_use() {
     }
     let arguments = ["run", "--tree", "t", "-f", "2", "true"];
     assert_refused(&cli::run(&arguments), "--fan-out", &arguments);
+    let arguments = ["run", "--tree", "t", "--interfaces", "lo", "true"];
+    assert_refused(&cli::run(&arguments), "--interfaces is for a new tree", &arguments);
+    // What the environment says is not meant for this command alone.
+    let output = cli::command().args(arguments).env("SAPWOOD_INTERFACES", "lo").output().unwrap();
+    assert_refused(&output, "no tree", &arguments);
 }
 
 #[test]

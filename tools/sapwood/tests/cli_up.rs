@@ -348,8 +348,10 @@ fn trees_have_names() {
     assert!(text(&output.stdout).contains("n[0-3] (4)"), "{}", text(&output.stdout));
     let output = user.run(&["--tree", "one", "-w", "n[1-2]", "true"]);
     assert_refused(&output, "tree 'one' does not have n2; it has n[0-1]", &[]);
-    let output = user.run(&["--tree", "one", "-l", "another", "true"]);
-    assert_refused(&output, "tree 'one' reaches its hosts by launcher local", &[]);
+    for way in [["-l", "another"], ["-o", "-p 22"]] {
+        let output = user.run(&[&["--tree", "one"], &way[..], &["true"]].concat());
+        assert_refused(&output, "tree 'one' reaches its hosts by launcher local", &way);
+    }
     let output = user.say(&["down", "--all"]);
     let said = text(&output.stdout);
     assert!(said.contains("'one' has ended") && said.contains("'two' has ended"), "{said}");
@@ -362,6 +364,8 @@ fn bad_input_and_hosts_that_cannot_be_reached_leave_no_tree() {
     assert_refused(&user.say(&["up"]), "no hosts are given", &[]);
     assert_refused(&user.say(&["up", "-w", "n0", "--name", "a/b"]), "is no name", &[]);
     assert_refused(&user.say(&["up", "-w", "n[0-"]), "this bracket is not closed", &[]);
+    let output = user.say(&["up", "-s", "nosuch", "-w", "n0"]);
+    assert_refused(&output, "no source of groups named \"nosuch\"", &[]);
     let output =
         user.command(&["up", "-f", "1", "-w", "n[0-1]"]).env("SAPWOOD_NODE", "/bin/false").output();
     let output = output.unwrap();
