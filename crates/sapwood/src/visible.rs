@@ -271,14 +271,20 @@ fn folder_path() -> PathBuf {
 }
 
 fn checked(path: PathBuf) -> Result<PathBuf> {
-    let user = rustix::process::geteuid().as_raw();
+    checked_for(path, rustix::process::geteuid().as_raw())
+}
+
+fn checked_for(path: PathBuf, user: u32) -> Result<PathBuf> {
     let failed = |reason: String| Error::File { path: path.clone(), reason };
     let found = fs::symlink_metadata(&path).map_err(|error| failed(error.to_string()))?;
-    if !found.is_dir() || found.uid() != user {
+    if found.uid() != user {
         // In a folder such as /tmp only its owner may remove it.
         let reason = "is no folder of this user's; set XDG_RUNTIME_DIR to a folder of your own, \
                       the same for all commands, or have its owner remove it";
         return Err(failed(reason.to_string()));
+    }
+    if !found.is_dir() {
+        return Err(failed("is no folder; remove it".to_string()));
     }
     if found.mode() & 0o077 != 0 {
         return Err(failed("others may enter it; run chmod 700 on it".to_string()));
@@ -336,9 +342,19 @@ mod tests {
     fn a_folder_that_another_user_has_made_is_gone_around() {
         let above = tempfile::tempdir().expect("a temporary folder");
         let taken = above.path().join("sapwood-7");
-        write_new(&taken, "").expect("it may be written");
-        let error = checked(taken).expect_err("it is no folder").to_string();
+        fs::create_dir(&taken).expect("it may be made");
+        let other = rustix::process::geteuid().as_raw() + 1;
+        let error = checked_for(taken, other).expect_err("it is another's").to_string();
         assert!(error.contains("sapwood-7") && error.contains("set XDG_RUNTIME_DIR"), "{error}");
+    }
+
+    #[test]
+    fn what_a_user_can_mend_is_said() {
+        let above = tempfile::tempdir().expect("a temporary folder");
+        let own = above.path().join("sapwood");
+        write_new(&own, "").expect("it may be written");
+        let error = checked(own).expect_err("it is no folder").to_string();
+        assert!(error.contains("remove it") && !error.contains("owner"), "{error}");
         let open = above.path().to_path_buf();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).expect("it is ours");
         let error = checked(open).expect_err("others may enter").to_string();
