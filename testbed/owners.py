@@ -46,6 +46,6 @@ def recorded(folder):
     try:
         with open(os.path.join(folder, FILE), encoding="ascii") as file:
             process, started = file.read().split()
+        return Owner(int(process), started)
     except (FileNotFoundError, ValueError):
         return None
-    return Owner(int(process), started)

@@ -7,7 +7,8 @@ that is in none of them is no event.
 import rules
 import transfers
 
-# By what `rules.stem` gives.
+# By what `rules.stem` gives. What completes a collective of neighbours does not wait for all members.
+NEIGHBOURS = "Neighbor_"
 SENDS = ("Send", "Bsend", "Ssend", "Rsend")
 # A buffered send does not wait.
 WAITING_SENDS = ("Send", "Ssend", "Rsend")
@@ -47,6 +48,8 @@ def collective(function, row, a, starts):
     if not starts:
         return [], ["    " + counted], failed
     request = place_of(function, "request")
+    if rules.stem(function.name)[0].startswith(NEIGHBOURS):
+        return [], ["    " + counted], failed
     return [], [f"    uint32_t sequence = {counted}",
                 # Behind a request of one without a number it is not known who is waited for.
                 f"    if (sequence != 0 && sapwood_is_recording()) sapwood_collective_followed({row.id}, {a.comm(comm)}, sequence, {root}, "

@@ -35,14 +35,16 @@ void sapwood_file_signal_hold(struct sapwood_file_signal *held)
 {
     sigemptyset(&held->one);
     sigaddset(&held->one, SIGXFSZ);
+    sigset_t pending;
+    held->was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ);
     pthread_sigmask(SIG_BLOCK, &held->one, &held->before);
 }
 
 void sapwood_file_signal_release(const struct sapwood_file_signal *held)
 {
-    /* Where the program has blocked it, one that waits may be the program's. */
+    /* One that waited before is the program's, which has blocked it. */
     const struct timespec at_once = {0, 0};
-    if (!sigismember(&held->before, SIGXFSZ))
+    if (!held->was_pending)
         while (sigtimedwait(&held->one, NULL, &at_once) == SIGXFSZ)
             ;
     pthread_sigmask(SIG_SETMASK, &held->before, NULL);

@@ -15,6 +15,7 @@ int sapwood_memory_file(const char *name, uint64_t bytes);
 /* Around writes of the calling thread: one beyond the limit fails, and raises no signal. */
 struct sapwood_file_signal {
     sigset_t one, before;
+    bool was_pending;
 };
 void sapwood_file_signal_hold(struct sapwood_file_signal *held);
 void sapwood_file_signal_release(const struct sapwood_file_signal *held);

@@ -194,12 +194,12 @@ static bool find_observer(void)
     return dumps;
 }
 
-/* A limit on files is that of all ranks, a lack of memory that of one. */
+/* A limit on files is that of all ranks of a host, a lack of memory that of one. */
 static void say_no_memory(int error)
 {
     if (error != EFBIG)
         sapwood_say("no shared memory for the profile (%s); the program runs on unobserved", strerror(error));
-    else if (sapwood_rank(sapwood_library.comm_world) == 0)
+    else if (sapwood_is_first_of_host(sapwood_rank(sapwood_library.comm_world)))
         sapwood_say("no profile: the file of a rank's profile has %llu bytes, and files are limited to %llu; raise the "
                     "limit (ulimit -f unlimited); the program runs on unobserved",
                     (unsigned long long)sapwood_table_bytes(), (unsigned long long)sapwood_file_bytes_max());

@@ -284,7 +284,7 @@ class WaitsTruth:
             if self.ranks > 2:
                 # Between hosts the clocks may not tell how long an exchange waited to send.
                 exchange, = (event["wait_ns"] for event in run.profile["events"] if event["name"] == "MPI_Sendrecv")
-                self.assertGreater(late["late_receive_ns"] + exchange["error"], 0, run.text)
+                self.assertTrue(late["late_receive_ns"] > 0 or exchange["error"] > 0, run.text)
             else:
                 self.assertEqual(late["late_receives"], 0, "one rank is both neighbours")
 

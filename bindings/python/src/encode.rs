@@ -135,16 +135,15 @@ fn sequence(values: Values, index: usize, item: &Bound<'_, PyAny>) -> PyResult<V
 
 /// What to do about a list of whole numbers that do not all fit.
 fn too_large_list(items: &[Bound<'_, PyAny>]) -> String {
-    let odd = |item: &&Bound<'_, PyAny>| item.extract::<i64>().is_err();
-    match items.iter().find(|item| item.extract::<u64>().is_err()) {
-        // Negative ones go with those that fit %ald, and not with larger ones.
-        Some(item) => match items.iter().find(odd) {
-            Some(other) if item.extract::<i64>().is_ok() => {
-                format!("{item} and {other} of the list fit neither %ald nor %auld together")
-            }
-            _ => format!("{item} of the list does not fit 64 bits"),
-        },
-        None => "a number of the list does not fit %ald; larger ones need format=\"%auld\"".into(),
+    let fits =
+        |item: &Bound<'_, PyAny>| (item.extract::<i64>().is_ok(), item.extract::<u64>().is_ok());
+    let first = |wanted| items.iter().find(|item| fits(item) == wanted);
+    match (first((false, false)), first((true, false)), first((false, true))) {
+        (Some(item), ..) => format!("{item} of the list does not fit 64 bits"),
+        (_, Some(negative), Some(large)) => {
+            format!("{negative} and {large} of the list fit neither %ald nor %auld together")
+        }
+        _ => "a number of the list does not fit %ald; larger ones need format=\"%auld\"".into(),
     }
 }
 

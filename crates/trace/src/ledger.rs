@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use sapwood_packet::Rank;
 
 use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
-use crate::instance::{Instance, InstanceKey, Latecomer};
+use crate::instance::{Instance, InstanceKey, Latecomer, Pattern};
 use crate::link::LinkFigures;
 use crate::mixture::Mixture;
 use crate::observer::Settled;
@@ -203,19 +203,24 @@ impl Ledger {
                 }
             }
             let culprit = latecomer.map(|one| one.arrival);
-            settled.push(Settled { key, pattern: one.pattern, culprit });
+            // Leaves wait for the end of others only.
+            if one.pattern != Pattern::Unknown {
+                settled.push(Settled { key, pattern: one.pattern, culprit });
+            }
             false
         });
     }
 
-    /// Takes out the communicators of which all processes have ended.
+    /// Takes out the communicators of which all processes have ended, or nothing can be said.
     fn settle_totals(&mut self) {
-        let uneven = &mut self.findings.uneven;
+        let found = &mut self.findings;
         self.open.totals.retain(|&communicator, one| {
-            if one.is_uneven() && uneven.len() < MIXTURES_MAX {
-                uneven.insert(communicator, *one);
+            if one.is_uneven() && found.uneven.len() < MIXTURES_MAX {
+                found.uneven.insert(communicator, *one);
+            } else if one.is_uneven() {
+                found.counters[Counter::LeftOut as usize] += 1;
             }
-            !one.is_whole()
+            !one.is_whole() && !one.is_unlike()
         });
     }
 
@@ -226,7 +231,9 @@ impl Ledger {
             if let Some(one) = open.instances.remove(&key) {
                 self.findings.incomplete += 1;
                 // So that its leaves wait no longer.
-                self.settled.push(Settled { key, pattern: one.pattern, culprit: None });
+                if one.pattern != Pattern::Unknown {
+                    self.settled.push(Settled { key, pattern: one.pattern, culprit: None });
+                }
             }
         }
         for key in oldest(&open.sends, most, |_, one| one.begin.time) {
@@ -247,8 +254,10 @@ impl Ledger {
             // or there was none: with `MPI_PROC_NULL`.
             open.exchanges.remove(&key);
         }
-        while open.totals.len() > most {
+        // At the end those are left of which some processes have not ended.
+        while most > 0 && open.totals.len() > most {
             open.totals.pop_last();
+            self.findings.counters[Counter::LeftOut as usize] += 1;
         }
         // Leaves forget by themselves what they are not told.
         let excess = self.settled.len().saturating_sub(SETTLED_MAX);

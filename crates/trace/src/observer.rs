@@ -196,6 +196,9 @@ impl Observer {
         let called = Called { function: about.procedure, root: event.peer };
         let one = Instance::of(called, pattern, size, begin, is_root);
         self.gathered.add_instance(key, &one);
+        if pattern == Pattern::Unknown {
+            return;
+        }
         let call = span.map(|span| (about.event, begin.time, span));
         let (rank, function) = (about.rank, about.procedure);
         let part = Part { rank, is_root, function, call, settled: None };

@@ -12,7 +12,7 @@ use sapwood_packet::{Rank, RankSet};
 
 use crate::instance::Pattern;
 use crate::standing::{
-    CallKind, ENDING, FILES, Posture, Presence, Side, Standing, Standpoint, WINDOWS,
+    CallKind, ENDING, FILES, Posture, Presence, Seat, Side, Standing, Standpoint, WINDOWS,
 };
 
 /// Where ranks wait.
@@ -341,17 +341,18 @@ fn started(standing: &Standing, rank: Rank, place: &Place) -> u32 {
 /// where its requests are not known.
 fn unanswered(standing: &Standing, rank: Rank) -> Option<Place> {
     let own = standing.seats.iter().filter(|((_, member), _)| *member == rank);
-    own.filter(|(_, seat)| seat.made > 0 && !seat.is_number_lost && !seat.is_between).find_map(
-        |(&(space, _), seat)| {
-            let (number, behind) = (seat.made, seat.last_function);
-            let place = Place { space, number, behind, ..Place::default() };
-            let has_gap = standing.members(space).any(|(member, _)| {
-                let part = Progress::of(standing, space, member).part(number, place.operation());
-                member != rank && matches!(part, Turnout::Absent | Turnout::Differs(_))
-            });
-            has_gap.then_some(place)
-        },
-    )
+    let is_told = |seat: &Seat| {
+        seat.made > 0 && !(seat.is_number_lost || seat.is_between || seat.is_last_of_neighbours)
+    };
+    own.filter(|(_, seat)| is_told(seat)).find_map(|(&(space, _), seat)| {
+        let (number, behind) = (seat.made, seat.last_function);
+        let place = Place { space, number, behind, ..Place::default() };
+        let has_gap = standing.members(space).any(|(member, _)| {
+            let part = Progress::of(standing, space, member).part(number, place.operation());
+            member != rank && matches!(part, Turnout::Absent | Turnout::Differs(_))
+        });
+        has_gap.then_some(place)
+    })
 }
 
 /// Members that take no part in a collective, as far as a rank waits for them.

@@ -178,6 +178,8 @@ pub struct Seat {
     /// Whether collectives went past the shim, or one has failed there, so that the number means
     /// nothing.
     pub is_number_lost: bool,
+    /// Whether the last one was of neighbours, so that it waits for some of the others only.
+    pub is_last_of_neighbours: bool,
 }
 
 /// Where ranks stand.

@@ -1,7 +1,7 @@
 //! Packets of where ranks stand, and the filter that merges them.
 //!
 //! ```text
-//!  0  %ud    version, 5
+//!  0  %ud    version, 6
 //!  1  %ud    ranks of the program
 //!  2  %auld  ranks, 10 words each: rank and codes; communicator; function and side; tag and
 //!            request; how long; calls; polls; the function polled and blocked threads; the
@@ -30,7 +30,7 @@ use crate::standing::{CallKind, Posture, Presence, Seat, Side, Standing, Standpo
 /// The name of the filter that merges where ranks stand. It takes no parameters.
 pub const TRACE_STANDING: &str = "trace-standing";
 
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONG: Directive = Directive::new(ElementType::Uint64, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
@@ -48,6 +48,7 @@ const IS_FREED: u32 = 1;
 const IS_BETWEEN: u32 = 2;
 const IS_NUMBER_LOST: u32 = 4;
 const HAS_ROOT: u32 = 8;
+const IS_LAST_OF_NEIGHBOURS: u32 = 16;
 /// In the place of a side: none, and any. No communicator has as many processes.
 const SIDE_NONE: u32 = u32::MAX;
 const SIDE_ANY: u32 = u32::MAX - 1;
@@ -156,6 +157,7 @@ fn push_seat(row: &mut Vec<u64>, (&(space, rank), one): (&(u64, Rank), &Seat)) {
     let flags = flag(one.is_freed, IS_FREED)
         | flag(one.is_between, IS_BETWEEN)
         | flag(one.is_number_lost, IS_NUMBER_LOST)
+        | flag(one.is_last_of_neighbours, IS_LAST_OF_NEIGHBOURS)
         | flag(one.last_root.is_some(), HAS_ROOT);
     row.extend([
         space,
@@ -181,6 +183,7 @@ fn seat(words: &[u64]) -> ((u64, Rank), Seat) {
         is_freed: has(IS_FREED),
         is_between: has(IS_BETWEEN),
         is_number_lost: has(IS_NUMBER_LOST),
+        is_last_of_neighbours: has(IS_LAST_OF_NEIGHBOURS),
     };
     ((words[0], world), one)
 }
@@ -319,6 +322,7 @@ mod tests {
             is_freed: true,
             is_between: false,
             is_number_lost: true,
+            is_last_of_neighbours: true,
         };
         let standing = Standing {
             world_size: 8,

@@ -48,6 +48,12 @@ impl Total {
         self.count >= self.size
     }
 
+    /// Whether its processes give it different sizes, so that nothing is known of it.
+    #[must_use]
+    pub const fn is_unlike(&self) -> bool {
+        self.size == UNLIKE
+    }
+
     /// Whether they are known not to have called as many.
     #[must_use]
     pub const fn is_uneven(&self) -> bool {

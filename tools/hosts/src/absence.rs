@@ -84,11 +84,12 @@ pub fn by_reason<R: Into<String>>(
     absence
 }
 
-/// The host of these ranks, if all are of one.
+/// The host of these ranks, if all are of one. Of several without names that is not known.
 fn only_host(ranks: &RankSet, host_of: impl Fn(Rank) -> String) -> Option<String> {
     let mut hosts = ranks.iter().map(host_of);
     let host = hosts.next()?;
-    hosts.all(|other| other == host).then_some(host)
+    let is_known = !host.is_empty() || ranks.len() == 1;
+    (is_known && hosts.all(|other| other == host)).then_some(host)
 }
 
 /// Which of these hosts, which stand by rank, has a rank.
@@ -196,6 +197,17 @@ mod tests {
         // Several leaves of a host are no other hosts.
         let on_one = by_reason([(2, text), (3, text)], |_| "n1".to_owned());
         assert_eq!(on_one, [(RankSet::range(2, 3), "ssh: No route".to_owned())]);
+    }
+
+    #[test]
+    fn without_names_only_the_numbers_of_back_ends_leave_a_reason() {
+        let each =
+            (0..3).map(|rank| (rank, format!("back-end {rank} is gone: host n{rank}: : no")));
+        let absence = by_reason(each, nameless);
+        assert_eq!(absence.len(), 3);
+        assert_eq!(absence[0].1, "host n0: : no");
+        let shared = [(1, "back-end 7 is gone: closed"), (2, "back-end 7 is gone: closed")];
+        assert_eq!(by_reason(shared, nameless)[0].1, "back-end 7 is gone: closed");
     }
 
     #[test]

@@ -108,7 +108,8 @@ impl Left<'_> {
     fn has_replaced_name(&mut self, word: &str) -> bool {
         let bare = word.trim_end_matches([':', ',', ';', '.']);
         let marks = &word[bare.len()..];
-        let is_name = bare.trim_matches(['\'', '"']).eq_ignore_ascii_case(self.host);
+        let name = bare.trim_matches(['\'', '"']);
+        let is_name = !name.is_empty() && name.eq_ignore_ascii_case(self.host);
         if is_name {
             self.kept.push(format!("the host{marks}"));
         }

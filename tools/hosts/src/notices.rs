@@ -47,6 +47,8 @@ impl Notices {
 struct Told {
     /// The first one, word for word.
     first: String,
+    /// How many others have joined it.
+    joined: usize,
     hosts: NodeSet,
     /// The words of the cause, without numbers.
     words: Vec<String>,
@@ -62,6 +64,7 @@ impl Told {
     fn of(text: &str) -> Self {
         let mut told = Self {
             first: text.to_owned(),
+            joined: 0,
             hosts: NodeSet::default(),
             words: vec![text.to_owned()],
             numbers: Vec::new(),
@@ -93,6 +96,7 @@ impl Told {
     }
 
     fn join(&mut self, other: Self) {
+        self.joined += 1;
         self.hosts = self.hosts.union(&other.hosts);
         self.places = self.places.union(&other.places);
         self.moved.union_with(other.moved.as_ref());
@@ -102,7 +106,8 @@ impl Told {
     }
 
     fn line(self) -> String {
-        if self.hosts.len() < 2 {
+        let is_repeated = self.hosts.len() < 2 && self.moved.len() < 2;
+        if self.joined == 0 || is_repeated {
             return self.first;
         }
         let mut numbers = self.numbers.iter();

@@ -240,10 +240,15 @@ impl Collection {
                     self.known.lose(leaf, &reason);
                     lost.push((leaf, reason.clone()));
                 }
-                self.miss(&back_ends, reason);
+                if self.leaves.hosts().is_empty() {
+                    self.miss(&back_ends, reason);
+                }
             }
         }
         notices.tell();
+        for (lost, cause) in by_reason(lost.clone(), |leaf| self.leaves.host_name(leaf)) {
+            self.miss_hosts(&lost, &cause);
+        }
         self.say(NOT_WATCHED, lost);
         Ok(())
     }
@@ -435,15 +440,7 @@ impl Collection {
 
     /// The round of an answer. Who is missing, and why, is what this answer says of it.
     fn round_of(&mut self, answer: &Answer) -> Option<Round> {
-        self.result.missing.clear();
-        if self.leaves.hosts().is_empty() {
-            for missing in &answer.missing {
-                self.miss(&missing.ranks, missing.reason.clone());
-            }
-        } else {
-            let missing = by_cause(&answer.missing, |leaf| self.leaves.host_name(leaf));
-            missing.iter().for_each(|(lost, cause)| self.miss_hosts(lost, cause));
-        }
+        self.note_missing(&answer.missing);
         let round = Round::decode(answer.value().ok()?).ok()?;
         self.result.missing.extend(self.known.untold(&self.leaves, round.world_size()));
         if round.world_size() == 0 {
@@ -453,6 +450,19 @@ impl Collection {
         self.world_size = round.world_size();
         self.leaves.world_size = self.world_size;
         Some(round)
+    }
+
+    /// Who is missing from an answer, and nothing that was before.
+    fn note_missing(&mut self, missing: &[sapwood::Missing]) {
+        self.result.missing.clear();
+        if self.leaves.hosts().is_empty() {
+            for one in missing {
+                self.miss(&one.ranks, one.reason.clone());
+            }
+        } else {
+            let missing = by_cause(missing, |leaf| self.leaves.host_name(leaf));
+            missing.iter().for_each(|(lost, cause)| self.miss_hosts(lost, cause));
+        }
     }
 
     /// Remembers why the ranks of some leaves may be missing. Ranks that come after all are not
@@ -720,9 +730,7 @@ impl Collection {
                 self.round_of(&answer)
             }
             Err(Error::NoMemberLeft { missing }) => {
-                for missing in missing {
-                    self.miss(&missing.ranks, missing.reason);
-                }
+                self.note_missing(&missing);
                 None
             }
             Err(error) => {

@@ -35,24 +35,24 @@ pub fn write_named(file: &Path, content: &[u8]) -> io::Result<()> {
         return OpenOptions::new().append(true).open(file)?.write_all(content);
     }
     let is_link = fs::symlink_metadata(file).is_ok_and(|found| found.is_symlink());
-    let (place, mode) = match found {
-        Some(found) if is_replaceable(&found) => {
-            (fs::canonicalize(file)?, Some(found.permissions()))
+    let (place, found) = match found {
+        Some(found) if found.is_file() && found.nlink() == 1 => {
+            (fs::canonicalize(file)?, Some(found))
         }
         None if !is_link => (file.to_path_buf(), None),
-        // A device, a pipe, a link to what is not there yet, or one of which more than the content
-        // would change.
+        // A device, a pipe, a link to what is not there yet, or a file with another name.
         _ => return fs::write(file, content),
     };
     let beside = Beside::new(&place)?;
-    let Some(mode) = mode else {
+    let Some(found) = found else {
         return beside.fill(content, 0o666).and_then(|()| beside.rename_to(&place));
     };
     // One that may not be written is not replaced either.
     drop(OpenOptions::new().append(true).open(file)?);
     let replaced = beside
         .fill(content, 0o600)
-        .and_then(|()| fs::set_permissions(&beside.path, mode))
+        .and_then(|()| beside.has_owner_of(&found))
+        .and_then(|()| fs::set_permissions(&beside.path, found.permissions()))
         .and_then(|()| beside.rename_to(&place));
     // What was written beside it takes no room any more.
     drop(beside);
@@ -60,14 +60,6 @@ pub fn write_named(file: &Path, content: &[u8]) -> io::Result<()> {
         Err(error) if !is_full(&error) => fs::write(file, content),
         replaced => replaced,
     }
-}
-
-/// Whether another file can stand in the place of this one: it has no other name, and the new one
-/// would be the same user's.
-fn is_replaceable(found: &Metadata) -> bool {
-    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    let is_own = found.uid() == user.as_raw() && found.gid() == group.as_raw();
-    found.is_file() && found.nlink() == 1 && is_own
 }
 
 /// Whether there is no room for the content. After another failure the file itself may be written
@@ -115,6 +107,15 @@ impl Beside {
         let mut file: File = options.write(true).create_new(true).mode(mode).open(&self.path)?;
         file.write_all(content)?;
         file.sync_all()
+    }
+
+    /// That it belongs to the user and the group of another file, in whose place it is to be put.
+    fn has_owner_of(&self, other: &Metadata) -> io::Result<()> {
+        let own = fs::metadata(&self.path)?;
+        match (own.uid(), own.gid()) == (other.uid(), other.gid()) {
+            true => Ok(()),
+            false => Err(io::Error::other("the file is another user's or group's")),
+        }
     }
 
     fn rename_to(&self, file: &Path) -> io::Result<()> {
@@ -188,14 +189,31 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_user_stays_theirs() {
-        if !rustix::process::geteuid().is_root() {
+    fn a_file_in_a_folder_of_a_group_is_replaced_as_a_whole() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        if std::os::unix::fs::chown(folder.path(), None, Some(12346)).is_err() {
+            // Only root, and members of a group, may give folders to it.
             return;
         }
+        // Files that are made in it belong to its group.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o2755)).expect("ours");
+        let file = folder.path().join("why.json");
+        write_named(&file, b"one").expect("it is made");
+        let before = File::open(&file).expect("a reader of the old file");
+        write_named(&file, b"two").expect("it is replaced");
+        assert_eq!(io::read_to_string(before).expect("whole"), "one");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "two");
+    }
+
+    #[test]
+    fn a_file_of_another_user_stays_theirs() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("why.json");
         fs::write(&file, "one").expect("a file");
-        std::os::unix::fs::chown(&file, Some(12345), Some(12346)).expect("root may");
+        if std::os::unix::fs::chown(&file, Some(12345), Some(12346)).is_err() {
+            // Only root may give files away.
+            return;
+        }
         write_named(&file, b"two").expect("it is written");
         let found = fs::metadata(&file).expect("it is there");
         assert_eq!((found.uid(), found.gid()), (12345, 12346));

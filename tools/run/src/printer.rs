@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use sapwood_command_line::exit::Failure;
 
 /// Where live output goes.
@@ -26,14 +27,28 @@ struct Complaints;
 
 impl Write for Complaints {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match std::io::stderr().write(bytes) {
-            Err(error) if error.kind() != ErrorKind::Interrupted => Ok(bytes.len()),
-            written => written,
+        loop {
+            match std::io::stderr().write(bytes) {
+                // One that another program has set not to block takes more once it was read.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => wait_for_room()?,
+                Err(error) if error.kind() != ErrorKind::Interrupted => return Ok(bytes.len()),
+                written => return written,
+            }
         }
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
+    }
+}
+
+/// Waits until standard error takes something.
+fn wait_for_room() -> std::io::Result<()> {
+    let errors = std::io::stderr();
+    let mut room = [PollFd::new(&errors, PollFlags::OUT)];
+    match poll(&mut room, None) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

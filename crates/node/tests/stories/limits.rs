@@ -60,7 +60,7 @@ fn a_front_end_opens_no_stream_whose_number_is_of_the_next_one() {
     let mut tree = Tree::of("2", 1);
     let everyone = tree.everyone();
     let wanted = spec(&everyone, &[], WaveRule::All);
-    let mut opened = |tree: &mut Tree| tree.front_end().application().open_stream(wanted.clone());
+    let opened = |tree: &mut Tree| tree.front_end().application().open_stream(wanted.clone());
     let first = opened(&mut tree).expect("the first");
     tree.front_end().application().limit_streams(first, 3);
     assert_eq!(opened(&mut tree), Ok(first + 1));

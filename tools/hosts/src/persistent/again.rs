@@ -2,7 +2,7 @@
 //!
 //! Owns what is kept of those that the user has given. They are meant to reach the hosts that the
 //! tree was started with, later and from another folder: what would be read or chosen anew gives
-//! way to the hosts themselves.
+//! way to the hosts themselves. Names of other files stay as they were given.
 
 use std::collections::BTreeSet;
 
@@ -33,8 +33,16 @@ pub(super) fn options<A: Args>(
         }
         if !read.name.is_empty() && read.name != "replace" && !left_out.has(&read.name) {
             let dashes = if read.name.chars().count() == 1 { "-" } else { "--" };
-            options.push(format!("{dashes}{}", read.name));
-            options.extend(value);
+            match value {
+                // In a word of its own it would be an option.
+                Some(value) if value.starts_with('-') => {
+                    options.push(format!("{dashes}{}={value}", read.name));
+                }
+                value => {
+                    options.push(format!("{dashes}{}", read.name));
+                    options.extend(value);
+                }
+            }
         }
     }
     if !selection.stays() {
@@ -142,9 +150,13 @@ mod tests {
             ("-g io -s rack --replace", "-g io -s rack"),
             ("-al root", "-a -l root"),
             ("-wn[1-3] -R ssh", "-w n[1-3] -R ssh"),
+            ("-w n[1-3] -w=-n2", "-w n[1-3] -w=-n2"),
+            ("-w n[1-3] --nodes=-n2,n4", "-w n[1-3] --nodes=-n2,n4"),
         ];
         for (words, expected) in table {
             assert_eq!(again(words), expected, "{words}");
+            // What is printed is understood, and means the same.
+            assert_eq!(again(expected), expected, "{words}");
         }
     }
 

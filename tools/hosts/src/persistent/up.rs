@@ -26,7 +26,7 @@ use crate::selection::{Reach, Selection};
 use crate::signals::Signals;
 use crate::tree::Purpose;
 use crate::tree_access::{Owned, Tree};
-use sapwood_command_line::exit::{Failure, OWN_FAILURE, UNREACHED, by_signal, print};
+use sapwood_command_line::exit::{Failure, OWN_FAILURE, UNREACHED, by_signal, complain, print};
 use sapwood_command_line::times::time;
 
 /// How long a daemon that has failed, or is to end, may take for it.
@@ -85,6 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                 // A command that fails leaves no tree behind of which its user does not know.
                 let _ = daemon.kill(Signal::TERM);
                 let _ = daemon.wait(END_TIME);
+                complain("the tree is ended again: it could not be said that it is up");
                 Err(failure)
             }
         };

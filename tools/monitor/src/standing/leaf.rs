@@ -7,7 +7,7 @@ use sapwood_profile::{
     TableReader,
 };
 use sapwood_trace::{
-    CallKind, Posture, Presence, SEATS_MAX, Seat, Side, Space, Standing, Standpoint,
+    CallKind, Pattern, Posture, Presence, SEATS_MAX, Seat, Side, Space, Standing, Standpoint,
 };
 use sapwood_transport::monotonic_clock;
 
@@ -269,6 +269,7 @@ fn seats(
             is_freed: space.handle == 0,
             is_between: space.is_between,
             is_number_lost: !is_numbered || space.is_number_lost,
+            is_last_of_neighbours: facts(space.last_function).pattern == Pattern::Unknown,
         };
         standing.seats.insert((space.identity, rank), seat);
         let given = table.given_name(space.name);
