@@ -70,9 +70,10 @@ def makes_communicator(function, made, a):
         above = parent if function.name == "MPI_Comm_create_group" else "sapwood_library.comm_null"
         origin = f"sapwood_origin_tagged({above}, (int){a.root(place_of(function, 'tag'))})"
     before = [f"    uint64_t origin = {origin};"]
+    failed = [] if function.name in TAGGED else [f"    sapwood_origin_failed({parent});"]
     if function.name in PROMISE:
-        return before, [f"    sapwood_space_promised({parent}, {comm}, origin);"], []
-    return before, [f"    sapwood_space_made({comm}, origin);"], []
+        return before, [f"    sapwood_space_promised({parent}, {comm}, origin);"], failed
+    return before, [f"    sapwood_space_made({comm}, origin);"], failed
 
 
 def sent(function, row, a, waits):

@@ -20,8 +20,15 @@ struct descent {
     uint64_t remote;
     /* Calls on it that make others. */
     uint32_t calls;
+    /* One of these has failed here, so that their number may not be that of other processes. */
+    bool is_calls_lost;
+    /* It was made behind such a call, so that its line may not be that of other processes. */
+    bool is_line_lost;
 };
 static struct descent descents[SAPWOOD_SPACES];
+
+/* In the place of what tells a call from others, where that is not known. */
+#define ORIGIN_LOST UINT64_C(1)
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
@@ -102,6 +109,16 @@ static void identify(struct sapwood_space *space, uint64_t key)
     space->identity = is_between ? mixed(descent->line + descent->own) : descent->line;
 }
 
+/* The same, where only this process may know that line: then its numbers mean nothing to others. */
+static void identify_made(struct sapwood_space *space, uint64_t key, uint64_t origin)
+{
+    if (origin == ORIGIN_LOST) {
+        descent_of(space)->is_line_lost = true;
+        atomic_fetch_or_explicit(&space->flags, SAPWOOD_SPACE_NUMBER_LOST, memory_order_relaxed);
+    }
+    identify(space, key);
+}
+
 /* Both sides of a communicator between two groups have the same key, so that one that is made of it
  * later has one identity. */
 static uint64_t key_of(const struct descent *descent, uint64_t origin)
@@ -129,7 +146,7 @@ static struct sapwood_space *space_new(MPI_Comm comm, uint64_t origin)
             sapwood_library.comm_remote_group(comm, &group) == MPI_SUCCESS)
             descent->remote = group_number(group, (uint32_t)remote);
     }
-    identify(space, key_of(descent, origin));
+    identify_made(space, key_of(descent, origin), origin);
     publish(space, SAPWOOD_HANDLE(comm));
     return space;
 }
@@ -201,7 +218,7 @@ void sapwood_space_promised(MPI_Comm parent, MPI_Comm comm, uint64_t origin)
         struct descent *descent = descent_of(space);
         descent->own = descent_of(like)->own;
         descent->remote = descent_of(like)->remote;
-        identify(space, key_of(descent, origin));
+        identify_made(space, key_of(descent, origin), origin);
         publish(space, handle);
         keep(handle, space);
     }
@@ -226,20 +243,32 @@ uint64_t sapwood_origin_called(MPI_Comm parent)
     if (space == NULL)
         return 0;
     struct descent *descent = descent_of(space);
-    uint64_t origin = mixed(descent->line + mixed(++descent->calls));
+    bool is_lost = descent->is_calls_lost || descent->is_line_lost;
+    uint64_t origin = is_lost ? ORIGIN_LOST : mixed(descent->line + mixed(++descent->calls));
     sapwood_table_unlock();
     return origin;
 }
 
 uint64_t sapwood_origin_tagged(MPI_Comm parent, int tag)
 {
-    if (sapwood_events == NULL)
-        return 0;
-    sapwood_table_lock();
-    const struct sapwood_space *space = known(SAPWOOD_HANDLE(parent));
-    uint64_t line = space == NULL ? 0 : descent_of(space)->line;
+    const struct sapwood_space *space = known_and_locked(SAPWOOD_HANDLE(parent));
+    uint64_t line = 0;
+    bool is_lost = false;
+    if (space != NULL) {
+        line = descent_of(space)->line;
+        is_lost = descent_of(space)->is_line_lost;
+        sapwood_table_unlock();
+    }
+    return is_lost ? ORIGIN_LOST : mixed(line + mixed((UINT64_C(1) << 33) + (uint32_t)tag));
+}
+
+void sapwood_origin_failed(MPI_Comm parent)
+{
+    const struct sapwood_space *space = known_and_locked(SAPWOOD_HANDLE(parent));
+    if (space == NULL)
+        return;
+    descent_of(space)->is_calls_lost = true;
     sapwood_table_unlock();
-    return mixed(line + mixed((UINT64_C(1) << 33) + (uint32_t)tag));
 }
 
 void sapwood_space_number_lost(MPI_Comm comm)

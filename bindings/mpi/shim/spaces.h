@@ -23,6 +23,8 @@ SAPWOOD_HIDDEN void sapwood_space_seen(MPI_Comm comm);
 SAPWOOD_HIDDEN uint64_t sapwood_origin_called(MPI_Comm parent);
 /* The same of a call that only the members of the new communicator make, with a tag. */
 SAPWOOD_HIDDEN uint64_t sapwood_origin_tagged(MPI_Comm parent, int tag);
+/* Such a call without a tag has failed: whether the other members count it is not known. */
+SAPWOOD_HIDDEN void sapwood_origin_failed(MPI_Comm parent);
 /* After a communicator was made by the call of `origin`; MPI_COMM_NULL is no communicator. */
 SAPWOOD_HIDDEN void sapwood_space_made(MPI_Comm comm, uint64_t origin);
 /* The same of one with the groups of `parent` of which MPI must not be asked anything yet. */

@@ -419,6 +419,28 @@ static void untold(int count)
     MPI_Comm_free(&ring);
 }
 
+/* A call that makes a communicator is refused at one rank, which goes on. */
+static void refused(int count)
+{
+    MPI_Comm first, second, third;
+    int word = rank, sum, dims[2] = {50, 50}, periods[2] = {0, 0};
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (rank == 1 && MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &first) == MPI_SUCCESS)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Comm_dup(MPI_COMM_WORLD, &first);
+    MPI_Comm_dup(MPI_COMM_WORLD, &second);
+    MPI_Comm_dup(second, &third);
+    for (int i = 0; i < count; i++) {
+        MPI_Bcast(&word, 1, MPI_INT, 0, first);
+        MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, second);
+        MPI_Barrier(third);
+        MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    }
+    MPI_Comm_free(&first);
+    MPI_Comm_free(&second);
+    MPI_Comm_free(&third);
+}
+
 /* The last rank takes itself for the root of a broadcast. */
 static void roots(int count)
 {
@@ -564,7 +586,7 @@ int main(int argc, char **argv)
                  {"dies", dies, 40}, {"threads", threads, 20}, {"named", named, 5},
                  {"completed", completed, 20}, {"exchanges", exchanges, 10},
                  {"mixed", mixed, 20}, {"roots", roots, 20}, {"fewer", fewer, 20},
-                 {"line", line, 20}, {"across", across, 20}, {"untold", untold, 20},
+                 {"line", line, 20}, {"across", across, 20}, {"untold", untold, 20}, {"refused", refused, 20},
                  {"made", made, 5}, {"makers", makers, 20}, {"truncated", truncated, 20},
                  {"passed-on", passed_on, 40}};
     char path[4096];

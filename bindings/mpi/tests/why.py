@@ -192,7 +192,7 @@ class WhyTruth:
             self.assertEqual((one["calls"], one["communicator"]), ([fewer, most], "row"), case)
 
     def test_of_a_right_program_no_call_is_called_wrong(self):
-        for case in ("made", "makers", "truncated", "collectives", "communicators", "started", "untold"):
+        for case in ("made", "makers", "truncated", "collectives", "communicators", "started", "untold", "refused"):
             for tree in TREES.values():
                 with tempfile.TemporaryDirectory() as notes:
                     program = [test_program(self.abi, "waits"), case, os.path.join(notes, "notes")]
