@@ -45,11 +45,10 @@ def collective(function, row, a, starts):
     kind = "SAPWOOD_EVENT_COLLECTIVE" + ("_STARTED" if starts else "")
     counted = f"sapwood_collective({row.id}, {kind}, {a.comm(comm)}, {root}, begin, ticks);"
     failed = [f"    sapwood_space_number_lost({a.comm(comm)});"]
-    if not starts:
+    # Which others one of neighbours waits for is not followed.
+    if not starts or rules.stem(function.name)[0].startswith(NEIGHBOURS):
         return [], ["    " + counted], failed
     request = place_of(function, "request")
-    if rules.stem(function.name)[0].startswith(NEIGHBOURS):
-        return [], ["    " + counted], failed
     return [], [f"    uint32_t sequence = {counted}",
                 # Behind a request of one without a number it is not known who is waited for.
                 f"    if (sequence != 0 && sapwood_is_recording()) sapwood_collective_followed({row.id}, {a.comm(comm)}, sequence, {root}, "

@@ -85,10 +85,8 @@ static int make_file(void)
 {
     uint64_t bytes = sizeof *sapwood_events + SAPWOOD_RINGS * ring_bytes();
     int fd = sapwood_memory_file("sapwood-events", bytes);
-    if (fd < 0 && errno == EFBIG && sapwood_is_first_of_host((int)sapwood_table->header.world_rank))
-        sapwood_say("calls are not recorded: the file of a rank's rings has %llu bytes, and files are limited to %llu; "
-                    "raise the limit (ulimit -f unlimited)", (unsigned long long)bytes,
-                    (unsigned long long)sapwood_file_bytes_max());
+    if (fd < 0 && errno == EFBIG)
+        sapwood_say_too_large("calls are not recorded: the file of a rank's rings", bytes, "");
     if (fd < 0)
         return -1;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -38,7 +38,8 @@
  *    20  size             u32      processes of the local group
  *    24  rank             u32      this process in it
  *    28  flags            u32      bit 0 intercommunicator, bit 1 window, bit 2 a collective has failed
- *                                  here: since then the numbers of the processes may differ
+ *                                  here, or it was made behind a call that failed: the numbers of
+ *                                  the processes may differ
  *    32  pending          u32      receives from any source or tag that have not completed
  *    36  posted           u32      receives posted on it
  *    40  last             u64      the last of these collectives: function id, u32, and root, i32

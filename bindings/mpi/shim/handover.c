@@ -29,8 +29,7 @@ static int number_from(const char *variable, uint32_t least, uint32_t *number)
     return 0;
 }
 
-/* The number of this rank among those of its host, or in the world where no launcher says it. */
-static uint32_t rank_on_host(uint32_t world_rank)
+uint32_t sapwood_rank_on_host(uint32_t world_rank)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK",
                                             "PMIX_LOCAL_RANK", "FLUX_TASK_LOCAL_ID"};
@@ -64,7 +63,7 @@ static int leaves_from_environment(uint32_t world_rank, struct leaves *leaves, c
         *reason = "SAPWOOD_MPI_RANKS_PER_LEAF and SAPWOOD_MPI_LEAF_COUNT must be numbers from 1";
         return -1;
     }
-    leaves->first = rank_on_host(world_rank) / ranks_per_leaf % leaf_count;
+    leaves->first = sapwood_rank_on_host(world_rank) / ranks_per_leaf % leaf_count;
     if (number_from("SAPWOOD_MPI_LEAF_WAIT_MS", 0, &leaves->wait_ms) != 0)
         leaves->wait_ms = 0;
     return 0;

@@ -64,6 +64,9 @@ struct sapwood_hello {
 
 static_assert(sizeof(struct sapwood_hello) == 64, "hello bytes");
 
+/* The number of this rank among those of its host, or in the world where no launcher says it. */
+uint32_t sapwood_rank_on_host(uint32_t world_rank);
+
 /* Connects and sends what `about` says of the rank. A descriptor is -1 for none. Returns the open socket, or -1 with one clear reason in
  * `*reason` (static text). */
 int sapwood_handover(const struct sapwood_hello *about, int table_fd, int control_fd, int events_fd,

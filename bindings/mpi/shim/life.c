@@ -199,10 +199,17 @@ static void say_no_memory(int error)
 {
     if (error != EFBIG)
         sapwood_say("no shared memory for the profile (%s); the program runs on unobserved", strerror(error));
-    else if (sapwood_is_first_of_host(sapwood_rank(sapwood_library.comm_world)))
-        sapwood_say("no profile: the file of a rank's profile has %llu bytes, and files are limited to %llu; raise the "
-                    "limit (ulimit -f unlimited); the program runs on unobserved",
-                    (unsigned long long)sapwood_table_bytes(), (unsigned long long)sapwood_file_bytes_max());
+    else
+        sapwood_say_too_large("no profile: the file of a rank's profile", sapwood_table_bytes(),
+                              "; the program runs on unobserved");
+}
+
+void sapwood_say_too_large(const char *what, uint64_t bytes, const char *so)
+{
+    if (sapwood_rank_on_host((uint32_t)sapwood_rank(sapwood_library.comm_world)) != 0)
+        return;
+    sapwood_say("%s has %llu bytes, and files are limited to %llu; raise the limit (ulimit -f unlimited)%s", what,
+                (unsigned long long)bytes, (unsigned long long)sapwood_file_bytes_max(), so);
 }
 
 /* MPI is initialised: makes, fills and hands over the table, and starts to count. */

@@ -117,6 +117,10 @@ void sapwood_init_ends(uint32_t function, uint64_t begin, bool succeeded);
 /* Bytes of the table with what was asked for. */
 uint64_t sapwood_table_bytes(void);
 
+/* Says that a limit on the size of files refuses a file; `so` is the end of the line. One rank of
+ * each host says it. */
+void sapwood_say_too_large(const char *what, uint64_t bytes, const char *so);
+
 /* Around MPI_Finalize: counts it and closes the table; then, if it was counted, adds its
  * time and writes the dump. */
 bool sapwood_finalize_begins(uint32_t function, uint64_t *begin);

@@ -3,8 +3,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { LINE_BYTES_MAX = 512 };
@@ -24,16 +22,4 @@ void sapwood_say(const char *format, ...)
     /* There is no other place to report to when standard error does not take it. */
     ssize_t ignored = write(STDERR_FILENO, line, (size_t)used);
     (void)ignored;
-}
-
-bool sapwood_is_first_of_host(int world_rank)
-{
-    /* Open MPI, MPICH, and Slurm. */
-    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *own = getenv(names[i]);
-        if (own != NULL)
-            return strcmp(own, "0") == 0;
-    }
-    return world_rank == 0;
 }

@@ -449,6 +449,14 @@ static void roots(int count)
         MPI_Bcast(&word, 1, MPI_INT, rank == size - 1 && i == count / 2 ? rank : 0, MPI_COMM_WORLD);
 }
 
+/* With a root that the others have not given either: the last rank waits for a rank that has gone on. */
+static void astray(int count)
+{
+    int word = 0;
+    for (int i = 0; i < count; i++)
+        MPI_Bcast(&word, 1, MPI_INT, rank == size - 1 && i == count / 2 ? rank - 1 : 0, MPI_COMM_WORLD);
+}
+
 enum { MADE = 12 };
 
 /* Every way to make a communicator, those of MPI_COMM_WORLD first: all ranks are in each. */
@@ -585,7 +593,7 @@ int main(int argc, char **argv)
                  {"messages", messages, 10}, {"unsure", unsure, 10}, {"many", many, 20000}, {"even", even, 200},
                  {"dies", dies, 40}, {"threads", threads, 20}, {"named", named, 5},
                  {"completed", completed, 20}, {"exchanges", exchanges, 10},
-                 {"mixed", mixed, 20}, {"roots", roots, 20}, {"fewer", fewer, 20},
+                 {"mixed", mixed, 20}, {"roots", roots, 20}, {"astray", astray, 20}, {"fewer", fewer, 20},
                  {"line", line, 20}, {"across", across, 20}, {"untold", untold, 20}, {"refused", refused, 20},
                  {"made", made, 5}, {"makers", makers, 20}, {"truncated", truncated, 20},
                  {"passed-on", passed_on, 40}};

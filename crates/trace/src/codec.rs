@@ -93,9 +93,17 @@ fn kinds(words: &[u64], function: u32) -> Result<Kinds, TraceError> {
     };
     let first = callers(function, root, count, lowest);
     let second = callers(second_function, second_root, others, halves(words[3]).1);
-    let is_single = others == 0;
+    kinds_of(first, second)
+}
+
+/// One kind of processes, or two in order; of a second one that is not there all is zero.
+fn kinds_of<T>(first: Callers<T>, second: Callers<T>) -> Result<Kinds<T>, TraceError>
+where
+    T: Copy + Default + Ord,
+{
+    let is_single = second.count == 0;
     let is_ordered = is_single || first.called < second.called;
-    if count == 0 || !is_ordered || (is_single && second != Callers::default()) {
+    if first.count == 0 || !is_ordered || (is_single && second != Callers::default()) {
         return Err(WRONG);
     }
     Ok(Kinds { first, second: (!is_single).then_some(second) })
@@ -194,13 +202,10 @@ fn total(words: &[u64]) -> Result<(u64, Total), TraceError> {
         Callers { called, count, lowest }
     };
     let (first, second) = (callers(words[2], lowest.0), callers(words[3], lowest.1));
-    let is_single = second.count == 0;
-    let is_ordered = is_single || first.called < second.called;
-    let is_counted = first.count > 0 && first.count.saturating_add(second.count) <= count;
-    if !is_ordered || !is_counted || (is_single && second != Callers::default()) {
+    let kinds = kinds_of(first, second)?;
+    if first.count.saturating_add(second.count) > count {
         return Err(WRONG);
     }
-    let kinds = Kinds { first, second: (!is_single).then_some(second) };
     Ok((words[0], Total { size, count, kinds }))
 }
 

@@ -58,7 +58,8 @@ pub struct Space {
     pub rank: Rank,
     /// Whether it joins two groups.
     pub is_between: bool,
-    /// Whether a collective has failed on it here, since when `made` may not be what others count.
+    /// Whether a collective has failed on it here, or it was made behind a call that failed: `made`
+    /// may not be what others count.
     pub is_number_lost: bool,
     /// Whether it is a window, with the processes of the communicator on which it was made.
     pub is_window: bool,

@@ -148,6 +148,8 @@ impl Instance {
 
     /// Takes in what is known of other processes.
     pub fn merge(&mut self, other: &Self) {
+        // Where calls do not fit together, the order of merging does not matter either.
+        self.pattern = self.pattern.min(other.pattern);
         self.kinds.merge(&other.kinds);
         self.is_mixed |= other.is_mixed || self.kinds.second.is_some() || self.size != other.size;
         self.count = self.count.saturating_add(other.count);

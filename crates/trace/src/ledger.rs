@@ -9,7 +9,7 @@ use sapwood_packet::Rank;
 use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
 use crate::instance::{Instance, InstanceKey, Latecomer, Pattern};
 use crate::link::LinkFigures;
-use crate::mixture::Mixture;
+use crate::mixture::{Mixture, Unfinished};
 use crate::observer::Settled;
 use crate::place::{Outlier, PlaceFigures, PlaceKey, late_ns};
 use crate::total::Total;
@@ -49,6 +49,8 @@ pub struct Findings {
     pub mixed: u64,
     /// The first ones of these, by communicator.
     pub mixtures: BTreeMap<u64, Mixture>,
+    /// By communicator, the first collective that is not whole.
+    pub unfinished: BTreeMap<u64, Unfinished>,
     /// Communicators whose processes have ended, and had not called as many collectives.
     pub uneven: BTreeMap<u64, Total>,
     /// Collectives of which some processes never came, or are not known.
@@ -150,7 +152,21 @@ impl Ledger {
         self.settle_totals();
         self.give_up(OPEN_MAX);
         self.collect();
+        self.note_unfinished();
         is_new
+    }
+
+    /// Notes the first collective of each communicator that is not whole.
+    fn note_unfinished(&mut self) {
+        let unfinished = &mut self.findings.unfinished;
+        unfinished.clear();
+        for (&(communicator, number), one) in &self.open.instances {
+            if unfinished.len() < MIXTURES_MAX && one.pattern != Pattern::Unknown {
+                let Instance { size, count, kinds, .. } = *one;
+                let first = Unfinished { number, size, count, kinds };
+                unfinished.entry(communicator).or_insert(first);
+            }
+        }
     }
 
     /// Adds to what was found the sums that have come.
@@ -181,10 +197,14 @@ impl Ledger {
             if !one.is_whole() {
                 return true;
             }
-            found.collectives += 1;
             if one.is_mixed {
                 found.note_mixed(key, one);
             }
+            // It is compared only: its waits are not known, and no leaf waits for its end.
+            if one.pattern == Pattern::Unknown {
+                return false;
+            }
+            found.collectives += 1;
             let place = (key.0, one.function());
             let figures = place_in(&mut found.places, place);
             figures.size = one.size;
@@ -203,10 +223,7 @@ impl Ledger {
                 }
             }
             let culprit = latecomer.map(|one| one.arrival);
-            // Leaves wait for the end of others only.
-            if one.pattern != Pattern::Unknown {
-                settled.push(Settled { key, pattern: one.pattern, culprit });
-            }
+            settled.push(Settled { key, pattern: one.pattern, culprit });
             false
         });
     }
@@ -222,18 +239,21 @@ impl Ledger {
             }
             !one.is_whole() && !one.is_unlike()
         });
+        while self.open.totals.len() > OPEN_MAX {
+            self.open.totals.pop_last();
+            found.counters[Counter::LeftOut as usize] += 1;
+        }
     }
 
     /// Gives up the oldest of what is open, down to fewer than as many.
     fn give_up(&mut self, most: usize) {
         let open = &mut self.open;
         for key in oldest(&open.instances, most, |_, one| one.first.time) {
-            if let Some(one) = open.instances.remove(&key) {
+            let removed = open.instances.remove(&key);
+            if let Some(one) = removed.filter(|one| one.pattern != Pattern::Unknown) {
                 self.findings.incomplete += 1;
                 // So that its leaves wait no longer.
-                if one.pattern != Pattern::Unknown {
-                    self.settled.push(Settled { key, pattern: one.pattern, culprit: None });
-                }
+                self.settled.push(Settled { key, pattern: one.pattern, culprit: None });
             }
         }
         for key in oldest(&open.sends, most, |_, one| one.begin.time) {
@@ -253,11 +273,6 @@ impl Ledger {
             // The missing half is a message of which one side is not known, and counted as that,
             // or there was none: with `MPI_PROC_NULL`.
             open.exchanges.remove(&key);
-        }
-        // At the end those are left of which some processes have not ended.
-        while most > 0 && open.totals.len() > most {
-            open.totals.pop_last();
-            self.findings.counters[Counter::LeftOut as usize] += 1;
         }
         // Leaves forget by themselves what they are not told.
         let excess = self.settled.len().saturating_sub(SETTLED_MAX);

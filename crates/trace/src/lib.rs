@@ -103,7 +103,7 @@ pub use instance::{Arrival, Instance, InstanceKey, Latecomer, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
 pub use link::{LINK_BYTES_MIN, Link, LinkFigures, STRETCH_MESSAGES};
 pub use message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
-pub use mixture::{Called, Callers, Kinds, Minority, Mixture};
+pub use mixture::{Called, Callers, Kinds, Minority, Mixture, Unfinished};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
 pub use place::{Lateness, MESSAGES, Outlier, PlaceFigures, PlaceKey, PlaceWaits};
 pub use relation::{Operation, Place, Waiting};

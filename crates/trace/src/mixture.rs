@@ -58,11 +58,24 @@ pub struct Minority<T = Called> {
     pub most: Callers<T>,
 }
 
+impl<T> Minority<T> {
+    /// The process that alone did otherwise.
+    #[must_use]
+    pub fn culprit(&self) -> Option<Rank> {
+        (self.few.count == 1).then_some(self.few.lowest)
+    }
+}
+
 impl<T: Copy + Ord> Kinds<T> {
     /// Of one process.
     #[must_use]
     pub const fn of(called: T, rank: Rank) -> Self {
         Self { first: Callers { called, count: 1, lowest: rank }, second: None }
+    }
+
+    /// The kinds in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Callers<T>> {
+        core::iter::once(&self.first).chain(&self.second)
     }
 
     /// Takes in those of other processes.
@@ -100,6 +113,35 @@ impl<T: Copy + Ord> Kinds<T> {
             core::cmp::Ordering::Greater if is_all => Some(Minority { few: second, most: first }),
             _ => None,
         }
+    }
+}
+
+/// The first collective of a communicator from which not all processes have returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Its number on the communicator.
+    pub number: u32,
+    /// Processes of the communicator.
+    pub size: u32,
+    /// Those of them that have returned.
+    pub count: u32,
+    /// What these called.
+    pub kinds: Kinds,
+}
+
+impl Unfinished {
+    /// With the processes that are inside: all processes if they called different functions, or
+    /// gave different roots, and each is known; else none.
+    #[must_use]
+    pub fn mixture(&self, inside: &[(Called, Rank)]) -> Option<Mixture> {
+        let mut kinds = self.kinds;
+        for &(called, rank) in inside {
+            kinds.merge(&Kinds::of(called, rank));
+        }
+        let Self { number, size, .. } = *self;
+        let is_whole = usize::try_from(size - self.count.min(size)) == Ok(inside.len());
+        let is_mixed = is_whole && !inside.is_empty() && kinds.second.is_some();
+        is_mixed.then_some(Mixture { number, size, kinds, collectives: 1 })
     }
 }
 
@@ -171,6 +213,22 @@ mod tests {
         let mut three = Mixture::default();
         three.add(1, 4, &merged(&[(3, 0), (3, 1), (5, 2), (7, 3)]));
         assert_eq!(minority(&three), None, "rank 3 called a third thing");
+    }
+
+    #[test]
+    fn of_a_collective_from_which_some_have_returned_those_inside_are_told_once_all_are_known() {
+        let called = |root| Called { function: 3, root };
+        let mut kinds = Kinds::of(called(0), 0);
+        kinds.merge(&Kinds::of(called(0), 1));
+        let open = Unfinished { number: 6, size: 4, count: 2, kinds };
+        let inside = [(called(0), 2), (called(2), 3)];
+        let mixture = open.mixture(&inside).expect("two kinds");
+        assert_eq!((mixture.number, mixture.collectives), (6, 1));
+        let told = mixture.kinds.minority(mixture.size).expect("three gave the same root");
+        assert_eq!((told.culprit(), told.few.called), (Some(3), called(2)));
+        assert_eq!(open.mixture(&inside[1..]), None, "rank 2 is not known");
+        assert_eq!(open.mixture(&[(called(0), 2), (called(0), 3)]), None, "all called the same");
+        assert_eq!(Unfinished { count: 4, ..open }.mixture(&[]), None, "none is inside");
     }
 
     #[test]

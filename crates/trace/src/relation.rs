@@ -247,7 +247,7 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
     match call.kind {
         kind if is_joint(kind) => {
             let progress = Progress::of(standing, place.space, rank);
-            if progress.is_number_lost {
+            if progress.is_number_lost || is_for_others(standing, rank, &place) {
                 one.is_known = false;
                 return Waiting { place, ..one };
             }
@@ -260,6 +260,9 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
         CallKind::Lock => {
             one.targets = holders(standing, rank, &place);
             one.is_known = !one.targets.is_empty();
+        }
+        CallKind::Wait if call.request > 0 && is_for_others(standing, rank, &place) => {
+            one.is_known = false;
         }
         CallKind::Wait if call.request > 0 => {
             place.number = call.request;
@@ -277,6 +280,13 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
         _ => one.is_known = false,
     }
     Waiting { place, ..one }
+}
+
+/// Whether a rank waits for ranks of the other group of an inter-communicator. Its number there is
+/// compared with those of its own group only. One that makes a communicator waits for both.
+fn is_for_others(standing: &Standing, rank: Rank, place: &Place) -> bool {
+    let seat = standing.seats.get(&(place.space, rank));
+    place.kind != CallKind::Creation && seat.is_some_and(|seat| seat.is_between)
 }
 
 /// Whether all members of a place are known.

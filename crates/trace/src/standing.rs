@@ -175,8 +175,8 @@ pub struct Seat {
     pub is_freed: bool,
     /// Whether it joins two groups.
     pub is_between: bool,
-    /// Whether collectives went past the shim, or one has failed there, so that the number means
-    /// nothing.
+    /// Whether collectives went past the shim, one has failed there, or it was made behind a call
+    /// that failed, so that the number means nothing.
     pub is_number_lost: bool,
     /// Whether the last one was of neighbours, so that it waits for some of the others only.
     pub is_last_of_neighbours: bool,

@@ -101,9 +101,9 @@ mod tests {
         for made in [&[20, 21, 20][..], &[20, 20, 20, 20]] {
             assert!(!merged(made).is_uneven(), "{made:?}");
         }
-        let mut unlike = merged(&[20, 21]);
-        unlike.merge(&Total::of(&Space { size: 2, ..space(20) }, 2).expect("a communicator"));
-        assert!(!unlike.is_uneven());
+        let mut unlike = merged(&[20, 21, 20]);
+        unlike.merge(&Total::of(&Space { size: 2, ..space(20) }, 3).expect("a communicator"));
+        assert!(unlike.is_unlike() && !unlike.is_uneven());
     }
 
     #[test]

@@ -336,13 +336,11 @@ impl<'a> Graph<'a> {
         let finding = if one.is_split { Finding::Split } else { Finding::Deviation };
         let mut named: BTreeMap<Difference, RankSet> = BTreeMap::new();
         for rank in one.odd.iter() {
-            let difference = match one.common {
-                Some(common) => match operation(standing, rank, &one.place) {
-                    Some(own) => Difference::Operation(own, common),
-                    None => difference(standing, rank, &one.place, || false),
-                },
-                None => difference(standing, rank, &one.place, || false),
-            };
+            let unlike = one.common.and_then(|common| {
+                Some(Difference::Operation(operation(standing, rank, &one.place)?, common))
+            });
+            let difference =
+                unlike.unwrap_or_else(|| difference(standing, rank, &one.place, || false));
             named.entry(difference).or_default().insert(rank);
         }
         let held = self.held(&one.odd);

@@ -10,7 +10,7 @@ use sapwood_trace::{
     Arrival, Awaited, Beside, COUNTERS, Circumstances, Event, EventKind, Exchange,
     ExchangeReceived, FileClock, Findings, Gathered, HostClock, Ledger, Link, MESSAGES, Made,
     MessageKey, Observer, Pattern, PlaceWaits, ReceivingCall, Sent, Space, TRACE_WAITS, Total,
-    Wait, register,
+    TraceError, Wait, register,
 };
 
 const ALLREDUCE: u32 = 17;
@@ -314,15 +314,18 @@ fn forged_packets_are_refused() {
     }
 }
 
+/// What is read of a packet whose only row of an array has another word.
+fn altered(array: usize, at: usize, word: u64) -> Result<Gathered, TraceError> {
+    let values = packet().encode();
+    let row: &[u64] = values.as_ref().array(array).expect("an array of words");
+    let mut row = row.to_vec();
+    row[at] = word;
+    Gathered::decode(forged(values.as_ref(), array, &row).as_ref())
+}
+
 #[test]
 fn forged_exchanges_are_refused() {
-    let values = packet().encode();
-    let row: &[u64] = values.as_ref().array(EXCHANGES).expect("an array of words");
-    let decoded = |at: usize, word: u64| {
-        let mut row = row.to_vec();
-        row[at] = word;
-        Gathered::decode(forged(values.as_ref(), EXCHANGES, &row).as_ref())
-    };
+    let decoded = |at: usize, word: u64| altered(EXCHANGES, at, word);
     let flags = |flags: u64| decoded(0, 3 | flags << 32);
     assert!(flags(1).is_ok() && flags(2).is_ok() && flags(6).is_ok());
     for wrong in [0, 3, 4, 5, 7, 8, 1 << 31] {
@@ -334,13 +337,7 @@ fn forged_exchanges_are_refused() {
 
 #[test]
 fn forged_totals_are_refused() {
-    let values = packet().encode();
-    let row: &[u64] = values.as_ref().array(TOTALS).expect("an array of words");
-    let decoded = |at: usize, word: u64| {
-        let mut row = row.to_vec();
-        row[at] = word;
-        Gathered::decode(forged(values.as_ref(), TOTALS, &row).as_ref())
-    };
+    let decoded = |at: usize, word: u64| altered(TOTALS, at, word);
     assert!(decoded(1, 4 | 3 << 32).is_ok());
     assert!(decoded(1, 4 | 2 << 32).is_err(), "fewer than those that are told apart");
     assert!(decoded(2, 20).is_err(), "the first ones are none");

@@ -321,6 +321,23 @@ fn a_verdict_has_passed_once_a_collective_in_which_ranks_waited_has_returned_at_
 }
 
 #[test]
+fn between_two_groups_no_rank_of_the_own_group_is_waited_for() {
+    // Rank 0 of the other group has not called: of the own group 1 and 2 wait, and 3 computes.
+    let own = 200;
+    for function in [ALLREDUCE, BCAST] {
+        let mut job = job(&[0; 4]);
+        add(&mut job, own, &[(1, 6), (2, 6), (3, 5)]);
+        for rank in 1..4 {
+            job.seats.get_mut(&(own, rank)).expect("a seat").is_between = true;
+        }
+        enter(&mut job, &[1, 2], rooted(function, own, 0, Pattern::FromRoot));
+        let verdict = verdict(&job);
+        assert_eq!(verdict.culprits().to_string(), "", "{function}: {verdict:?}");
+        assert!(verdict.waiting.iter().all(|one| one.targets.is_empty() && !one.is_known));
+    }
+}
+
+#[test]
 fn a_rank_that_made_another_call_in_that_number_and_has_ended_is_told_with_its_call() {
     let mut job = job(&[0, 0, 0, 1]);
     enter(&mut job, &[0, 1, 2], collective(ALLREDUCE, WORLD));
@@ -344,7 +361,9 @@ fn where_most_have_made_another_call_they_are_not_told_as_those_that_differ() {
         (seat.last_function, seat.last_root) = (BCAST, Some(1));
         set_presence(&mut job, rank, Presence::Computing);
     }
-    for odd in verdict(&job).odd {
+    let odd = verdict(&job).odd;
+    assert!(!odd.is_empty());
+    for odd in odd {
         assert!(matches!(odd.difference, Difference::Unlike(own, _) if own.function == BCAST));
     }
     // Of one that does not know its number it is not said how many it has made.

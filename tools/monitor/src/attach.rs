@@ -246,11 +246,12 @@ fn until_end(
         if has_come {
             views.show(job, collection, elapsed, Some(arguments.interval));
         }
-        let places = stacks.step(collection, elapsed, line.is_some());
+        let places = stacks.step(collection, elapsed, line.is_some()).lines;
         // The table in place has it already. That ranks do not come is said in quiet runs, too.
         let is_said = !views.screen.is_in_place();
+        let unjudged = collection.result.standstills.take_unjudged();
         let places = places.into_iter().filter(|_| !arguments.quiet);
-        for line in line.into_iter().chain(places).filter(|_| is_said) {
+        for line in line.into_iter().chain(unjudged).chain(places).filter(|_| is_said) {
             complain(line);
         }
         left.retain(|pidfd| {

@@ -15,7 +15,8 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use sapwood::RankSet;
-use sapwood_report::record::{StackFrame, Stacks};
+use sapwood_report::record::Stacks;
+use sapwood_report::stacks::{RankStack, of_ranks};
 use sapwood_transport::{TableAccepted, TableListener, TableOffer, TablePeer};
 
 use super::collection::Collection;
@@ -40,6 +41,15 @@ pub(crate) struct StackWatch {
     asked: Option<(Instant, bool)>,
     /// A question that waits for that.
     wanted: Option<Wanted>,
+}
+
+/// What has come.
+#[derive(Default)]
+pub(crate) struct StackNews {
+    /// Whether it is of a standstill.
+    pub(crate) is_still: bool,
+    /// Lines for the user.
+    pub(crate) lines: Vec<String>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -71,20 +81,21 @@ impl StackWatch {
     }
 
     /// Asks for stacks where they are due, and hands out those that have come. `is_still` when a
-    /// standstill was told just now. Gives lines for the user.
+    /// standstill was told just now.
     pub(crate) fn step(
         &mut self,
         collection: &mut Collection,
         elapsed: Duration,
         is_still: bool,
-    ) -> Vec<String> {
-        let mut lines = Vec::new();
+    ) -> StackNews {
+        let mut news = StackNews::default();
         self.accept(collection);
         if let Some(stacks) = collection.take_stacks(elapsed) {
             let is_still = self.asked.take().is_some_and(|(_, is_still)| is_still);
             self.hand_out(&stacks);
             if is_still {
-                lines = places(&stacks, &collection.absent());
+                news.lines = places(&stacks, &collection.absent());
+                news.is_still = true;
                 collection.result.still_stacks = Some(stacks.clone());
             }
             collection.result.stacks = Some(stacks);
@@ -102,7 +113,7 @@ impl StackWatch {
             collection.ask_stacks(wanted.all_threads);
             self.asked = Some((now, wanted.is_still));
         }
-        lines
+        news
     }
 
     /// Takes in those who ask.
@@ -147,11 +158,11 @@ impl StackWatch {
 
 /// Where ranks are that do not come, the innermost frame first: a line for each place.
 fn places(stacks: &Stacks, absent: &RankSet) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut path = Vec::new();
-    stacks.roots.iter().for_each(|root| follow(&mut lines, &mut path, root, absent));
+    let told = |one: &RankStack| format!("rank {} is in {}", one.ranks, one.frames.join(" < "));
+    let mut lines: Vec<String> = of_ranks(stacks, absent).iter().map(told).collect();
     for loss in &stacks.missing {
-        if meets(&loss.ranks, absent) {
+        let ranks = loss.ranks.parse::<RankSet>().unwrap_or_default();
+        if ranks.as_ref().intersects(absent.as_ref()) {
             lines.push(format!("no stack of rank {}: {}", loss.ranks, loss.reason));
         }
     }
@@ -159,31 +170,10 @@ fn places(stacks: &Stacks, absent: &RankSet) -> Vec<String> {
     lines
 }
 
-fn follow<'a>(
-    lines: &mut Vec<String>,
-    path: &mut Vec<&'a str>,
-    frame: &'a StackFrame,
-    absent: &RankSet,
-) {
-    if !meets(&frame.ranks, absent) {
-        return;
-    }
-    path.push(&frame.name);
-    let below: u64 = frame.children.iter().map(|child| child.count).sum();
-    if frame.count > below {
-        let shown: Vec<&str> = path.iter().rev().copied().take(8).collect();
-        lines.push(format!("rank {} is in {}", frame.ranks, shown.join(" < ")));
-    }
-    frame.children.iter().for_each(|child| follow(lines, path, child, absent));
-    path.pop();
-}
-
-fn meets(ranks: &str, others: &RankSet) -> bool {
-    ranks.parse::<RankSet>().is_ok_and(|ranks| ranks.iter().any(|rank| others.contains(rank)))
-}
-
 #[cfg(test)]
 mod tests {
+    use sapwood_report::record::StackFrame;
+
     use super::*;
 
     #[test]

@@ -93,6 +93,7 @@ impl Collection {
             has_ended: false,
             standing: watch.and_then(|watch| watch.latest()),
             verdict: held.map(|held| (held.at, &held.verdict, &held.standing)),
+            stacks: self.result.still_stacks.as_ref(),
             passed: watch.map_or(0, |watch| watch.passed()),
             findings: waits.map(|waits| (self.result.waits_at, waits)),
             is_recording: self.guidance.settings.is_tracing,

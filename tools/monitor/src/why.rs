@@ -54,6 +54,15 @@ struct Words {
     arguments: Arguments,
 }
 
+/// What is told of a program that is stuck.
+#[derive(Clone, Copy, Debug)]
+pub enum WhyNews<'a> {
+    /// Why ranks wait; each verdict once.
+    Verdict(&'a Why),
+    /// The same, with the call stacks of the ranks that are named.
+    Stacks(&'a Why),
+}
+
 /// Starts a program and watches it until it has ended: `tell` is given each verdict that is new.
 /// The code with which the program ended, and what is known then; nothing where the user had it
 /// all end at once.
@@ -62,12 +71,12 @@ struct Words {
 /// As [`super::run`].
 pub fn why(
     wishes: &WhyWishes,
-    tell: &mut dyn FnMut(&Why),
+    tell: &mut dyn FnMut(WhyNews<'_>),
 ) -> Result<(ExitCode, Option<Why>), Failure> {
-    let watched = watched_for(wishes, None, &mut |news| {
-        if let News::Verdict(why) = news {
-            tell(why);
-        }
+    let watched = watched_for(wishes, None, &mut |news| match news {
+        News::Verdict(why) => tell(WhyNews::Verdict(why)),
+        News::Stacks(why) => tell(WhyNews::Stacks(why)),
+        News::Frozen(_) | News::Scope(_) => {}
     })?;
     let Watched { end, collected } = watched;
     let why = collected.map(|collected| at_end(end.elapsed, &collected));
@@ -169,6 +178,7 @@ fn at_end(elapsed: Duration, collected: &Collected) -> Why {
         has_ended: collected.has_ended,
         standing: collected.standing.as_ref(),
         verdict: held.map(|held| (held.at, &held.verdict, &held.standing)),
+        stacks: collected.still_stacks.as_ref(),
         passed: collected.passed,
         findings: collected.waits.as_ref().map(|waits| (elapsed, waits)),
         is_recording: false,

@@ -96,19 +96,17 @@ impl MixedCalls {
             false => format!("number {} on {communicator}", mixture.number),
         };
         let (calls, culprit, mut text) = match mixture.kinds.minority(mixture.size) {
-            Some(Minority { few, most }) => {
-                let culprit = (few.count == 1).then_some(few.lowest);
+            Some(minority @ Minority { few, most }) => {
                 let (few, most) = (MixedCall::of(&few), MixedCall::of(&most));
                 let (ranks, own, common) = (few.ranks(), few.call(), most.call());
                 let text = format!(
                     "{ranks} called {own} where {} ranks called {common} ({place})",
                     most.count
                 );
-                (vec![few, most], culprit, text)
+                (vec![few, most], minority.culprit(), text)
             }
             None => {
-                let kinds = [Some(mixture.kinds.first), mixture.kinds.second];
-                let calls: Vec<_> = kinds.iter().flatten().map(MixedCall::of).collect();
+                let calls: Vec<_> = mixture.kinds.iter().map(MixedCall::of).collect();
                 let told = list(&calls, mixture.size);
                 let text = format!("ranks did not call the same: {told} ({place})");
                 (calls, None, text)
@@ -116,7 +114,10 @@ impl MixedCalls {
         };
         if mixture.collectives > 1 {
             let more = quantity::whole(u128::from(mixture.collectives - 1));
-            text += &format!("; so {more} more collectives there do not fit together");
+            text += &match mixture.collectives {
+                2 => "; so 1 more collective there does not fit together".to_owned(),
+                _ => format!("; so {more} more collectives there do not fit together"),
+            };
         }
         let Mixture { number, collectives, .. } = *mixture;
         Self { communicator, number, collectives, calls, culprit, text }

@@ -223,6 +223,54 @@ fn told(ranks: &str) -> String {
     }
 }
 
+/// Where ranks are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankStack {
+    /// These ranks.
+    pub ranks: String,
+    /// Functions, with file and line if these are known, the innermost first, from the MPI call on
+    /// if it is inside one; without the outermost ones if there are more than eight.
+    pub frames: Vec<String>,
+}
+
+/// Frames of a [`RankStack`], at most.
+const INNERMOST_MAX: usize = 8;
+
+/// Where some ranks are: one entry for each place.
+#[must_use]
+pub fn of_ranks(stacks: &Stacks, wanted: &RankSet) -> Vec<RankStack> {
+    let (mut found, mut path) = (Vec::new(), Vec::new());
+    stacks.roots.iter().for_each(|root| follow(&mut found, &mut path, root, wanted));
+    found
+}
+
+fn follow<'a>(
+    found: &mut Vec<RankStack>,
+    path: &mut Vec<&'a str>,
+    frame: &'a StackFrame,
+    wanted: &RankSet,
+) {
+    let mut ranks = frame.ranks.parse::<RankSet>().unwrap_or_default();
+    ranks.intersect_with(wanted.as_ref());
+    if ranks.is_empty() {
+        return;
+    }
+    path.push(&frame.name);
+    for child in &frame.children {
+        follow(found, path, child, wanted);
+        ranks.subtract(child.ranks.parse::<RankSet>().unwrap_or_default().as_ref());
+    }
+    if !ranks.is_empty() {
+        // What an MPI library does inside of a call says nothing of the program.
+        let is_mpi = |name: &&str| name.starts_with("MPI_") || name.starts_with("PMPI_");
+        let length = path.iter().position(is_mpi).map_or(path.len(), |at| at + 1);
+        let innermost = path[..length].iter().rev().take(INNERMOST_MAX);
+        let frames = innermost.map(|name| printable(name)).collect();
+        found.push(RankStack { ranks: ranks.to_string(), frames });
+    }
+    path.pop();
+}
+
 /// Stacks for tools that draw flame graphs: a line for each place where stacks end, its frames
 /// divided by semicolons, and how many end there.
 #[must_use]
@@ -289,6 +337,21 @@ mod tests {
             "ranks 0-3 (4)\n  main\n  ranks 0,2-3 (3)\n    MPI_Barrier\n    poll\n  rank 1\n    \
              compute\nno stack of rank 4: it has ended\nstopped for 130 us at most: ranks 0-3 (4)\n"
         );
+    }
+
+    #[test]
+    fn the_places_of_some_ranks_are_told_from_within() {
+        let mut merged = merged();
+        merged.add(&sample(5, "main"));
+        let told = |ranks: &str| {
+            let wanted = ranks.parse().expect("a rank set");
+            let found = of_ranks(&merged.section(Duration::ZERO), &wanted);
+            let line = |one: &RankStack| format!("{} {}", one.ranks, one.frames.join(" < "));
+            found.iter().map(line).collect::<Vec<_>>()
+        };
+        assert_eq!(told("1,3-4"), ["3 MPI_Barrier < main", "1 compute < main"]);
+        assert_eq!(told("5"), ["5 main"]);
+        assert_eq!(told("4"), [""; 0]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Communicators on which ranks did not call as many collectives before they ended, in words.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 
 use sapwood_trace::{Callers, Findings, Minority, Total};
 use serde::{Deserialize, Serialize};
@@ -45,9 +45,11 @@ pub(crate) fn uneven_calls(
     findings: &Findings,
     name: impl Fn(u64, u32) -> String,
 ) -> Vec<UnevenCalls> {
-    let all: &BTreeMap<u64, Total> = &findings.uneven;
-    all.iter()
-        .filter(|(space, _)| !findings.mixtures.contains_key(space))
+    let is_told = |(space, _): &(&u64, &Total)| !findings.mixtures.contains_key(space);
+    let mut all: Vec<(&u64, &Total)> = findings.uneven.iter().filter(is_told).collect();
+    // Those of which it is known which ranks did otherwise, and the largest, come first.
+    all.sort_by_key(|(space, one)| (one.minority().is_none(), Reverse(one.size), **space));
+    all.into_iter()
         .take(LISTED_MAX)
         .map(|(&space, one)| UnevenCalls::of(name(space, one.size), one))
         .collect()
@@ -61,7 +63,7 @@ impl UnevenCalls {
             true => String::new(),
             false => format!(" on {communicator}"),
         };
-        if let Some(Minority { few, most }) = total.minority() {
+        if let Some(minority @ Minority { few, most }) = total.minority() {
             let text = format!(
                 "{} called {} collectives{place} where {} ranks called {}, so that not all of \
                  these fit together",
@@ -70,12 +72,11 @@ impl UnevenCalls {
                 most.count,
                 most.called
             );
-            let culprit = (few.count == 1).then_some(few.lowest);
+            let culprit = minority.culprit();
             let calls = vec![CallCount::of(&few), CallCount::of(&most)];
             return Self { communicator, calls, culprit, text };
         }
-        let kinds = [Some(total.kinds.first), total.kinds.second];
-        let calls: Vec<CallCount> = kinds.iter().flatten().map(CallCount::of).collect();
+        let calls: Vec<CallCount> = total.kinds.iter().map(CallCount::of).collect();
         let told =
             |one: &CallCount| format!("{} {}", ranks(one.count, one.lowest), one.collectives);
         let mut told: Vec<String> = calls.iter().map(told).collect();

@@ -1,19 +1,11 @@
-//! Where answers go: lines on standard error, and files that a user names.
+//! The files that a user names for answers.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
-use sapwood_command_line::exit::complain;
-use sapwood_report::{is_descriptor, write_named};
-
-/// Lines on standard error, in one piece among what the program writes there.
-pub(crate) fn say(lines: &[String]) {
-    if !lines.is_empty() {
-        complain(lines.join("\nsapwood: "));
-    }
-}
+use sapwood_report::{is_descriptor, is_descriptor_name, write_named};
 
 /// Whether a file can be written, before a program is started for what it is to hold. One that is
 /// not there yet is made.
@@ -26,7 +18,7 @@ pub(crate) fn check(file: &Path) -> Result<(), String> {
     }
     let kind = file.metadata().map(|metadata| metadata.file_type());
     // What it is opened for waits for its other side, and takes no signal meanwhile.
-    if kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket()) && !is_descriptor(file) {
+    if kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket()) && !is_descriptor_name(file) {
         let file = file.display();
         return Err(format!("'{file}' is a pipe; name a file, or /dev/fd/N for an open pipe"));
     }

@@ -10,13 +10,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use sapwood::RankSet;
-use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::exit::{Failure, complain, complain_all, print};
 use sapwood_command_line::times::time;
 use sapwood_export::freeze::{parquet, perfetto, svg};
 use sapwood_monitor::{FREEZE_MAX, FREEZE_MIN, FreezeWishes, WhyWishes};
 use sapwood_report::freeze::Freeze;
 
-use crate::files::{are_same, check, say, write};
+use crate::files::{are_same, check, write};
 use crate::starting::Starting;
 use crate::why::{deadline, interval};
 
@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         for file in arguments.files() {
             file.write(&freeze).map_err(|error| Failure::own(&error))?;
         }
-        say(&freeze.summary());
+        complain_all(&freeze.summary());
         return Ok(ExitCode::SUCCESS);
     }
     let watched = WhyWishes {
@@ -157,21 +157,21 @@ impl Arguments {
     fn leave(&self, freeze: &Freeze) {
         let files = self.files();
         if files.is_empty() {
-            return say(&freeze.lines());
+            return complain_all(&freeze.lines());
         }
         let mut written = Vec::new();
         for file in &files {
             match file.write(freeze) {
                 Ok(()) if file.file == Path::new("-") => written.push("standard output".to_owned()),
                 Ok(()) => written.push(format!("'{}'", file.file.display())),
-                Err(error) => say(&[error]),
+                Err(error) => complain(error),
             }
         }
         let mut lines = freeze.summary();
         if !written.is_empty() {
             lines.push(format!("written: {}", written.join(", ")));
         }
-        say(&lines);
+        complain_all(&lines);
     }
 }
 

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::exit::{Failure, complain, complain_all, print};
 use sapwood_command_line::times::time;
 use sapwood_monitor::WhyWishes;
 use sapwood_report::scope::ScopeRecord;
 
-use crate::files::{check, open, say};
+use crate::files::{check, open};
 use crate::scope_text::scopes;
 use crate::starting::Starting;
 
@@ -115,7 +115,7 @@ impl Records {
                     self.failure.get_or_insert_with(|| failure.to_string());
                 }
             }
-            None => say(&record.lines()),
+            None => complain_all(&record.lines()),
         }
     }
 }
@@ -136,7 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let job = arguments.job.as_deref();
         sapwood_monitor::scopes_of_running(job, &scopes, arguments.time, &mut take)?;
         if silent > 0 {
-            say(&[format!("{silent} ranks do not record their calls; {RECORD}")]);
+            complain(format_args!("{silent} ranks do not record their calls; {RECORD}"));
         }
         return match records.failure {
             Some(failure) => Err(Failure::own(&failure)),
@@ -152,7 +152,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let code = sapwood_monitor::scope(&wishes, &scopes, &mut take)?;
     if let Some(failure) = records.failure {
-        say(&[failure]);
+        complain(failure);
     }
     Ok(code)
 }

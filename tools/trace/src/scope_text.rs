@@ -14,7 +14,7 @@ use sapwood_command_line::shares::share;
 use sapwood_command_line::times::time;
 use sapwood_monitor::NamedScope;
 use sapwood_profile::{Class, Function};
-use sapwood_report::{is_descriptor, kind_word};
+use sapwood_report::{is_descriptor_name, kind_word};
 use sapwood_trace::{EventKind, Scope, ScopeValue, WINDOW_MAX, matches_pattern};
 use serde::Deserialize;
 
@@ -103,7 +103,8 @@ fn readable(text: &str) -> String {
 
 fn of_file(file: &Path) -> Result<Vec<NamedScope>, String> {
     let metadata = std::fs::metadata(file).map_err(|error| error.to_string())?;
-    if !metadata.is_file() && !is_descriptor(file) {
+    // A terminal that standard output leads to would be read until its end.
+    if !metadata.is_file() && !is_descriptor_name(file) {
         return Err("it is not a file; name a file of TOML or JSON".to_owned());
     }
     let mut text = String::new();
@@ -396,5 +397,8 @@ mod tests {
             let error = file(name, text).expect_err(text);
             assert!(error.contains(wanted) && !error.contains('\n'), "{text}: {error}");
         }
+        // The standard output of the tests may lead there.
+        let device = scopes(&["/dev/null".into()], &[]).expect_err("a device");
+        assert!(device.contains("it is not a file"), "{device}");
     }
 }

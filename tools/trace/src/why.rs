@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::exit::{Failure, complain, complain_all, print};
 use sapwood_command_line::times::time;
-use sapwood_monitor::{WaitsEffort, WhyWishes};
-use sapwood_report::why::Why;
+use sapwood_monitor::{WaitsEffort, WhyNews, WhyWishes};
+use sapwood_report::why::{Stuck, Why};
 
-use crate::files::{check, say, write};
+use crate::files::{check, write};
 use crate::starting::Starting;
 
 /// The shortest and the longest deadline.
@@ -75,19 +75,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         ..arguments.starting.wishes()
     };
     let mut last = None;
-    let (code, why) = sapwood_monitor::why(&wishes, &mut |why| {
-        if let Some(stuck) = &why.stuck {
-            say(&stuck.lines());
+    let mut told_wrong = Vec::new();
+    let (code, why) = sapwood_monitor::why(&wishes, &mut |news| {
+        let (why, stuck) = match news {
+            WhyNews::Verdict(why) => (why, why.stuck.as_ref().map(Stuck::lines)),
+            WhyNews::Stacks(why) => (why, why.stuck.as_ref().map(Stuck::stack_lines)),
+        };
+        let wrong = why.wrong_lines();
+        if wrong != told_wrong {
+            complain_all(&wrong);
+            told_wrong = wrong;
         }
+        complain_all(&stuck.unwrap_or_default());
         last = Some(why.clone());
     })?;
     let why = why.or_else(|| last.map(ended_at_once));
     let Some(why) = why else { return Ok(code) };
-    say(&why.lines());
+    complain_all(&why.lines());
     if let Some(file) = &arguments.json
         && let Err(error) = write(file, json(&why).as_bytes())
     {
-        say(&[format!("cannot write '{}': {error}", file.display())]);
+        complain(format_args!("cannot write '{}': {error}", file.display()));
     }
     Ok(code)
 }

@@ -122,7 +122,10 @@ impl LeafWaits {
                     self.next = rank + 1;
                 }
                 events.count(file, self.observer.gathered());
-                events.total(*rank, file, self.observer.gathered());
+                // What has no room now comes with the next answer.
+                if self.observer.gathered().totals.len() < GATHERED_MAX {
+                    events.total(*rank, file, self.observer.gathered());
+                }
             }
         }
         let mut gathered = self.observer.take();

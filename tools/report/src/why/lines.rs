@@ -5,6 +5,7 @@ use sapwood_packet::RankSet;
 use super::{SlowGroup, SlowMessages, SlowPlace, Stuck, Why};
 use crate::mixed_calls::wrong_lines;
 use crate::quantity;
+use crate::stacks::RankStack;
 use crate::text::ranks_text;
 
 /// Columns and lines of a screen, without what stands before each line.
@@ -21,6 +22,8 @@ const LINKS: usize = 2;
 const LATE: usize = 4;
 /// Where the waits are known until a moment that is longer ago than this, that is said.
 const UNTIL_S: f64 = 0.3;
+/// Lines of what is not known.
+const UNKNOWN: usize = 8;
 /// Lines of those that wait.
 const WAITING: usize = 6;
 /// What is not parted from the number before it.
@@ -45,7 +48,18 @@ impl Stuck {
                 self.waiting.len() - WAITING
             ));
         }
+        lines.extend(self.stack_lines());
         lines
+    }
+
+    /// Lines for where the ranks are that are named.
+    #[must_use]
+    pub fn stack_lines(&self) -> Vec<String> {
+        let line = |one: &RankStack| {
+            let is = if one.ranks.contains([',', '-']) { "are" } else { "is" };
+            format!("{} {is} in {}", ranks_text(&one.ranks), one.frames.join(" < "))
+        };
+        self.stacks.iter().flat_map(|one| wrapped(&line(one), "  ")).collect()
     }
 }
 
@@ -57,6 +71,8 @@ impl Why {
         for death in self.deaths.iter().take(2) {
             lines.extend(wrapped(death, ""));
         }
+        // Ranks may be stuck because calls before that did not fit together.
+        lines.extend(self.wrong_lines());
         if let Some(stuck) = &self.stuck {
             lines.extend(stuck.lines());
         }
@@ -66,11 +82,6 @@ impl Why {
                 "ranks were found waiting {times} before, and went on ({})",
                 self.passed
             ));
-        }
-        let mixed = self.mixed.iter().map(|one| &*one.text);
-        let uneven = self.uneven.iter().map(|one| &*one.text);
-        for line in wrong_lines(mixed).into_iter().chain(wrong_lines(uneven)) {
-            lines.extend(wrapped(&line, ""));
         }
         let most = if self.stuck.is_some() { PLACES_BESIDE } else { PLACES };
         let slow = self.slow.iter().take(most).filter(|one| one.lost_share >= SHARE_MIN);
@@ -96,11 +107,23 @@ impl Why {
         for one in late.filter(|one| one.total_s() >= least_s).take(LATE) {
             lines.extend(wrapped(&one.line(), ""));
         }
-        for what in &self.unknown {
-            lines.extend(wrapped(&format!("not known: {what}"), ""));
-        }
-        lines.truncate(LINES);
+        // What is not known is told, however much is.
+        let unknown: Vec<String> =
+            self.unknown.iter().map(|what| format!("not known: {what}")).collect();
+        let unknown: Vec<String> =
+            unknown.iter().flat_map(|line| wrapped(line, "")).take(UNKNOWN).collect();
+        lines.truncate(LINES - unknown.len());
+        lines.extend(unknown);
         lines
+    }
+
+    /// Lines for calls that do not fit together.
+    #[must_use]
+    pub fn wrong_lines(&self) -> Vec<String> {
+        let mixed = self.mixed.iter().map(|one| &*one.text);
+        let uneven = self.uneven.iter().map(|one| &*one.text);
+        let lines = wrong_lines(mixed).into_iter().chain(wrong_lines(uneven));
+        lines.flat_map(|line| wrapped(&line, "")).collect()
     }
 
     fn head(&self) -> String {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::communicator::place_name;
 use crate::mixed_calls::{MixedCalls, mixed_calls};
-use crate::record::Death;
+use crate::record::{Death, Stacks};
 use crate::uneven_calls::{UnevenCalls, uneven_calls};
 pub use end::RankEnd;
 pub use link::SlowLink;
@@ -87,6 +87,8 @@ pub struct Parts<'a> {
     pub standing: Option<&'a Standing>,
     /// The verdict that holds, with the moment of it and where ranks stood.
     pub verdict: Option<(Duration, &'a Verdict, &'a Standing)>,
+    /// The call stacks that were read last.
+    pub stacks: Option<&'a Stacks>,
     /// Verdicts that held before.
     pub passed: u64,
     /// Who waited for whom, and until when that is known; none where it was not recorded.
@@ -100,7 +102,11 @@ impl Why {
     #[must_use]
     pub fn of(parts: &Parts<'_>) -> Self {
         let standing = parts.standing.cloned().unwrap_or_default();
-        let stuck = parts.verdict.map(|(at, verdict, there)| Stuck::of(at, verdict, there));
+        let stuck = parts.verdict.map(|(at, verdict, there)| {
+            let mut stuck = Stuck::of(at, verdict, there);
+            parts.stacks.iter().for_each(|stacks| stuck.note_stacks(stacks, verdict));
+            stuck
+        });
         let mut why = Self {
             schema: WHY_SCHEMA.to_owned(),
             program: parts.program.to_owned(),
@@ -117,6 +123,10 @@ impl Why {
                 why.collectives = findings.collectives;
                 let name = |space, size| place_name(&standing, space, size);
                 why.mixed = mixed_calls(&findings.mixtures, name);
+                if let Some((_, verdict, _)) = parts.verdict {
+                    let unlike = stuck::unlike_calls(findings, verdict, name);
+                    why.mixed.splice(0..0, unlike);
+                }
                 why.uneven = uneven_calls(findings, name);
                 why.slow = slow::places(findings, &standing, until);
                 why.messages = slow::messages(findings);
@@ -230,6 +240,7 @@ mod tests {
             has_ended: true,
             standing: Some(&standing),
             verdict: is_stuck.then_some((at, &verdict, &standing)),
+            stacks: None,
             passed: 1,
             findings: Some((Duration::from_secs(10), findings)),
             is_recording: true,

@@ -2,18 +2,25 @@
 
 use std::time::Duration;
 
+use sapwood_packet::Rank;
 use sapwood_profile::Function;
 use sapwood_trace::{
-    CallKind, Difference, Doing, ENDING, Finding, Odd, Operation, Place, Side, Standing, Verdict,
-    Waiting,
+    CallKind, Called, Difference, Doing, ENDING, Finding, Findings, Odd, Operation, Place, Side,
+    Standing, Verdict, Waiting,
 };
 use serde::{Deserialize, Serialize};
 
 use super::is_whole_program;
 use crate::communicator::communicator_name;
+use crate::mixed_calls::MixedCalls;
 use crate::mpi_call::function_name;
 use crate::quantity;
+use crate::record::Stacks;
+use crate::stacks::{RankStack, of_ranks};
 use crate::text::ranks_text;
+
+/// Different places of ranks that are named, at most.
+const STACKS_MAX: usize = 4;
 
 /// Why ranks wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +41,44 @@ pub struct Stuck {
     pub ring: Vec<u32>,
     /// Who waits.
     pub waiting: Vec<StuckWaiting>,
+    /// Where the ranks are that are named, or that wait in a ring; empty if their stacks could not
+    /// be read.
+    #[serde(default)]
+    pub stacks: Vec<RankStack>,
+}
+
+/// Collectives in which ranks wait though none is missing, since others have returned from a call
+/// that does not fit: another function or root.
+pub(super) fn unlike_calls(
+    findings: &Findings,
+    verdict: &Verdict,
+    name: impl Fn(u64, u32) -> String,
+) -> Vec<MixedCalls> {
+    if !verdict.odd.is_empty() {
+        return Vec::new();
+    }
+    let unfinished = findings.unfinished.iter();
+    let told = unfinished.filter_map(|(&space, one)| {
+        let is_there = |waiting: &&Waiting| {
+            let Place { kind, space: there, number, .. } = waiting.place;
+            kind == CallKind::Collective && (there, number) == (space, one.number)
+        };
+        let inside: Vec<(Called, Rank)> =
+            verdict.waiting.iter().filter(is_there).flat_map(calls).collect();
+        let mixture = one.mixture(&inside)?;
+        Some(MixedCalls::of(name(space, one.size), &mixture))
+    });
+    told.collect()
+}
+
+/// What each of these ranks called.
+fn calls(waiting: &Waiting) -> impl Iterator<Item = (Called, Rank)> {
+    let Place { function, side, .. } = waiting.place;
+    let root = match side {
+        Side::Rank(root) => i32::try_from(root).unwrap_or(-1),
+        Side::None | Side::Any => -1,
+    };
+    waiting.ranks.iter().map(move |rank| (Called { function, root }, rank))
 }
 
 /// Ranks that others wait for.
@@ -126,7 +171,18 @@ impl Stuck {
             odd,
             ring: verdict.ring.clone(),
             waiting,
+            stacks: Vec::new(),
         }
+    }
+
+    /// Notes where the ranks are that are named, or that wait in a ring, if these stacks were read
+    /// after the standstill had been seen first.
+    pub fn note_stacks(&mut self, stacks: &Stacks, verdict: &Verdict) {
+        if stacks.elapsed_s < self.seen_s - self.for_s {
+            return;
+        }
+        self.stacks = of_ranks(stacks, &verdict.culprits());
+        self.stacks.truncate(STACKS_MAX);
     }
 }
 

@@ -54,6 +54,7 @@ fn simulate(kind: Option<FaultKind>, rank: u32, random: &mut Random) -> Result<A
         has_ended: false,
         standing: Some(&standing),
         verdict: verdict.as_ref().map(|verdict| (elapsed, verdict, &standing)),
+        stacks: None,
         passed: 0,
         findings: Some((elapsed, &findings)),
         is_recording: true,
