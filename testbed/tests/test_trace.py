@@ -1,4 +1,5 @@
-"""Traces of MPI programs on several hosts: who is late, what ranks did last, and figures of chosen calls.
+"""Traces of MPI programs on several hosts: who is late, what ranks did last, and figures of chosen calls; and the
+statistics, histograms and classes of all their calls.
 
 The tests of one host (bindings/mpi/tests) run on node00, and the ranks of their programs on the next four hosts,
 one after another.
@@ -19,7 +20,7 @@ MPIRUN = ("mpirun.openmpi", "-H", ",".join(f"{host}:2" for host in HOSTS_USED), 
           "--mca", "btl_tcp_if_include", "eth0", "-x", "SAPWOOD_MPI_DUMP_DIR")
 
 # What these tests run.
-PROGRAMS = ["paced", "waits", *(f"culprits/{case}" for case in ("comm_cycle", "early_break", "late_checkpoint", "slow_rank"))]
+PROGRAMS = ["paced", "roles", "solver", "waits", *(f"culprits/{case}" for case in ("comm_cycle", "early_break", "late_checkpoint", "slow_rank"))]
 
 
 class Traces(Story):
@@ -70,6 +71,12 @@ class Traces(Story):
 
     def test_figures_of_calls_are_those_that_each_rank_wrote(self):
         self.passes("scopes.py", "test_figures_of_collectives_and_messages")
+
+    def test_statistics_of_all_calls_are_those_of_what_each_rank_wrote(self):
+        self.passes("truth.py", "test_c_solver")
+
+    def test_histograms_classes_and_outliers_are_those_of_what_each_rank_wrote(self):
+        self.passes("filters.py", "test_roles")
 
     def test_figures_of_a_job_that_is_monitored(self):
         self.passes("scopes.py", "test_a_program_that_is_watched_already_is_asked")

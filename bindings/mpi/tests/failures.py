@@ -157,18 +157,49 @@ class Harm(unittest.TestCase):
 
     def test_a_second_interrupt_ends_everything_at_once(self):
         def harm(run):
-            # Signals that come together may arrive as one; a program that hears none ends by none.
+            # A program that hears no signal ends by none.
             run.wait_for("a program that is deaf", lambda: any(is_deaf(pid) for pid in run.processes("python3")))
-            while run.process.poll() is None:
-                run.process.send_signal(signal.SIGINT)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    run.process.wait(timeout=0.1)
+            interrupt_until_it_ends(run)
         deaf = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
         command = [SYSTEM_PYTHON, "-c", deaf]
         run = Watched(command, *SHORT, "--mpi", ABI, "--ranks", str(RANKS), while_running=harm)
         self.assertEqual(run.code, 130)
-        # What was left while it ran is an older report and says so; there may be none yet.
-        self.assertFalse((run.profile or {"is_final": False})["is_final"])
+        self.assertEqual((run.profile["is_final"], run.profile["ranks_covered"]), (False, 0))
+
+    def test_a_second_interrupt_leaves_what_had_come_though_the_launcher_is_deaf(self):
+        # It does not pass the signals on, and goes on when what it has started is ended.
+        deaf = 'trap : INT TERM; "$@"; while :; do sleep 0.05; done'
+
+        def harm(run):
+            paced.wait_for_ranks(run)
+            rounds = os.path.join(run.out, "rounds.ndjson")
+            run.wait_for("a round of all ranks", lambda: f'"covered":"0-{RANKS - 1}"' in read(rounds))
+            interrupt_until_it_ends(run)
+
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-json-") as folder, Paced(ABI, RANKS) as paced:
+            file = os.path.join(folder, "profile")
+            run = Watched(["sh", "-c", deaf, "sh", *paced.command], *SHORT, "--mpi", ABI, "--ranks", str(RANKS),
+                          "--json", file, while_running=harm)
+            with open(file, encoding="utf-8") as written:
+                self.assertEqual(json.load(written), run.profile)
+        self.assertEqual(run.code, 130, run.errors)
+        self.assertEqual((run.profile["is_final"], run.profile["ranks_covered"]), (False, RANKS))
+        calls = [event["calls"] for event in run.profile["events"] if event["name"] == "MPI_Allreduce"]
+        self.assertEqual([one["min"] > 0 for one in calls], [True], calls)
+        self.assertIn("the program had not ended when this was written", run.report)
+
+    def test_a_front_end_that_is_killed_leaves_the_file_of_json_as_it_was_before(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-json-") as folder:
+            file = os.path.join(folder, "profile")
+
+            def harm(run):
+                run.wait_for("a first profile", lambda: os.path.exists(file))
+                run.process.kill()
+            run = self.harmed(harm, "--json", file)
+            self.assertEqual(run.code, -signal.SIGKILL)
+            with open(file, encoding="utf-8") as written:
+                profile = json.load(written)
+        self.assertEqual((profile["schema"], profile["is_final"]), ("sapwood.profile/1", False))
 
     def test_a_launcher_that_stays_behind_its_ranks_is_killed_once_it_is_told_to_end(self):
         def hang(run):
@@ -391,6 +422,14 @@ class BadInput(unittest.TestCase):
                                   check=False, env={**os.environ, "SAPWOOD_LIB_DIR": folder}, timeout=watched.RUN_SECONDS_MAX)
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
         self.assertRegex(done.stderr, r"the shim for Open MPI, libsapwood-mpi-openmpi.so, is in none of ")
+
+
+def interrupt_until_it_ends(run):
+    """Interrupts a run twice or more often: signals that come together may arrive as one."""
+    while run.process.poll() is None:
+        run.process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.process.wait(timeout=0.1)
 
 
 def is_deaf(pid):

@@ -11,6 +11,7 @@ import time
 import unittest
 
 import watched
+from marks import kill
 from paced import Paced
 from watched import LAUNCHERS, SYSTEM_PYTHON, Hang, Watched, has_mpi, test_program
 
@@ -93,6 +94,14 @@ class Standstills:
         lost = [one for one in run.profile["activities"] if one["condition"] == "lost"]
         self.assertEqual([one["function"] for one in lost], ["MPI_Recv"])
         self.waited_to_the_end(run, waiting["shortest_s"])
+
+    def test_a_quiet_run_says_who_waits_and_who_died_and_keeps_what_was_seen_before(self):
+        run = self.still("deadlock", "--quiet", harm=lambda run: kill(run.processes("still")[:1]))
+        self.assertIn("waiting: ranks 0-3 in MPI_Recv on ring in region exchange", self.line(run))
+        self.assertRegex(run.errors, r"(?m)^sapwood: ranks? [0-9,-]+ died first, ")
+        # The others were ended because of that, one after another: none of them was waited for.
+        [episode] = run.profile["standstills"]
+        self.assertEqual(([one["ranks"] for one in episode["waiting"]], episode["absent"]), (["0-3"], []))
 
     def waited_to_the_end(self, run, seconds):
         """The report has the call in which the ranks were ended, at least as long as the standstill said."""

@@ -283,6 +283,9 @@ class Truth:
         self.assertTrue(math.isclose(squared, expected["variance"], rel_tol=4 * ROUNDING), (what, came, expected))
 
     def check_rows(self, run):
+        if ON_HOSTS and run.rows is None:
+            # Only tests of one host have the reader of the rows.
+            return
         expected = []
         for rank, dump in run.dumps.items():
             for (name, size, _), counters in events_of(dump).items():

@@ -36,7 +36,7 @@ use super::tallies::{self, Answers, Extras, TALLIES, TALLY_ROWS};
 use super::tree_start::{absent_leaves, builder};
 use super::waits::WaitsInquiry;
 use sapwood_command_line::exit::{Failure, complain};
-use sapwood_hosts::absence::{by_cause, by_reason};
+use sapwood_hosts::absence::{Absence, by_reason, sets_by_reason};
 use sapwood_hosts::notices::Notices;
 
 /// How long all leaves together may take to wait for ranks.
@@ -188,15 +188,9 @@ impl Collection {
         let answer = self.last.recv_timeout(READY_TIMEOUT)?;
         match answer.missing.first() {
             None => Ok(()),
-            Some(_) if !self.leaves.hosts().is_empty() => {
-                let mut lost = Vec::new();
-                for missing in &answer.missing {
-                    for leaf in missing.ranks.iter() {
-                        self.known.lose(leaf, &missing.reason);
-                        lost.push((leaf, missing.reason.clone()));
-                    }
-                }
-                self.say(NOT_WATCHED, lost);
+            Some(_) if self.is_spread() => {
+                self.lose(each(&answer.missing));
+                self.say(NOT_WATCHED, &self.by_cause(each(&answer.missing)));
                 Ok(())
             }
             Some(missing) => Err(Failure::own(&format!(
@@ -232,25 +226,30 @@ impl Collection {
         while let Some(event) = self.network.next_event() {
             notices.take(&event);
             if let Event::Lost { back_ends, reason, .. } = event {
-                let ranks = self.leaves.mpi_ranks(&back_ends);
-                if self.leaves.hosts().is_empty() && !ranks.is_empty() {
-                    complain(format_args!("ranks {ranks} are not watched any more: {reason}"));
-                }
-                for leaf in back_ends.iter().filter(|_| !self.leaves.hosts().is_empty()) {
-                    self.known.lose(leaf, &reason);
-                    lost.push((leaf, reason.clone()));
-                }
-                if self.leaves.hosts().is_empty() {
-                    self.miss(&back_ends, reason);
-                }
+                lost.push((back_ends, reason));
             }
         }
         notices.tell();
-        for (lost, cause) in by_reason(lost.clone(), |leaf| self.leaves.host_name(leaf)) {
-            self.miss_hosts(&lost, &cause);
-        }
-        self.say(NOT_WATCHED, lost);
+        self.note_lost(&lost);
         Ok(())
+    }
+
+    /// Leaves were lost: tells the user, and remembers why their ranks are missing.
+    fn note_lost(&mut self, lost: &[(RankSet, String)]) {
+        let each = || lost.iter().map(|(leaves, reason)| (leaves, reason.as_str()));
+        if self.is_spread() {
+            self.lose(each());
+            let told = self.by_cause(each());
+            told.iter().for_each(|(leaves, cause)| self.miss_hosts(leaves, cause));
+            return self.say(NOT_WATCHED, &told);
+        }
+        for (leaves, reason) in each() {
+            let ranks = self.leaves.mpi_ranks(leaves);
+            if !ranks.is_empty() {
+                complain(format_args!("ranks {ranks} are not watched any more: {reason}"));
+            }
+            self.miss_ranks(leaves, reason);
+        }
     }
 
     /// Asks for the next round. A tree of which nothing is left is not asked.
@@ -455,24 +454,24 @@ impl Collection {
     /// Who is missing from an answer, and nothing that was before.
     fn note_missing(&mut self, missing: &[sapwood::Missing]) {
         self.result.missing.clear();
-        if self.leaves.hosts().is_empty() {
-            for one in missing {
-                self.miss(&one.ranks, one.reason.clone());
-            }
-        } else {
-            let missing = by_cause(missing, |leaf| self.leaves.host_name(leaf));
-            missing.iter().for_each(|(lost, cause)| self.miss_hosts(lost, cause));
-        }
+        self.miss(each(missing));
     }
 
     /// Remembers why the ranks of some leaves may be missing. Ranks that come after all are not
     /// counted among them by the report.
-    fn miss(&mut self, back_ends: &RankSet, reason: String) {
-        if !self.leaves.hosts().is_empty() {
-            return self.miss_hosts(back_ends, &reason);
+    fn miss<'a>(&mut self, missing: impl IntoIterator<Item = (&'a RankSet, &'a str)>) {
+        match self.is_spread() {
+            true => {
+                let told = self.by_cause(missing);
+                told.iter().for_each(|(leaves, cause)| self.miss_hosts(leaves, cause));
+            }
+            false => missing.into_iter().for_each(|(leaves, why)| self.miss_ranks(leaves, why)),
         }
+    }
+
+    fn miss_ranks(&mut self, back_ends: &RankSet, reason: &str) {
         let ranks = self.leaves.mpi_ranks(back_ends);
-        let missing = Missing { ranks, reason };
+        let missing = Missing { ranks, reason: reason.to_owned() };
         if !missing.ranks.is_empty() && !self.result.missing.contains(&missing) {
             self.result.missing.push(missing);
         }
@@ -486,10 +485,21 @@ impl Collection {
         }
     }
 
+    /// These leaves did not start, or are lost.
+    fn lose<'a>(&mut self, lost: impl IntoIterator<Item = (&'a RankSet, &'a str)>) {
+        for (leaves, reason) in lost {
+            leaves.iter().for_each(|leaf| self.known.lose(leaf, reason));
+        }
+    }
+
+    fn by_cause<'a>(&self, lost: impl IntoIterator<Item = (&'a RankSet, &'a str)>) -> Absence {
+        sets_by_reason(lost, |leaf| self.leaves.host_name(leaf))
+    }
+
     /// Tells the user of hosts, by their leaves, in one line for each cause.
-    fn say(&self, is: Verb, lost: Vec<(u32, String)>) {
-        for (lost, cause) in by_reason(lost, |leaf| self.leaves.host_name(leaf)) {
-            if let Some(line) = self.known.line(&self.leaves, &lost, is, &cause) {
+    fn say(&self, is: Verb, told: &Absence) {
+        for (leaves, cause) in told {
+            if let Some(line) = self.known.line(&self.leaves, leaves, is, cause) {
                 complain(line);
             }
         }
@@ -497,7 +507,7 @@ impl Collection {
 
     /// Tells the user of hosts that do not answer for some rounds, and that answer again.
     fn note_absences(&mut self, answer: &Answer) {
-        if self.leaves.hosts().is_empty() {
+        if !self.is_spread() {
             return;
         }
         let (mut silent, mut back) = (Vec::new(), RankSet::new());
@@ -506,7 +516,7 @@ impl Collection {
                 let rounds = self.absences.entry(leaf).or_insert(0);
                 *rounds += 1;
                 if *rounds == SILENT_ROUNDS && !self.known.is_absent(leaf) {
-                    silent.push((leaf, missing.reason.clone()));
+                    silent.push((leaf, missing.reason.as_str()));
                 }
             }
         }
@@ -515,16 +525,14 @@ impl Collection {
                 back.insert(leaf);
             }
         }
-        self.say(SILENT, silent);
-        if let Some(line) = self.known.line(&self.leaves, &back, ANSWERS, "") {
-            complain(line);
-        }
+        self.say(SILENT, &by_reason(silent, |leaf| self.leaves.host_name(leaf)));
+        self.say(ANSWERS, &Absence::from([(back, String::new())]));
     }
 
     /// Ranks have come since the leaves said where: asks them again.
     fn ask_for_places(&mut self, round: &Round) {
         let come = round.covered().len();
-        if self.leaves.hosts().is_empty() || come <= self.placed {
+        if !self.is_spread() || come <= self.placed {
             return;
         }
         if self.ask_where_ranks_are() {
@@ -558,7 +566,7 @@ impl Collection {
 
     /// Before the last round, so that the hosts of a short program are known, too.
     fn all_places(&mut self, wait: Duration) {
-        if self.leaves.hosts().is_empty() || !self.ask_where_ranks_are() {
+        if !self.is_spread() || !self.ask_where_ranks_are() {
             return;
         }
         let mut left = self.network.everyone().ranks().clone();
@@ -722,11 +730,7 @@ impl Collection {
             self.last.broadcast(ROUND, question).and_then(|()| self.last.recv_timeout(wait));
         match answered {
             Ok(answer) => {
-                for missing in &answer.missing {
-                    for leaf in missing.ranks.iter() {
-                        self.known.lose(leaf, &missing.reason);
-                    }
-                }
+                self.lose(each(&answer.missing));
                 self.round_of(&answer)
             }
             Err(Error::NoMemberLeft { missing }) => {
@@ -735,7 +739,7 @@ impl Collection {
             }
             Err(error) => {
                 let everyone = self.network.everyone();
-                self.miss(everyone.ranks(), error.to_string());
+                self.miss([(everyone.ranks(), error.to_string().as_str())]);
                 None
             }
         }
@@ -759,4 +763,9 @@ impl Collection {
         }
         rows
     }
+}
+
+/// The leaves that are missing from an answer, with their reasons.
+fn each(missing: &[sapwood::Missing]) -> impl Iterator<Item = (&RankSet, &str)> {
+    missing.iter().map(|one| (&one.ranks, one.reason.as_str()))
 }

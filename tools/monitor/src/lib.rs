@@ -100,7 +100,7 @@ pub use self::effort::WaitsEffort;
 pub use self::freezing::{FreezeWishes, freeze, freeze_of_running};
 pub use self::scope::NamedScope;
 pub use self::scopes::{scope, scopes_of_running};
-pub use self::why::{WhyWishes, why, why_of_running};
+pub use self::why::{WhyNews, WhyWishes, why, why_of_running};
 
 /// The shortest time between two rounds.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);

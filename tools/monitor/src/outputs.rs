@@ -1,14 +1,18 @@
 //! What a run leaves in its folder while it goes on: `rounds.ndjson`, a line for each round, and
-//! the report as of a few seconds ago.
+//! the report as of a few seconds ago; the same `profile.json` in the file that `--json` names.
 //!
 //! Nothing here ends the program or changes its exit code: what cannot be written is said once, and
 //! what was written before stays.
 
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use sapwood_command_line::exit::{Failure, complain};
 use sapwood_export::{Format, Run, openmetrics};
-use sapwood_report::{Report, RoundRecord, RoundsFile};
+use sapwood_report::{Report, ReportError, RoundRecord, RoundsFile, is_descriptor};
 use sapwood_transport::{Page, PageServer};
 
 use super::Arguments;
@@ -22,6 +26,8 @@ const METRICS_PATH: &str = "/metrics";
 /// Where the outputs of one run go.
 pub(crate) struct Outputs {
     folder: Option<OutFolder>,
+    /// The file that `--json` names.
+    json: Option<PathBuf>,
     rounds: Option<RoundsFile>,
     started: Option<SystemTime>,
     formats: Vec<Format>,
@@ -49,6 +55,7 @@ impl Outputs {
         }
         Ok(Self {
             folder,
+            json: arguments.json.clone(),
             rounds: None,
             started: None,
             formats: arguments.export.clone(),
@@ -87,18 +94,32 @@ impl Outputs {
             self.last = Some(record.clone());
         }
         let is_due = self.replaced.is_none_or(|before| elapsed >= before + REPLACED_AFTER);
-        let Some(folder) = self.folder.as_ref().filter(|_| is_due) else { return };
+        let json = self.json.clone().filter(|file| is_due && is_replaceable(file));
+        if !is_due || self.folder.is_none() && json.is_none() {
+            return;
+        }
         self.replaced = Some(elapsed);
         let report = self.completed(report());
-        let mut written = report.write_summary(folder.path()).map(|_| ());
+        if let Err(error) = self.replace(record, &report) {
+            self.trouble(&error);
+        }
+        if let Some(file) = json
+            && let Err(error) = sapwood_report::write_named(&file, report.json().as_bytes())
+        {
+            self.trouble(&format_args!("cannot write '{}': {error}", file.display()));
+        }
+    }
+
+    /// Puts the report so far in the place of the one before.
+    fn replace(&self, record: &RoundRecord, report: &Report) -> Result<(), ReportError> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        report.write_summary(folder.path())?;
         if self.formats.contains(&Format::OpenMetrics) {
             let text = openmetrics::text(Some(record), self.series_max);
             let file = folder.path().join(openmetrics::FILE);
-            written = written.and_then(|()| sapwood_report::write_whole(&file, text.as_bytes()));
+            sapwood_report::write_whole(&file, text.as_bytes())?;
         }
-        if let Err(error) = written {
-            self.trouble(&error);
-        }
+        Ok(())
     }
 
     /// Adds a record to the file of rounds.
@@ -161,5 +182,42 @@ impl Outputs {
         if let Some(folder) = &self.folder {
             folder.abandon();
         }
+    }
+}
+
+/// Whether a file can be replaced as a whole while the program runs: it is not there yet, or is a
+/// regular one without another name. A pipe, a device or a descriptor takes the report once, at the
+/// end.
+fn is_replaceable(file: &Path) -> bool {
+    match fs::metadata(file) {
+        Ok(found) => found.is_file() && found.nlink() == 1 && !is_descriptor(file),
+        // A link to what is not there yet is written through.
+        Err(error) => error.kind() == ErrorKind::NotFound && fs::symlink_metadata(file).is_err(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    #[test]
+    fn only_a_file_of_its_own_is_replaced_while_the_program_runs() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("profile.json");
+        assert!(is_replaceable(&file), "it is not there yet");
+        let open = fs::File::create(&file).expect("the folder may be written");
+        assert!(is_replaceable(&file));
+        let descriptor = format!("/dev/fd/{}", open.as_raw_fd());
+        for name in ["/dev/null", "/dev/full", descriptor.as_str()] {
+            assert!(!is_replaceable(Path::new(name)), "{name}");
+        }
+        assert!(!is_replaceable(folder.path()), "a folder");
+        fs::hard_link(&file, folder.path().join("other")).expect("another name");
+        assert!(!is_replaceable(&file));
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path().join("nothing"), &link).expect("a link");
+        assert!(!is_replaceable(&link), "it leads to nothing yet");
     }
 }

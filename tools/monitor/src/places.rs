@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sapwood::{RankSet, Values, ValuesRef};
-use sapwood_hosts::absence::by_reason;
+use sapwood_hosts::absence::{by_reason, counted, named};
 use sapwood_report::{FirstLost, HostRanks, Missing};
 use sapwood_topology::NodeSet;
 
@@ -22,6 +22,7 @@ const UNORDERED_NS: u64 = 100_000_000;
 
 /// What is said of one host, and of several.
 pub(crate) type Verb = [&'static str; 2];
+pub(crate) const NEVER_WATCHED: Verb = ["will not be watched", "will not be watched"];
 pub(crate) const NOT_WATCHED: Verb = ["is not watched", "are not watched"];
 pub(crate) const SILENT: Verb = ["does not answer", "do not answer"];
 pub(crate) const ANSWERS: Verb = ["answers again", "answer again"];
@@ -137,14 +138,11 @@ impl Places {
     /// The ranks of leaves that are missing for one cause.
     pub(crate) fn missing(&self, leaves: &Leaves, lost: &RankSet, cause: &str) -> Missing {
         let (ranks, hosts) = self.of(leaves, lost);
-        let reason = match hosts.len() {
-            0 | 1 => format!("host {hosts}: {cause}"),
-            count => format!("hosts {hosts} ({count}): {cause}"),
-        };
-        Missing { ranks, reason }
+        Missing { ranks, reason: format!("{}: {cause}", counted(&hosts)) }
     }
 
-    /// What is said of the hosts of these leaves; nothing where none has a host.
+    /// What is said of the hosts of these leaves, with their number where no rank of theirs is
+    /// known; nothing where none has a host.
     pub(crate) fn line(
         &self,
         leaves: &Leaves,
@@ -153,16 +151,17 @@ impl Places {
         cause: &str,
     ) -> Option<String> {
         let (ranks, hosts) = self.of(leaves, lost);
-        let ranks = match ranks.is_empty() || cause.is_empty() {
-            true => String::new(),
-            false => format!(" (ranks {ranks})"),
+        let verb = match hosts.len() {
+            0 => return None,
+            1 => one,
+            _ => several,
         };
-        let why = if cause.is_empty() { String::new() } else { format!(": {cause}") };
-        match hosts.len() {
-            0 => None,
-            1 => Some(format!("host {hosts}{ranks} {one}{why}")),
-            _ => Some(format!("hosts {hosts}{ranks} {several}{why}")),
-        }
+        Some(match (ranks.is_empty(), cause.is_empty()) {
+            (true, true) => format!("{} {verb}", counted(&hosts)),
+            (true, false) => format!("{} {verb}: {cause}", counted(&hosts)),
+            (false, true) => format!("{} {verb}", named(&hosts)),
+            (false, false) => format!("{} (ranks {ranks}) {verb}: {cause}", named(&hosts)),
+        })
     }
 
     /// Why ranks may be missing that no leaf has told of; `world_size` are there in all.
@@ -287,6 +286,9 @@ mod tests {
         let back = places.line(&leaves, &ranks("2-3"), ANSWERS, "");
         assert_eq!(back.unwrap(), "hosts n[3-4] answer again");
         assert_eq!(places.line(&leaves, &RankSet::new(), ANSWERS, ""), None);
+        let unheard = |lost| Places::default().line(&leaves, &ranks(lost), NEVER_WATCHED, "late");
+        assert_eq!(unheard("0-2").unwrap(), "hosts n[1-3] (3) will not be watched: late");
+        assert_eq!(unheard("3").unwrap(), "host n4 will not be watched: late");
     }
 
     #[test]

@@ -1,18 +1,17 @@
 //! The start of the tree that watches a job: where its processes run, what they are, and the hosts
 //! that cannot be watched because theirs did not start.
 
-use sapwood::{Launcher, Network, NetworkBuilder, Program, Registry};
+use sapwood::{Launcher, Network, NetworkBuilder, Program, RankSet, Registry};
 use sapwood_command_line::exit::{Failure, complain};
 use sapwood_hosts::absence;
 use sapwood_profile::register;
-use sapwood_topology::NodeSet;
 
 use super::Arguments;
 use super::job::Job;
 use super::leaf::LEAF;
 use super::leaves::Leaves;
 use super::placement::Placement;
-use super::places::Places;
+use super::places::{NEVER_WATCHED, Places};
 
 /// The tree that is to be opened.
 pub(super) fn builder(
@@ -67,15 +66,10 @@ pub(super) fn absent_leaves(
     let absent: usize = absence.iter().map(|(ranks, _)| ranks.iter().count()).sum();
     for (ranks, reason) in &absence {
         ranks.iter().for_each(|leaf| known.lose(leaf, reason));
-        let first = ranks.iter().filter(|leaf| leaf % leaves.per_host == 0);
-        let hosts: NodeSet =
-            first.filter_map(|leaf| leaves.host(leaf).map(ToString::to_string)).collect();
-        match hosts.len() {
-            0 => {}
-            1 => complain(format_args!("host {hosts} will not be watched: {reason}")),
-            count => {
-                complain(format_args!("hosts {hosts} ({count}) will not be watched: {reason}"))
-            }
+        // The first leaf of each host speaks for the others.
+        let first: RankSet = ranks.iter().filter(|leaf| leaf % leaves.per_host == 0).collect();
+        if let Some(line) = known.line(leaves, &first, NEVER_WATCHED, reason) {
+            complain(line);
         }
     }
     if absent == leaves.count as usize {

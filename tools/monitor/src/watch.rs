@@ -17,7 +17,7 @@ use super::collected::Collected;
 use super::collection::Collection;
 use super::control::channel::ControlQueue;
 use super::job::Job;
-use super::launcher_end::{LAUNCHER_GRACE, LauncherEnd, has_children};
+use super::launcher_end::{Descendants, LauncherEnd, SAME_SIGNAL, has_children};
 use super::outputs::Outputs;
 use super::page::RunPage;
 use super::placement::{JobHosts, Placement, job_with_comment};
@@ -30,9 +30,6 @@ use sapwood_hosts::signals::{Signals, stop_this_process, terminal_signals_our_gr
 
 /// Two interrupts within this time mean: at once.
 const URGENT_INTERVAL: Duration = Duration::from_secs(1);
-/// Two within this time are one, which came by two ways: `timeout` sends one to the process and one
-/// to its group.
-const SAME_INTERRUPT: Duration = Duration::from_millis(50);
 /// How long a launcher may take to end its ranks when it is to end at once.
 const URGENT_GRACE: Duration = Duration::from_millis(500);
 /// How often a program is looked after when the tree's loop has failed.
@@ -76,7 +73,8 @@ impl End {
 }
 
 /// Starts the program and watches it until it has ended, then collects what is left. Nothing
-/// is collected when the user wants it all to end at once.
+/// more is collected when the user wants it all to end at once: what had come is left as the report
+/// before this returns.
 ///
 /// # Errors
 /// [`Failure`] when the program cannot be started. The tree has ended then. Once the program runs
@@ -175,14 +173,33 @@ fn follow(
     match exit {
         Some(exit) => {
             let collected = collection.finish(elapsed, exit.code());
+            // Who died first is what an exit code hides, in quiet runs, too. A listener is told
+            // why ranks ended.
+            let is_said = !arguments.quiet || views.listener.is_none();
             let lines = Death::lines(&collected.deaths.section(), DEATH_LINES_MAX);
-            // Who died first is what an exit code hides.
-            for line in lines.iter().filter(|_| !arguments.quiet) {
+            for line in lines.iter().filter(|_| is_said) {
                 complain(line);
             }
             (End { code: exit.code(), elapsed }, Some(collected))
         }
-        None => (End { code: INTERRUPTED, elapsed }, None),
+        None => {
+            run.end_at_once(|| {
+                if views.listener.is_none() {
+                    let outputs = (&mut *views.outputs, &mut *views.page);
+                    super::conclude(job, elapsed, so_far(&collection), outputs, arguments);
+                }
+            });
+            (End { code: INTERRUPTED, elapsed }, None)
+        }
+    }
+}
+
+/// What has come while the program runs.
+fn so_far(collection: &Collection) -> Collected {
+    Collected {
+        settings: Some(collection.guidance.section()),
+        deaths: collection.guidance.deaths.clone(),
+        ..collection.result.clone()
     }
 }
 
@@ -223,6 +240,8 @@ fn start(
 pub(crate) enum News<'a> {
     /// Why ranks wait; each verdict once.
     Verdict(&'a Why),
+    /// Where the ranks are that the last one names.
+    Stacks(&'a Why),
     /// What the first trigger has frozen.
     Frozen(&'a Freeze),
     /// What a scope has gathered.
@@ -275,12 +294,25 @@ impl Views<'_> {
         self.page.publish(|| RoundRecord::clone(&record));
         self.screen.show(result, elapsed, || RoundRecord::clone(&record));
         let interval = interval.unwrap_or_default();
-        let report = || {
-            let settings = Some(collection.guidance.section());
-            let collected = Collected { settings, ..result.clone() };
-            super::report(job, elapsed, collected, interval)
-        };
+        let report = || super::report(job, elapsed, so_far(collection), interval);
         self.outputs.keep(&record, elapsed, report);
+    }
+
+    /// Tells the listener what has come beside rounds; whether there is a new verdict.
+    fn tell_news(&mut self, collection: &mut Collection, elapsed: Duration) -> bool {
+        let is_verdict = collection.take_verdict(elapsed);
+        let (freeze, scopes) = (collection.take_freezes(elapsed), collection.take_scopes(elapsed));
+        let Some(tell) = &mut self.listener else { return is_verdict };
+        if is_verdict {
+            tell(News::Verdict(&collection.why(elapsed)));
+        }
+        if let Some(freeze) = freeze {
+            tell(News::Frozen(&freeze));
+        }
+        for record in scopes {
+            tell(News::Scope(&record));
+        }
+        is_verdict
     }
 
     /// Gives the terminal back, and looks at its keys no more.
@@ -359,14 +391,14 @@ impl Run {
     /// insisted on it.
     fn look(&mut self, wait: Duration) -> Option<Option<Exit>> {
         if self.pass_signals_on() {
-            self.end_at_once();
+            self.end_at_once(|| ());
             return Some(None);
         }
         self.end_launcher_that_stays();
         self.program.wait(wait).map(Some)
     }
 
-    /// How the program ended; none if it was ended at once because the user insisted.
+    /// How the program ended; none if it is to be ended at once because the user insists.
     fn until_end(
         &mut self,
         job: &Job,
@@ -390,11 +422,11 @@ impl Run {
                 self.is_blind = true;
             }
             if self.pass_signals_on() {
-                self.end_at_once();
                 return None;
             }
             if std::mem::take(&mut self.is_ending) {
                 collection.note_ending(started.elapsed());
+                collection.result.standstills.note_ending(started.elapsed());
             }
             views.outputs.serve();
             if views.screen.react() {
@@ -405,22 +437,12 @@ impl Run {
             if has_come {
                 views.show(job, collection, elapsed, interval);
             }
-            if let (true, Some(tell)) = (collection.take_verdict(elapsed), &mut views.listener) {
-                tell(News::Verdict(&collection.why(elapsed)));
-            }
-            if let (Some(freeze), Some(tell)) =
-                (collection.take_freezes(elapsed), &mut views.listener)
-            {
-                tell(News::Frozen(&freeze));
-            }
-            for record in collection.take_scopes(elapsed) {
-                if let Some(tell) = &mut views.listener {
-                    tell(News::Scope(&record));
-                }
-            }
-            let mut places = Vec::new();
-            if let Some(stacks) = &mut self.stacks {
-                places = stacks.step(collection, elapsed, line.is_some());
+            let is_verdict = views.tell_news(collection, elapsed);
+            let is_still = line.is_some() || is_verdict;
+            let stacks = self.stacks.as_mut().map(|one| one.step(collection, elapsed, is_still));
+            let stacks = stacks.unwrap_or_default();
+            if let (true, Some(tell)) = (stacks.is_still, &mut views.listener) {
+                tell(News::Stacks(&collection.why(elapsed)));
             }
             for record in collection.take_iterations(elapsed) {
                 views.outputs.append(&record, false);
@@ -429,8 +451,9 @@ impl Run {
             // The table in place has it already. That ranks do not come is said in quiet runs, too.
             // A listener is told more.
             let is_said = !views.screen.is_in_place() && views.listener.is_none();
-            let places = places.into_iter().filter(|_| !arguments.quiet);
-            for line in line.into_iter().chain(places).filter(|_| is_said) {
+            let unjudged = collection.result.standstills.take_unjudged();
+            let places = stacks.lines.into_iter().filter(|_| !arguments.quiet);
+            for line in line.into_iter().chain(unjudged).chain(places).filter(|_| is_said) {
                 complain(line);
             }
             self.end_launcher_that_stays();
@@ -456,13 +479,14 @@ impl Run {
         for signal in self.signals.take() {
             if matches!(signal, Signal::INT | Signal::TERM | Signal::QUIT | Signal::HUP) {
                 self.is_ending = true;
-                self.launcher_end.iter_mut().for_each(LauncherEnd::tell);
+                let now = Instant::now();
+                self.launcher_end.iter_mut().for_each(|end| end.tell(now));
             }
             let is_typed = matches!(signal, Signal::INT | Signal::QUIT | Signal::TSTP);
             if signal == Signal::INT {
                 let now = Instant::now();
                 let since = self.interrupted.map(|before| now - before);
-                if since.is_some_and(|since| since <= SAME_INTERRUPT) {
+                if since.is_some_and(|since| since <= SAME_SIGNAL) {
                     continue;
                 }
                 self.interrupted = Some(now);
@@ -484,20 +508,34 @@ impl Run {
 
     fn end_launcher_that_stays(&mut self) {
         let pid = self.program.pid();
-        let end = self.launcher_end.as_mut();
-        if end.is_some_and(|end| end.is_overdue(Instant::now(), || has_children(pid))) {
+        let Some(end) = &mut self.launcher_end else { return };
+        let grace = end.grace();
+        if end.is_overdue(Instant::now(), || has_children(pid)) {
             complain(format_args!(
                 "the launcher was told to end, and stays {} s after the last of its processes; \
                  it is killed",
-                LAUNCHER_GRACE.as_secs()
+                grace.as_secs()
             ));
             let _ = self.program.kill(Signal::KILL);
         }
     }
 
-    fn end_at_once(&mut self) {
-        // It is killed when it is dropped, if it does not end by itself.
+    /// Ends the program and all that it has started on this host, and does something meanwhile.
+    fn end_at_once(&mut self, meanwhile: impl FnOnce()) {
+        // Once the launcher has ended, the system no longer says what was below it.
+        let below = Descendants::of(self.program.pid());
         let _ = self.program.kill(Signal::TERM);
-        self.program.wait(URGENT_GRACE);
+        below.signal(Signal::TERM);
+        let until = Instant::now() + URGENT_GRACE;
+        meanwhile();
+        self.program.wait(until.saturating_duration_since(Instant::now()));
+        below.wait(until);
+        if self.program.try_wait().is_none() {
+            // A script that is deaf goes on with its next command.
+            let later = Descendants::of(self.program.pid());
+            let _ = self.program.kill(Signal::KILL);
+            later.signal(Signal::KILL);
+        }
+        below.signal(Signal::KILL);
     }
 }

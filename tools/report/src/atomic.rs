@@ -83,9 +83,14 @@ fn leads_to_descriptor(file: &Path, found: Option<&Metadata>) -> bool {
         let stream = fs::metadata(name).ok();
         stream.is_some_and(|stream| found.is_some_and(|found| place(found) == place(&stream)))
     };
-    file.starts_with("/dev/fd")
-        || file.starts_with("/proc/self/fd")
-        || ["/proc/self/fd/1", "/proc/self/fd/2"].into_iter().any(is_stream)
+    is_descriptor_name(file) || ["/proc/self/fd/1", "/proc/self/fd/2"].into_iter().any(is_stream)
+}
+
+/// Whether a name itself is that of a descriptor of this process, whatever it leads to.
+#[must_use]
+pub fn is_descriptor_name(file: &Path) -> bool {
+    let streams = ["/dev/stdin", "/dev/stdout", "/dev/stderr"].map(Path::new);
+    file.starts_with("/dev/fd") || file.starts_with("/proc/self/fd") || streams.contains(&file)
 }
 
 /// The file under its other name; removed unless it was renamed.
@@ -218,6 +223,17 @@ mod tests {
         let found = fs::metadata(&file).expect("it is there");
         assert_eq!((found.uid(), found.gid()), (12345, 12346));
         assert_eq!(fs::read_to_string(&file).expect("it is there"), "two");
+    }
+
+    #[test]
+    fn a_descriptor_is_known_by_its_name_alone() {
+        for name in ["/dev/fd/3", "/proc/self/fd/1", "/dev/stdout"] {
+            assert!(is_descriptor_name(Path::new(name)), "{name}");
+        }
+        // Each may be the file of standard output.
+        for name in ["/dev/null", "/dev/pts/3", "/dev/fdx", "output"] {
+            assert!(!is_descriptor_name(Path::new(name)), "{name}");
+        }
     }
 
     #[test]

@@ -295,6 +295,7 @@ impl Report {
         if more > 0 {
             lines.push(format!("and {more} more times"));
         }
+        lines.extend(self.standstills.unjudged_line());
         lines
     }
 

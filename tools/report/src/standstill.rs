@@ -4,11 +4,16 @@
 //! round is a standstill when some rank waits and no other makes progress: each of the others has
 //! been outside of MPI for as long, is stopped or is lost. When all wait it is a deadlock or an
 //! endless wait for the outside; else those that do not come are the reason.
+//!
+//! Once ranks die in a standstill, or the program is told to end, what was seen before stands: the
+//! ranks of a program that is ended go one after another, and wait for each other no more.
 
 use std::time::Duration;
 
 use sapwood_packet::RankSet;
-use sapwood_profile::{ActivityKind, ActivityStatistics, Condition, RankState, Round};
+use sapwood_profile::{
+    ACTIVITY_KINDS_MAX, ActivityKind, ActivityStatistics, Condition, RankState, Round,
+};
 
 use crate::quantity;
 use crate::text::printable;
@@ -18,6 +23,9 @@ use crate::text::printable;
 const REMEMBERED_MAX: usize = 100;
 /// Ranks that compute or sleep may come yet: what concerns them is told after this time.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What is seen within this time after a rank has died in a standstill, or after the program was
+/// told to end, is no reason for anything.
+const SETTLING: Duration = Duration::from_secs(10);
 
 /// One kind of activity with its ranks.
 pub type Entry = (ActivityKind, ActivityStatistics);
@@ -158,19 +166,37 @@ pub struct Standstills {
     pub episodes: Vec<Episode>,
     /// How many more there were between these.
     pub more: u64,
+    /// Rounds of which it is not known whether they show one: too many kinds of calls.
+    pub unjudged: u64,
+    is_unjudged_told: bool,
     is_going_on: bool,
     /// Ranks that had ended in the round before.
     ended: RankSet,
+    /// Ranks that were lost in any round before.
+    lost: RankSet,
+    /// Ranks that waited when the first of a standstill died, or when they were told to end: no
+    /// others wait for these.
+    waited: RankSet,
+    /// When the last of these died, or was told to end.
+    unsettled: Option<Duration>,
 }
 
 impl Standstills {
     /// Takes in a round of this time; gives a line when there is something to be told at once.
     pub fn note(&mut self, now: Duration, round: &Round) -> Option<String> {
         let had_ended = std::mem::replace(&mut self.ended, ended(round));
+        self.unjudged += u64::from(round.activities().is_cut());
+        let is_settled = self.is_settled(now, round);
         let Some(standstill) = Standstill::of(round) else {
             self.is_going_on = false;
+            if is_settled {
+                self.waited = RankSet::new();
+            }
             return None;
         };
+        if !is_settled || self.is_of_victims(&standstill) {
+            return None;
+        }
         // The ranks of a round are not read in one moment: one that was read first seems to wait
         // for others that have gone on with it and ended meanwhile.
         if !standstill.ended.difference(had_ended.as_ref()).is_empty() {
@@ -193,6 +219,70 @@ impl Standstills {
         }
         episode.is_told = true;
         Some(standstill.lines().join("; "))
+    }
+
+    /// The program is told to end at this time.
+    pub fn note_ending(&mut self, now: Duration) {
+        self.unsettled = Some(now);
+        self.keep_waiting_ranks();
+    }
+
+    /// A line that standstills are not told any more; once.
+    pub fn take_unjudged(&mut self) -> Option<String> {
+        let is_new = self.unjudged > 0 && !std::mem::replace(&mut self.is_unjudged_told, true);
+        is_new.then(|| {
+            format!(
+                "standstills are not told while more than {} kinds of calls are in progress",
+                quantity::whole(ACTIVITY_KINDS_MAX as u128)
+            )
+        })
+    }
+
+    /// A line for the report, if standstills may be missing from it.
+    pub(crate) fn unjudged_line(&self) -> Option<String> {
+        (self.unjudged > 0).then(|| {
+            let plural = if self.unjudged == 1 { "" } else { "s" };
+            format!(
+                "not known in {} round{plural}: more than {} kinds of calls in progress",
+                quantity::whole(self.unjudged.into()),
+                quantity::whole(ACTIVITY_KINDS_MAX as u128)
+            )
+        })
+    }
+
+    /// Whether what a round shows may be a reason: no rank has died in a standstill shortly before,
+    /// and the program was not told to end.
+    fn is_settled(&mut self, now: Duration, round: &Round) -> bool {
+        let is_within = |since: Duration| now.saturating_sub(since) < SETTLING;
+        let is_unsettled = self.unsettled.is_some_and(is_within);
+        let lost = round.ranks_in(RankState::Lost);
+        let has_died = !lost.difference(self.lost.as_ref()).is_empty();
+        self.lost.union_with(lost.as_ref());
+        if !(has_died && (self.is_going_on || is_unsettled)) {
+            return !is_unsettled;
+        }
+        self.keep_waiting_ranks();
+        // What is still there after that is another one.
+        self.is_going_on = false;
+        self.unsettled = Some(now);
+        false
+    }
+
+    /// Remembers who waits in the standstill that goes on.
+    fn keep_waiting_ranks(&mut self) {
+        let episode = self.episodes.last().filter(|_| self.is_going_on);
+        for (_, statistics) in episode.into_iter().flat_map(|episode| &episode.standstill.waiting) {
+            self.waited.union_with(statistics.ranks.as_ref());
+        }
+    }
+
+    /// Whether those that do not come have waited themselves before they died or ended.
+    fn is_of_victims(&self, standstill: &Standstill) -> bool {
+        let is_lost = |(kind, _): &&Entry| kind.condition == Condition::Lost;
+        let mut gone = standstill.absent.iter().filter(is_lost);
+        let waited = self.waited.as_ref();
+        gone.any(|(_, statistics)| statistics.ranks.as_ref().intersects(waited))
+            || standstill.ended.as_ref().intersects(waited)
     }
 }
 
@@ -357,6 +447,95 @@ mod tests {
         assert_eq!((all.episodes.len(), all.more), (100, 150));
         let seen: Vec<_> = all.episodes.iter().map(|episode| episode.seen.as_secs()).collect();
         assert_eq!((seen[0], seen[49], seen[50], seen[99]), (5, 495, 2005, 2495));
+    }
+
+    fn lost_in(function: &str) -> Activity {
+        activity(function, true, Condition::Lost)
+    }
+
+    #[test]
+    fn ranks_that_die_one_after_another_do_not_change_what_they_waited_for() {
+        let seconds = Duration::from_secs;
+        let mut all = Standstills::default();
+        let whole = round(&[waits(), waits(), waits(), waits()]);
+        for second in 5..=13 {
+            assert_eq!(all.note(seconds(second), &whole).is_some(), second == 5);
+        }
+        let before = all.episodes.clone();
+        for dead in 1..=3_usize {
+            let states: Vec<_> = (0..4)
+                .map(|rank| if rank < dead { lost_in("MPI_Allreduce") } else { waits() })
+                .collect();
+            let now = seconds(13) + Duration::from_millis(200 * dead as u64);
+            assert_eq!(all.note(now, &round(&states)), None, "{dead} have died");
+            // One that is on its way out is seen outside of MPI for a moment.
+            let mut leaving = states.clone();
+            leaving[3] = activity("", false, Condition::Computing);
+            assert_eq!(all.note(now + Duration::from_millis(100), &round(&leaving)), None);
+        }
+        // A launcher that hangs leaves one of them, for however long.
+        let lost = || lost_in("MPI_Allreduce");
+        let left = round(&[lost(), lost(), lost(), waits()]);
+        assert_eq!(all.note(seconds(60), &left), None);
+        assert_eq!(all.episodes, before);
+        assert_eq!(all.episodes[0].standstill.lines().last().unwrap(), "all ranks wait");
+    }
+
+    #[test]
+    fn what_is_seen_while_a_program_is_told_to_end_is_no_standstill() {
+        let seconds = Duration::from_secs;
+        let mut all = Standstills::default();
+        let still = round(&[waits(), waits()]);
+        assert!(all.note(seconds(5), &still).is_some());
+        all.note_ending(seconds(6));
+        let before = all.episodes.clone();
+        assert_eq!(all.note(seconds(7), &round_with_ended(&[waits()], 1)), None);
+        assert_eq!(all.note(seconds(8), &round_with_ended(&[waits()], 1)), None);
+        assert_eq!(all.episodes, before);
+        // One that does not end although it was told to waits as before.
+        let mut all = Standstills::default();
+        assert!(all.note(seconds(5), &still).is_some());
+        all.note_ending(seconds(6));
+        assert_eq!(all.note(seconds(7), &still), None);
+        assert_eq!(all.note(seconds(30), &still), None, "it was told");
+        assert_eq!((all.episodes.len(), all.episodes[0].seen), (1, seconds(30)));
+    }
+
+    #[test]
+    fn a_rank_that_dies_while_others_wait_for_it_is_told_once_no_more_die() {
+        let seconds = Duration::from_secs;
+        let mut all = Standstills::default();
+        let computes = activity("", true, Condition::Computing);
+        assert_eq!(all.note(seconds(5), &round(&[waits(), computes])), None);
+        let dead = round(&[waits(), lost_in("")]);
+        assert_eq!(all.note(seconds(6), &dead), None, "others may die with it");
+        let line = all.note(seconds(17), &dead).expect("it does not come any more");
+        assert!(line.contains("not arrived: rank 1, lost outside MPI"), "{line}");
+        assert_eq!(all.episodes.len(), 2);
+    }
+
+    #[test]
+    fn too_many_kinds_of_calls_are_told_once_and_counted() {
+        let size = u32::try_from(ACTIVITY_KINDS_MAX).unwrap() + 1;
+        let mut round = Round::new(size);
+        for rank in 0..size {
+            let mut profile = RankProfile::new(rank, size);
+            let mut one = waits();
+            one.kind.region = format!("region {rank}");
+            profile.activities = vec![one];
+            round.add(&profile).unwrap();
+        }
+        let mut all = Standstills::default();
+        assert_eq!((all.take_unjudged(), all.unjudged_line()), (None, None));
+        for second in [5, 6] {
+            assert_eq!(all.note(Duration::from_secs(second), &round), None);
+        }
+        assert!(all.episodes.is_empty());
+        let line = all.take_unjudged().expect("it is told");
+        assert!(line.ends_with("more than 1,024 kinds of calls are in progress"), "{line}");
+        assert_eq!(all.take_unjudged(), None, "once");
+        let line = all.unjudged_line().expect("the report has it");
+        assert!(line.starts_with("not known in 2 rounds: more than 1,024 kinds"), "{line}");
     }
 
     #[test]

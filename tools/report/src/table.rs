@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sapwood_packet::Rank;
 use sapwood_profile::{
-    ActivityKind, ActivityStatistics, Class, EVENTS_MAX, EventKey, EventStatistics, Figure,
-    RankState, Round,
+    ACTIVITY_KINDS_MAX, ActivityKind, ActivityStatistics, Class, EVENTS_MAX, EventKey,
+    EventStatistics, Figure, RankState, Round,
 };
 use sapwood_trace::Findings;
 
@@ -125,6 +125,11 @@ impl LiveTable<'_> {
             let lines = lines.iter().flat_map(|line| wrapped(line, width));
             return lines.map(|line| paint.red(line)).collect();
         }
+        if self.round.activities().is_cut() {
+            let limit = quantity::whole(ACTIVITY_KINDS_MAX as u128);
+            let note = format!("more than {limit} kinds of calls: it is not known who waits");
+            return wrapped(&note, width).map(str::to_owned).collect();
+        }
         let mut long: Vec<_> = self.round.activities().iter().collect();
         long.retain(|(kind, _)| kind.is_long && kind.function.is_some());
         long.sort_by_key(|(_, statistics)| Reverse(statistics.longest_ns));
@@ -185,10 +190,7 @@ pub(crate) fn loss_lines(round: &Round, missing: &[Missing]) -> Vec<String> {
             ranks_text(&lost.to_string())
         ));
     }
-    let exited = round.ranks_in(RankState::Exited);
-    if !exited.is_empty() {
-        lines.push(format!("{}: exited without MPI_Finalize", ranks_text(&exited.to_string())));
-    }
+    lines.extend(exited_lines(round));
     if round.unwatched() > 0 {
         let (count, verb) =
             (round.unwatched(), if round.unwatched() == 1 { " is" } else { "es are" });
@@ -219,6 +221,20 @@ pub(crate) fn loss_lines(round: &Round, missing: &[Missing]) -> Vec<String> {
         lines.push(format!("slots not read: {unreadable}; the program overwrote its table"));
     }
     lines
+}
+
+/// Ranks that exited without `MPI_Finalize`, apart from those of which that is not known: another
+/// tool may have taken the call.
+fn exited_lines(round: &Round) -> Vec<String> {
+    let exited = round.ranks_in(RankState::Exited);
+    let known = exited.difference(round.taken().as_ref());
+    let unknown = exited.difference(known.as_ref());
+    let told = [
+        (known, "exited without MPI_Finalize"),
+        (unknown, "exited; a call of MPI_Finalize may have been intercepted by another tool"),
+    ];
+    let told = told.iter().filter(|(ranks, _)| !ranks.is_empty());
+    told.map(|(ranks, how)| format!("{}: {how}", ranks_text(&ranks.to_string()))).collect()
 }
 
 impl LiveTable<'_> {
@@ -302,4 +318,34 @@ impl LiveTable<'_> {
 #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
 fn at_rank(ns: u64, rank: Rank) -> String {
     format!("{}@{rank}", quantity::time(ns as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood_profile::RankProfile;
+
+    use super::*;
+
+    fn round_of_exited(taken: &[Rank]) -> Round {
+        let mut round = Round::new(4);
+        for rank in 0..4 {
+            let mut profile = RankProfile::new(rank, 4);
+            profile.state = RankState::Exited;
+            profile.taken_functions = u32::from(taken.contains(&rank));
+            round.add(&profile).expect("every rank once");
+        }
+        round
+    }
+
+    #[test]
+    fn of_ranks_whose_calls_another_tool_takes_it_is_not_said_that_they_did_not_finalize() {
+        let lines = loss_lines(&round_of_exited(&[]), &[]);
+        assert_eq!(lines, ["ranks 0-3: exited without MPI_Finalize"]);
+        let lines = loss_lines(&round_of_exited(&[1, 2]), &[]);
+        assert_eq!(lines[0], "ranks 0,3: exited without MPI_Finalize");
+        assert!(lines[1].starts_with("ranks 1-2: exited; a call of MPI_Finalize may"), "{lines:?}");
+        assert!(lines[2].starts_with("ranks 1-2: another tool intercepts"), "{lines:?}");
+        let lines = loss_lines(&round_of_exited(&[0, 1, 2, 3]), &[]);
+        assert!(!lines.iter().any(|line| line.contains("without MPI_Finalize")), "{lines:?}");
+    }
 }
