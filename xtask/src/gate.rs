@@ -9,7 +9,7 @@ use crate::{demo, looks, one_build, packages, target};
 /// Steps of the short demo: enough for several rounds of the live table.
 const DEMO_STEPS: u32 = 400;
 /// Seeds of the simulator, each one run of a whole tree under faults of every class.
-const SIM_SEEDS: u32 = 10_000;
+const SIM_SEEDS: u32 = 4_000;
 /// The short storm and soak: time for some dozens of faults, and for memory to settle.
 const STORM_SECONDS: u32 = 32;
 const SOAK_SECONDS: u32 = 40;
@@ -19,6 +19,8 @@ const ROOM: &str = "disk space";
 const TORCH_PROGRAMS: &str = "env SAPWOOD_TESTS_BUILT=1 make torch-test TESTS=gloo";
 pub const BUILD: &str = "build of all targets";
 const RELEASE: &str = "release build and MPI shims";
+const MRNET: &str = "MRNet's interface";
+const PYTHON: &str = "Python package";
 
 /// The quick looks first: a name in the wrong place is said before anything is compiled.
 pub fn check_steps() -> Vec<Step> {
@@ -91,28 +93,32 @@ fn engine_steps() -> Vec<Step> {
     ]
 }
 
-/// What users run and link, with the programs of others.
+/// What users run and link, with the programs of others. The MPI tests and those without MPI run
+/// beside each other; no MPI program starts while hosts of the test bed come and go.
 fn interface_steps() -> Vec<Step> {
     vec![
-        Step::program("sets of names beside ClusterShell's", nodesets(), 5).after(&[RELEASE]),
-        Step::program("scraped by Prometheus", scrape(), 3).after(&[RELEASE]),
+        Step::program("sets of names beside ClusterShell's", nodesets(), 5)
+            .after(&[RELEASE])
+            .beside(),
+        Step::program("scraped by Prometheus", scrape(), 3).after(&[RELEASE]).beside(),
+        Step::program(MRNET, "make compat-test", 10).after(&[RELEASE]).beside(),
+        Step::program(PYTHON, "make python-test", 15).with_tests(Selection::Variable).beside(),
+        Step::program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10)
+            .after(&[BUILD, RELEASE, PYTHON])
+            .beside(),
         Step::program("formats and their readers", exports(), 8).after(&[RELEASE]),
         Step::program("MPI tests", "env SAPWOOD_TESTS_BUILT=1 make test-mpi", 20)
             .after(&[BUILD, RELEASE])
             .with_tests(Selection::Variable),
         Step::program("PyTorch programs", TORCH_PROGRAMS, 10).after(&[BUILD, RELEASE]),
-        Step::program("MRNet's interface", "make compat-test", 10).after(&[RELEASE]),
-        Step::program("Python package", "make python-test", 15).with_tests(Selection::Variable),
         Step::program("launchers on hosts", launchers(), 10)
-            .after(&[RELEASE])
+            .after(&[RELEASE, MRNET, PYTHON])
             .with_tests(Selection::Instead("StartUp")),
         Step::program("MPI jobs on hosts", mpi_jobs(), 10)
             .after(&[RELEASE])
             .with_tests(Selection::Instead("MpiJobs Traces")),
         Step::program("group in emulated clusters", group_demo(), 6).after(&[RELEASE]),
         Step::program("groups measured", group_bench(), 6).after(&[BUILD]),
-        Step::program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10)
-            .after(&[BUILD, RELEASE]),
         Step::program("page in a browser", "env SAPWOOD_TESTS_BUILT=1 make page-test", 15)
             .after(&[BUILD]),
         Step::program("demo", demo_run(), 10).after(&[RELEASE]),
