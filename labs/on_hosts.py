@@ -76,11 +76,12 @@ class Progress:
 def standing(hosts, processors=None):
     """This number of hosts with an ssh server each; with a share of the processors of their own, if one is given."""
     own = [] if processors is None else ["--processors", str(processors)]
-    subprocess.run([TESTBED, "up", str(hosts), "--sshd", "--owner", str(os.getpid()), *own], check=True, stdout=sys.stderr)
+    owned = ["--owner", str(os.getpid())]
+    subprocess.run([TESTBED, "up", str(hosts), "--sshd", *owned, *own], check=True, stdout=sys.stderr)
     try:
         yield
     finally:
-        subprocess.run([TESTBED, "down"], check=True, stdout=sys.stderr)
+        subprocess.run([TESTBED, "down", *owned], check=True, stdout=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -41,6 +41,12 @@ def record(folder, process):
         file.write(f"{process} {started}\n")
 
 
+def has(folder, process):
+    """Whether the test bed with this folder is this process's."""
+    owner = recorded(folder)
+    return owner is not None and owner.process == process
+
+
 def recorded(folder):
     """The owner of the test bed with this folder; None if it has none."""
     try:

@@ -1,5 +1,6 @@
 """A test bed has an owner: once that has ended, the next test bed removes what it left."""
 
+import os
 import subprocess
 
 from stories import HOSTS, OWNED, STATE, Story, TESTBED, testbed
@@ -9,10 +10,11 @@ class Owners(Story):
     """Hosts whose owner lives, and hosts whose owner was killed."""
 
     def test_hosts_of_a_living_owner_stay(self):
-        """Another test bed is refused, and names the process."""
+        """Another test bed is refused, and names the process; another process removes none of them."""
         done = subprocess.run([TESTBED, "up", "1", *OWNED], capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertEqual(done.stderr, f"testbed: process {OWNED[1]} has a test bed up\n")
+        self.assertEqual(testbed("down", "--owner", "1"), "process 1 has no test bed up\n")
         self.assertEqual(len(testbed("list").splitlines()), HOSTS)
 
     def test_hosts_of_a_killed_owner_are_removed(self):
@@ -34,8 +36,8 @@ class Owners(Story):
         self.assertEqual(done.stderr, "testbed: a test bed is up, or was left behind; first 'testbed down'\n")
 
     def test_an_owner_has_to_be_there(self):
-        """A number that no process has is refused, and nothing is made."""
-        testbed("down")
+        """A number that no process has is refused, and nothing is made; the one that is there removes its hosts."""
+        testbed("down", *OWNED)
         self.addCleanup(testbed, "up", str(HOSTS), "--sshd", *OWNED)
         with subprocess.Popen(["true"]) as ended:
             pass
@@ -43,4 +45,4 @@ class Owners(Story):
         self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stderr, f"testbed: there is no process {ended.pid}, which would own the test bed\n")
         self.assertEqual(testbed("list"), "")
-        self.assertFalse(subprocess.run(["test", "-e", STATE], check=False).returncode == 0)
+        self.assertFalse(os.path.exists(STATE))

@@ -40,6 +40,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+/* The version of this header; sapwood_version() gives that of the library. */
+#define SAPWOOD_VERSION_MAJOR 0
+#define SAPWOOD_VERSION_MINOR 1
+#define SAPWOOD_VERSION_PATCH 0
+
 /* What options begin as. */
 #define SAPWOOD_NETWORK_OPTIONS_INIT \
     { sizeof(sapwood_network_options_t), NULL, NULL, NULL, NULL, NULL, \

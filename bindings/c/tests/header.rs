@@ -135,3 +135,15 @@ fn the_header_is_what_the_sources_say() {
          SAPWOOD_WRITE_HEADER=1 cargo test -p sapwood-c --test header"
     );
 }
+
+#[test]
+fn the_header_has_the_version_of_the_library() {
+    let header = fs::read_to_string(Path::new(PACKAGE).join("include/sapwood.h")).expect("a file");
+    let parts = ["MAJOR", "MINOR", "PATCH"].map(|part| {
+        let name = format!("#define SAPWOOD_VERSION_{part} ");
+        let line = header.lines().find_map(|line| line.strip_prefix(&name));
+        line.expect("a number").to_owned()
+    });
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(version.split('-').next(), Some(parts.join(".").as_str()));
+}

@@ -259,13 +259,21 @@ fn is_of_one_connection(cause: Errno) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+
+    /// A path in a folder that is removed with the first, and its address.
+    fn path_address() -> (tempfile::TempDir, PathBuf, Address) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let address = format!("unix:{}", path.display()).parse().unwrap();
+        (folder, path, address)
+    }
 
     #[test]
     fn a_path_socket_leaves_with_its_listener() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("socket");
-        let address: Address = format!("unix:{}", path.display()).parse().unwrap();
+        let (_folder, path, address) = path_address();
         let listener = Listener::bind(&address).unwrap();
         assert!(Listener::bind(&address).unwrap_err().to_string().contains("socket"));
         assert!(path.exists(), "a failed second listener does not take the first one's file");
@@ -275,9 +283,7 @@ mod tests {
 
     #[test]
     fn a_listener_knows_whether_its_file_is_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("socket");
-        let address: Address = format!("unix:{}", path.display()).parse().unwrap();
+        let (folder, path, address) = path_address();
         let listener = Listener::bind(&address).unwrap();
         assert_eq!(listener.has_its_file(), Some(true));
         // The number of a file that is kept is given to no other.

@@ -1,14 +1,15 @@
 //! How the command ends: exit codes, one clear line for what went wrong, and output that may fail.
 //!
 //! Owns [`Failure`], which every command gives back instead of printing and leaving by itself, the
-//! writing to standard output, lines on standard error, and what becomes of a fault in our own
-//! code. Does not own what the lines say: that is with the code that noticed.
+//! writing to standard output, [`StandardError`] and the lines on it, and what becomes of a fault
+//! in our own code. Does not own what the lines say: that is with the code that noticed.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use sapwood_launch::Signal;
 
 use crate::closed_output;
@@ -111,12 +112,58 @@ pub fn guarded(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCo
     panic::catch_unwind(command).unwrap_or(ExitCode::from(OWN_FAILURE))
 }
 
+/// A line as it stands on standard error.
+pub fn line(text: impl Display) -> String {
+    format!("sapwood: {text}\n")
+}
+
 /// A line on standard error, in one piece among what other processes write there. One that takes no
 /// more, such as a file on a full disk, leaves no place to say so: a fault of `eprintln` would end
 /// the program without its exit code.
 pub fn complain(text: impl Display) {
-    let line = format!("sapwood: {text}\n");
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    write_whole(&line(text));
+}
+
+/// Lines on standard error, in one piece among what the program writes there.
+pub fn complain_all(lines: &[String]) {
+    write_whole(&lines.iter().map(line).collect::<String>());
+}
+
+fn write_whole(text: &str) {
+    // Where it is written piece by piece, no line of another thread comes between the pieces.
+    let _lock = std::io::stderr().lock();
+    let _ = StandardError.write_all(text.as_bytes());
+}
+
+/// Standard error. What it does not take is lost: neither the output nor the exit code of a command
+/// is lost with it.
+pub struct StandardError;
+
+impl Write for StandardError {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        loop {
+            match std::io::stderr().write(bytes) {
+                // One that another program has set not to block takes more once it was read.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => wait_for_room()?,
+                Err(error) if error.kind() != ErrorKind::Interrupted => return Ok(bytes.len()),
+                written => return written,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Waits until standard error takes something.
+fn wait_for_room() -> std::io::Result<()> {
+    let errors = std::io::stderr();
+    let mut room = [PollFd::new(&errors, PollFlags::OUT)];
+    match poll(&mut room, None) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn describe(fault: &PanicHookInfo<'_>) -> String {

@@ -46,6 +46,9 @@ const STARTS: usize = 8;
 /// Where the system names the time since its start.
 const MACHINE_FILE: &str = "/proc/sys/kernel/random/boot_id";
 
+/// Why a host is missing that says what this version does not know.
+const UNREADABLE: &str = "its answer cannot be read";
+
 /// Between two questions of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -306,8 +309,7 @@ impl Round {
         let lines = values.strings(0).map_err(Error::from)?;
         for (rank, line) in answer.contributors.iter().zip(lines) {
             if let Some(host) = self.hosts.get_mut(rank as usize) {
-                host.reason.clear();
-                host.said = Said::read(&String::from_utf8_lossy(line));
+                host.hear(&String::from_utf8_lossy(line));
             }
         }
         Ok(())
@@ -410,6 +412,13 @@ impl Round {
 }
 
 impl Host {
+    /// Takes what the host says of itself.
+    fn hear(&mut self, line: &str) {
+        self.said = Said::read(line);
+        let reason = if self.said.is_some() { "" } else { UNREADABLE };
+        self.reason = reason.to_owned();
+    }
+
     /// The line of a host that is there.
     fn answer(&self) -> Option<String> {
         let Self { name, said, reason } = self;
@@ -506,11 +515,13 @@ pub fn back_end() -> Result<ExitCode, Failure> {
 mod tests {
     use super::*;
 
+    const SAID: &str = "own\t7\t/sapwood-node\t0\tmachine\t4";
+
     /// A round over hosts with these reasons; those with an empty one have answered.
     fn round<const COUNT: usize>(reasons: [&str; COUNT]) -> Round {
         let host = |(number, reason): (usize, &&str)| Host {
             name: format!("n{number}"),
-            said: Said::read("own\t7\t/sapwood-node\t0\tmachine\t4"),
+            said: Said::read(SAID),
             reason: (*reason).to_owned(),
         };
         let (startup, round_trip) = (Duration::ZERO, Duration::ZERO);
@@ -528,6 +539,17 @@ mod tests {
             "{table}"
         );
         assert!(table.contains("missing  n3                 reset\n"), "{table}");
+    }
+
+    #[test]
+    fn a_host_whose_answer_cannot_be_read_has_not_answered() {
+        let mut round = round([""]);
+        round.hosts[0].hear("own\t7");
+        let table = round.table();
+        assert!(table.starts_with("missing  n0 "), "{table}");
+        assert!(table.contains("\n0 of 1 hosts have answered;"), "{table}");
+        round.hosts[0].hear(SAID);
+        assert!(round.is_whole() && round.table().starts_with("ok       n0 "));
     }
 
     #[test]

@@ -20,11 +20,7 @@ pub const NOT_REACHED: &str = "could not be reached";
 
 /// What is missing from an answer, gathered as by [`by_reason`].
 pub fn by_cause(missing: &[Missing], host_of: impl Fn(Rank) -> String) -> Absence {
-    let each = |one: &Missing| {
-        let reason = one.reason.clone();
-        one.ranks.iter().map(move |rank| (rank, reason.clone())).collect::<Vec<_>>()
-    };
-    by_reason(missing.iter().flat_map(each), host_of)
+    sets_by_reason(missing.iter().map(|one| (&one.ranks, one.reason.as_str())), host_of)
 }
 
 /// Of a rank of which it is not known on which host it is: no name leaves a reason then.
@@ -45,22 +41,61 @@ pub fn nodes<H: ToString>(hosts: &[H], ranks: &RankSet) -> NodeSet {
     ranks.iter().filter_map(|rank| hosts.get(rank as usize).map(H::to_string)).collect()
 }
 
+/// The beginning of a sentence about hosts: `host n1`, `hosts n[1-3]`.
+pub fn named(hosts: &NodeSet) -> String {
+    match hosts.len() {
+        0 | 1 => format!("host {hosts}"),
+        _ => format!("hosts {hosts}"),
+    }
+}
+
+/// The same with their number, where there are several: `hosts n[1-3] (3)`.
+pub fn counted(hosts: &NodeSet) -> String {
+    match hosts.len() {
+        0 | 1 => named(hosts),
+        count => format!("{} ({count})", named(hosts)),
+    }
+}
+
 /// Ranks with their reasons, gathered by cause, in the order of the first rank of each. A reason
 /// that several hosts have word for word stays as it is: a name in it is that of another host,
 /// with which they are lost. So does an address that several have when their own names are out: it
 /// is that of a host through which the way leads.
-pub fn by_reason<R: Into<String>>(
+pub fn by_reason<R: AsRef<str> + Ord>(
     each: impl IntoIterator<Item = (Rank, R)>,
     host_of: impl Fn(Rank) -> String,
 ) -> Absence {
-    let mut literally: BTreeMap<String, RankSet> = BTreeMap::new();
+    let mut literally: BTreeMap<R, RankSet> = BTreeMap::new();
     for (rank, reason) in each {
-        literally.entry(reason.into()).or_default().insert(rank);
+        literally.entry(reason).or_default().insert(rank);
     }
+    gathered(literally, host_of)
+}
+
+/// The same of sets of ranks.
+pub fn sets_by_reason<'a>(
+    each: impl IntoIterator<Item = (&'a RankSet, &'a str)>,
+    host_of: impl Fn(Rank) -> String,
+) -> Absence {
+    let mut literally: BTreeMap<&str, RankSet> = BTreeMap::new();
+    for (ranks, reason) in each {
+        literally.entry(reason).or_default().union_with(ranks.as_ref());
+    }
+    // Of no rank nothing is said.
+    literally.retain(|_, ranks| !ranks.is_empty());
+    gathered(literally, host_of)
+}
+
+/// What ranks have word for word, gathered by cause.
+fn gathered<R: AsRef<str>>(
+    literally: BTreeMap<R, RankSet>,
+    host_of: impl Fn(Rank) -> String,
+) -> Absence {
     let mut without_names: BTreeMap<String, RankSet> = BTreeMap::new();
     for (reason, ranks) in literally {
+        let reason = reason.as_ref();
         let host = only_host(&ranks, &host_of);
-        let reason = host.map(|host| without_name(&reason, &host)).unwrap_or(reason);
+        let reason = host.map_or_else(|| reason.to_owned(), |host| without_name(reason, &host));
         without_names.entry(reason).or_default().union_with(ranks.as_ref());
     }
     let mut absence = Absence::new();

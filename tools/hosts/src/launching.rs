@@ -90,9 +90,6 @@ impl Launching {
         ["shell_options", "jobid", "join", "join_port", "join_key", "join_timeout"];
     /// Options that matter only while a tree is started.
     pub const STARTS: [&str; 2] = ["connect_timeout", "concurrent"];
-    /// Options that the environment may set, too: what it says is not meant for one command alone,
-    /// so that none of these is a reason to refuse another option.
-    pub const OF_ENVIRONMENT: [&str; 3] = ["launcher", "remote_shell", "interfaces"];
 
     /// The same, as another user on the hosts if one is named.
     ///
@@ -289,6 +286,10 @@ mod tests {
     use super::*;
     use crate::tree::TreeTerms;
 
+    /// Options that the environment may set, too. What it says is not meant for one command alone,
+    /// so that the kinds that other options need or exclude have none of them.
+    const OF_ENVIRONMENT: [&str; 3] = ["launcher", "remote_shell", "interfaces"];
+
     fn launching(join: Option<&str>) -> Launching {
         Launching {
             launcher: Launcher::Automatic,
@@ -328,13 +329,13 @@ mod tests {
             command.get_arguments().map(|argument| argument.get_id().to_string()).collect()
         };
         let named = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        let kinds = [&Launching::WAYS[..], &Launching::STARTS, &Launching::OF_ENVIRONMENT].concat();
+        let kinds = [&Launching::WAYS[..], &Launching::STARTS, &OF_ENVIRONMENT].concat();
         assert_eq!(options(Launching::augment_args(clap::Command::new("x"))), named(&kinds));
         let of_tree = options(TreeTerms::augment_args(clap::Command::new("x")));
         assert_eq!(of_tree, named(&TreeTerms::OPTIONS));
         let command = Launching::augment_args(clap::Command::new("x"));
         for argument in command.get_arguments() {
-            let is_among = Launching::OF_ENVIRONMENT.contains(&argument.get_id().as_str());
+            let is_among = OF_ENVIRONMENT.contains(&argument.get_id().as_str());
             assert_eq!(argument.get_env().is_some(), is_among, "{argument}");
         }
     }

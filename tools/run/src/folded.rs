@@ -5,7 +5,7 @@ use super::diff::unified;
 use super::printer::write_lines;
 use super::protocol::Digest;
 use super::results::Sheet;
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{self, Failure};
 
 /// The line above and below the hosts.
 const RULE: &str = "---------------";
@@ -148,14 +148,14 @@ fn note_cut(
     if is_whole && kept == length {
         return Ok(());
     }
-    let line = if is_whole {
+    let text = if is_whole {
         format!(
-            "sapwood: {nodes}: output cut: {kept} of {length} bytes kept; use --live or --outdir \
-             for all of it\n"
+            "{nodes}: output cut: {kept} of {length} bytes kept; use --live or --outdir for all of \
+             it"
         )
     } else {
-        format!("sapwood: {nodes}: the output ({length} bytes) was lost with its hosts\n")
+        format!("{nodes}: the output ({length} bytes) was lost with its hosts")
     };
     conductor.printer.flush()?;
-    put(conductor, 1, line.as_bytes())
+    put(conductor, 1, exit::line(text).as_bytes())
 }

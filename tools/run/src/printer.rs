@@ -5,8 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, StandardError};
 
 /// Where live output goes.
 pub(super) struct Printer {
@@ -18,38 +17,7 @@ pub(super) struct Printer {
     pub(super) folders: [Option<PathBuf>; 2],
     begun: BTreeSet<(usize, u32)>,
     output: BufWriter<std::io::Stdout>,
-    errors: BufWriter<Complaints>,
-}
-
-/// Standard error. What it does not take is lost, as with the lines of the command itself: neither
-/// the outputs of the hosts nor the exit code are lost with it.
-struct Complaints;
-
-impl Write for Complaints {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        loop {
-            match std::io::stderr().write(bytes) {
-                // One that another program has set not to block takes more once it was read.
-                Err(error) if error.kind() == ErrorKind::WouldBlock => wait_for_room()?,
-                Err(error) if error.kind() != ErrorKind::Interrupted => return Ok(bytes.len()),
-                written => return written,
-            }
-        }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Waits until standard error takes something.
-fn wait_for_room() -> std::io::Result<()> {
-    let errors = std::io::stderr();
-    let mut room = [PollFd::new(&errors, PollFlags::OUT)];
-    match poll(&mut room, None) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    errors: BufWriter<StandardError>,
 }
 
 impl Printer {
@@ -79,7 +47,7 @@ impl Printer {
             folders,
             begun: BTreeSet::new(),
             output: BufWriter::with_capacity(1 << 16, std::io::stdout()),
-            errors: BufWriter::with_capacity(1 << 16, Complaints),
+            errors: BufWriter::with_capacity(1 << 16, StandardError),
         })
     }
 

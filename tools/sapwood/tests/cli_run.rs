@@ -520,11 +520,22 @@ fn hosts_that_fail_for_one_cause_are_in_one_line() {
     let refuses = folder.path().join("refuses");
     let words = "ssh: connect to host $1 port 22: Connection refused";
     write_program(&refuses, &format!("#!/bin/sh\necho \"{words}\" >&2; exit 255\n"));
-    let mut command = command(&["--remote-shell", refuses.to_str().unwrap(), "--shape", "12"]);
-    let output = command.args(["-R", "ssh", "-w", "n[1-12]", "true"]).output().unwrap();
+    let output = |shape: &str| {
+        let mut command = command(&["--remote-shell", refuses.to_str().unwrap(), "--shape", shape]);
+        command.args(["-R", "ssh", "-w", "n[1-12]", "true"]).output().unwrap()
+    };
     let line = "sapwood: n[1-12] (12): missing: could not be reached: ssh: connect to port 22: \
                 Connection refused\n";
-    assert_eq!((text(&output.stderr), code(&output)), (line, Some(255)));
+    let flat = output("12");
+    assert_eq!((text(&flat.stderr), code(&flat)), (line, Some(255)));
+    // Two communication processes, each of which is tried on two hosts before it is started here.
+    let deep = output("2x6");
+    let said = text(&deep.stderr);
+    let told = "sapwood: hosts n[1-2,7-8] (4): ssh: connect to port 22: Connection refused; \
+                communication processes ";
+    assert!(said.starts_with(told), "{said}");
+    assert_eq!(said.split_once(" are started here\n").map(|(_, rest)| rest), Some(line), "{said}");
+    assert_eq!(code(&deep), Some(255));
 }
 
 #[test]

@@ -183,7 +183,7 @@ fn a_host_that_was_lost_is_missing_from_then_on() {
         let said = text(&output.stdout);
         assert!(said.contains("n[1,3] (2)\n"), "{said}");
         let said = text(&output.stderr);
-        let again = "for all commands: sapwood up --replace -w 'n[0-3]' -f 2\n";
+        let again = "for all commands: sapwood up --replace '--nodes=n[0-3]' --fan-out=2\n";
         assert!(said.starts_with("sapwood: n2 (1): missing: ") && said.ends_with(again), "{said}");
         assert_eq!(code(&output), Some(255));
     }
@@ -194,8 +194,8 @@ fn a_host_that_was_lost_is_missing_from_then_on() {
     // The status names the host, and the command that has it back.
     let shown = user.say(&["status"]);
     let said = text(&shown.stdout);
-    let again =
-        "to include hosts that are reachable again: sapwood up --replace -w 'n[0-3]' -f 2\n";
+    let again = "to include hosts that are reachable again: sapwood up --replace \
+                 '--nodes=n[0-3]' --fan-out=2\n";
     assert!(said.contains("\nn2 (1): missing: ") && said.ends_with(again), "{said}");
     let before = user.agent(&["-w", "n3"]);
     user.up(&["--replace", "-w", "n[0-3]", "-f", "2"]);
@@ -229,13 +229,19 @@ fn a_tree_is_had_again_with_the_hosts_that_it_had_wherever_they_were_named() {
     let user = User::new();
     let up = user.command(&["up"]).env("SLURM_JOB_NODELIST", "n[0-1]").output().unwrap();
     assert_eq!(code(&up), Some(0), "{}", text(&up.stderr));
-    kill_process(pid_of(user.agent(&["-w", "n1"])), Signal::KILL).unwrap();
+    assert_had_again(&user, "n[0-1]", "'--nodes=n[0-1]'");
+}
+
+/// A host of these is lost, and the status ends with the options that have the tree again.
+fn assert_had_again(user: &User, hosts: &str, options: &str) {
+    let agent = user.agent(&["-w", hosts, "--pick", "1"]);
+    kill_process(pid_of(agent), Signal::KILL).unwrap();
     // A command hears of it before any question.
-    let output = user.run(&["-w", "n[0-1]", "sleep 0.1"]);
-    assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
+    let output = user.run(&["-w", hosts, "sleep 0.1"]);
+    assert_eq!(code(&output), Some(255), "{hosts}: {}", text(&output.stderr));
     let shown = user.say(&["status"]);
     let said = text(&shown.stdout);
-    assert!(said.ends_with("sapwood up --replace -w 'n[0-1]'\n"), "{said}");
+    assert!(said.ends_with(&format!("sapwood up --replace {options}\n")), "{hosts}: {said}");
 }
 
 #[test]
@@ -245,10 +251,10 @@ fn a_tree_is_had_again_with_the_hosts_that_were_read() {
     std::fs::write(&list, "n1\nn2\n").unwrap();
     let listed = format!("^{}", list.display());
     let table: [(&[&str], &str); 4] = [
-        (&["-w", "n1,-"], "'n[1-3]'"),
-        (&["-w", "^-"], "'n[2-3]'"),
-        (&["-w", "n[1-4]", "-x", "-"], "'n[1,4]'"),
-        (&["-w", &listed], "'n[1-2]'"),
+        (&["-w", "n1,-"], "n[1-3]"),
+        (&["-w", "^-"], "n[2-3]"),
+        (&["-w", "n[1-4]", "-x", "-"], "n[1,4]"),
+        (&["-w", &listed], "n[1-2]"),
     ];
     for (words, hosts) in table {
         let user = User::new();
@@ -257,17 +263,7 @@ fn a_tree_is_had_again_with_the_hosts_that_were_read() {
         up.stdin.take().unwrap().write_all(b"n2\nn3\n").unwrap();
         let up = up.wait_with_output().unwrap();
         assert_eq!(code(&up), Some(0), "{words:?}: {}", text(&up.stderr));
-        kill_process(
-            pid_of(user.agent(&["-w", hosts.trim_matches('\''), "--pick", "1"])),
-            Signal::KILL,
-        )
-        .unwrap();
-        let output = user.run(&["-w", hosts.trim_matches('\''), "sleep 0.1"]);
-        assert_eq!(code(&output), Some(255), "{words:?}: {}", text(&output.stderr));
-        let shown = user.say(&["status"]);
-        let said = text(&shown.stdout);
-        let again = format!("sapwood up --replace -f 2 -w {hosts}\n");
-        assert!(said.ends_with(&again), "{words:?}: {said}");
+        assert_had_again(&user, hosts, &format!("--fan-out=2 '--nodes={hosts}'"));
     }
 }
 

@@ -26,6 +26,16 @@ const DETAIL_TERMINAL_LINES_MIN: u16 = 20;
 /// From these shares on a row has a colour.
 const MARKED: [(f64, Color); 2] = [(0.9, Color::Red), (0.7, Color::Yellow)];
 
+/// What the keys do.
+const KEYS: [(&str, &str); 6] = [
+    ("up/down k/j", "the metric before or behind"),
+    ("page up/down", "ten further; home and end: the first and the last"),
+    ("s", "sort by another column"),
+    ("p", "stop; again: go on"),
+    ("?", "these keys"),
+    ("q", "quit"),
+];
+
 /// What a key asks of the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -42,13 +52,15 @@ pub(crate) struct View {
     chosen: usize,
     order: Order,
     is_paused: bool,
+    has_keys: bool,
     has_colour: bool,
     interval: String,
 }
 
 impl View {
     pub(crate) fn new(chosen: usize, interval: String, has_colour: bool) -> Self {
-        Self { chosen, order: Order::default(), is_paused: false, has_colour, interval }
+        let order = Order::default();
+        Self { chosen, order, is_paused: false, has_keys: false, has_colour, interval }
     }
 
     /// Whether new samples are not to be shown.
@@ -61,6 +73,7 @@ impl View {
         match key {
             Key::Letter('q') | Key::Escape => return Some(Action::Quit),
             Key::Letter('p' | ' ') => self.is_paused = !self.is_paused,
+            Key::Letter('?') => self.has_keys = !self.has_keys,
             Key::Letter('s') => self.order = self.order.next(),
             Key::Up | Key::Letter('k') => self.choose(sample, -1),
             Key::Down | Key::Letter('j') => self.choose(sample, 1),
@@ -110,6 +123,12 @@ impl View {
             let colour = if note.starts_with("missing") { Color::Red } else { Color::Yellow };
             page.write(note, self.coloured(colour));
         }
+        if self.has_keys {
+            for (keys, what) in KEYS {
+                page.write(&format!("  {keys:<16} {what}"), Style::default());
+            }
+            return;
+        }
         page.end = page.end.saturating_sub(1);
         let has_detail = area.height >= DETAIL_TERMINAL_LINES_MIN;
         let detail = if has_detail { DETAIL_LINES } else { 0 };
@@ -121,7 +140,7 @@ impl View {
             self.draw_chosen(&mut page, sample);
         }
         (page.line, page.end) = (bottom, bottom + 1);
-        page.write("up/down metric  s sort  p stop  q quit", self.dim());
+        page.write("up/down metric  s sort  p stop  ? keys  q quit", self.dim());
     }
 
     /// The metrics in their order, scrolled so far that the chosen one is seen.
@@ -133,7 +152,9 @@ impl View {
         let names = HEADINGS.map(str::to_string);
         page.write(&row("metric", &heading(&names), "hosts", "worst"), self.reverse());
         let places = self.order.places(sample);
-        let room = usize::from(page.end.saturating_sub(page.line));
+        let mut room = usize::from(page.end.saturating_sub(page.line));
+        let is_cut = places.len() > room && room > 1;
+        room -= usize::from(is_cut);
         let at = places.iter().position(|&place| place == self.chosen).unwrap_or(0);
         let first = (at + 1).saturating_sub(room);
         for &place in places.iter().skip(first).take(room) {
@@ -151,6 +172,9 @@ impl View {
                 None => Style::default(),
             };
             page.write(&text, style);
+        }
+        if is_cut {
+            page.write(&format!("{} more metrics", places.len() - room), self.dim());
         }
     }
 
@@ -280,7 +304,7 @@ mod tests {
             "{}",
             lines[at + 1]
         );
-        assert_eq!(lines[49], "up/down metric  s sort  p stop  q quit");
+        assert_eq!(lines[49], "up/down metric  s sort  p stop  ? keys  q quit");
     }
 
     #[test]
@@ -313,6 +337,16 @@ mod tests {
         view.press(Key::Letter('s'), Some(&sample));
         view.press(Key::Home, Some(&sample));
         assert_eq!(TABLE[view.chosen].name, "cpu.busy");
+        view.press(Key::Letter('?'), None);
+        let keys = drawn(&view, Some(&sample), [120, 30]);
+        assert!(keys.iter().any(|line| line.trim_start().starts_with("s  ")), "{keys:?}");
+        view.press(Key::Letter('?'), None);
+        let lines = drawn(&view, Some(&sample), [120, 30]);
+        let rows = TABLE
+            .iter()
+            .filter(|one| lines.iter().any(|line| line.starts_with(&format!("{} ", one.name))));
+        let more = format!("{} more metrics", METRICS - rows.count());
+        assert!(lines.contains(&more), "{more}: {lines:?}");
         view.press(Key::Letter('p'), None);
         assert!(view.is_paused());
         assert_eq!(view.press(Key::Letter('x'), None), None);

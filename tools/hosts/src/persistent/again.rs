@@ -4,160 +4,91 @@
 //! tree was started with, later and from another folder: what would be read or chosen anew gives
 //! way to the hosts themselves. Names of other files stay as they were given.
 
-use std::collections::BTreeSet;
+use std::ffi::OsString;
 
-use clap::{Args, Command};
+use clap::parser::ValueSource;
+use clap::{Args as _, Command as Definition};
 
+use super::up::Arguments;
 use crate::selection::Selection;
 
-/// The words of a command with these arguments, without those by which it takes another's place,
-/// and with these hosts where the words themselves do not say which they are.
-pub(super) fn options<A: Args>(
-    words: impl IntoIterator<Item = String>,
+/// The option by which a tree takes another's place.
+const REPLACE: &str = "replace";
+
+/// The options of `sapwood up` that these words are, by their long names, without the one by which
+/// it takes another's place, and with these hosts where the words themselves do not say which they
+/// are.
+pub(super) fn options(
+    words: impl IntoIterator<Item = OsString>,
     selection: &Selection,
     hosts: &str,
 ) -> Vec<String> {
-    let all = Options::of::<A>();
-    let left_out = match selection.stays() {
-        true => Options::default(),
-        false => Options::of::<Selection>(),
-    };
+    let command = Arguments::augment_args(Definition::new("up").no_binary_name(true));
+    let read = command.clone().try_get_matches_from(words);
+    let read = read.expect("these words were read as the arguments of this process");
+    let selecting = Selection::augment_args(Definition::new("selection"));
+    let selects = |id: &str| selecting.get_arguments().any(|argument| argument.get_id() == id);
+    let is_kept = |id: &str| id != REPLACE && (selection.stays() || !selects(id));
+    let is_given = |id: &str| read.value_source(id) == Some(ValueSource::CommandLine);
     let mut options = Vec::new();
-    let mut words = words.into_iter();
-    while let Some(word) = words.next() {
-        let Some(read) = all.read(&word) else { continue };
-        let value = read.value.or_else(|| read.lacks_value.then(|| words.next()).flatten());
-        // Flags stand before the option with which they are written as one word.
-        for flag in read.flags.chars().filter(|flag| !left_out.has(&flag.to_string())) {
-            options.push(format!("-{flag}"));
+    for argument in command.get_arguments() {
+        let id = argument.get_id().as_str();
+        // Each has a long name, and one value or none.
+        let Some(long) = argument.get_long().filter(|_| is_given(id) && is_kept(id)) else {
+            continue;
+        };
+        if !argument.get_action().takes_values() {
+            options.push(format!("--{long}"));
+            continue;
         }
-        if !read.name.is_empty() && read.name != "replace" && !left_out.has(&read.name) {
-            let dashes = if read.name.chars().count() == 1 { "-" } else { "--" };
-            match value {
-                // In a word of its own it would be an option.
-                Some(value) if value.starts_with('-') => {
-                    options.push(format!("{dashes}{}={value}", read.name));
-                }
-                value => {
-                    options.push(format!("{dashes}{}", read.name));
-                    options.extend(value);
-                }
-            }
-        }
+        // In a word of its own a value may be an option.
+        let values = read.get_raw(id).into_iter().flatten();
+        options.extend(values.map(|value| format!("--{long}={}", value.to_string_lossy())));
     }
     if !selection.stays() {
-        options.extend(["-w".to_owned(), hosts.to_owned()]);
+        options.push(format!("--nodes={hosts}"));
     }
     options
 }
 
-/// Names of options, without dashes.
-#[derive(Default)]
-struct Options {
-    flags: BTreeSet<String>,
-    with_value: BTreeSet<String>,
-}
-
-/// What a word says.
-#[derive(Default)]
-struct Read {
-    /// Options of one letter without a value.
-    flags: String,
-    /// The option; none where all are flags.
-    name: String,
-    /// What stands behind it in the same word.
-    value: Option<String>,
-    /// Whether the next word is the value.
-    lacks_value: bool,
-}
-
-impl Options {
-    fn of<A: Args>() -> Self {
-        let mut options = Self::default();
-        for argument in A::augment_args(Command::default()).get_arguments() {
-            let shorts = argument.get_short_and_visible_aliases().into_iter().flatten();
-            let shorts = shorts.chain(argument.get_all_short_aliases().into_iter().flatten());
-            let longs = argument.get_long().into_iter();
-            let longs = longs.chain(argument.get_all_aliases().into_iter().flatten());
-            let names = shorts.map(String::from).chain(longs.map(str::to_owned));
-            match argument.get_action().takes_values() {
-                true => options.with_value.extend(names),
-                false => options.flags.extend(names),
-            }
-        }
-        options
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.flags.contains(name) || self.with_value.contains(name)
-    }
-
-    /// Reads a word that is an option. What no option is called has been refused before.
-    fn read(&self, word: &str) -> Option<Read> {
-        if let Some(long) = word.strip_prefix("--") {
-            let (name, value) = match long.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (long, None),
-            };
-            let lacks_value = value.is_none() && self.with_value.contains(name);
-            return Some(Read { name: name.to_owned(), value, lacks_value, ..Read::default() });
-        }
-        let mut read = Read::default();
-        let mut letters = word.strip_prefix('-')?.chars();
-        while let Some(letter) = letters.next() {
-            if !self.with_value.contains(&letter.to_string()) {
-                read.flags.push(letter);
-                continue;
-            }
-            let rest = letters.as_str();
-            let value = rest.strip_prefix('=').unwrap_or(rest);
-            read.name = letter.to_string();
-            read.lacks_value = rest.is_empty();
-            read.value = (!rest.is_empty()).then(|| value.to_owned());
-            break;
-        }
-        Some(read)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::{FromArgMatches, Parser};
+    use clap::FromArgMatches as _;
 
-    use super::super::up::Arguments;
     use super::*;
 
-    /// A command line that holds nothing but these.
-    #[derive(Parser)]
-    struct Line<A: Args> {
-        #[command(flatten)]
-        arguments: A,
-    }
+    /// Words that stay, and what is printed of them.
+    const STAYING: [(&str, &str); 9] = [
+        ("-w n[1-3] -f 2", "--nodes=n[1-3] --fan-out=2"),
+        ("--replace -w n[1-3],-n2 -x n1 --idle=5", "--nodes=n[1-3],-n2 --exclude=n1 --idle=5"),
+        ("-g io -s rack --replace", "--group=io --source=rack"),
+        ("-al root", "--all --user=root"),
+        ("-wn[1-3] -R ssh", "--nodes=n[1-3] --launcher=ssh"),
+        ("-w n[1-3] -w=-n2", "--nodes=n[1-3] --nodes=-n2"),
+        ("-w n[1-3] --nodes=-n2,n4", "--nodes=n[1-3] --nodes=-n2,n4"),
+        ("-o -q --groupsource rack -a", "--all --source=rack --shell-options=-q"),
+        ("-w n1 --fanout 2 --", "--nodes=n1 --fan-out=2"),
+    ];
 
     fn again(words: &str) -> String {
-        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        let command = <Line<Arguments> as clap::CommandFactory>::command();
-        let matches = command.no_binary_name(true).get_matches_from(words.clone());
-        let selection = Selection::from_arg_matches(&matches).unwrap();
-        options::<Arguments>(words, &selection, "n[1-9]").join(" ")
+        let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+        let command = Arguments::augment_args(Definition::new("up").no_binary_name(true));
+        let read = command.try_get_matches_from(words.clone()).unwrap();
+        let selection = Selection::from_arg_matches(&read).unwrap();
+        options(words, &selection, "n[1-9]").join(" ")
     }
 
     #[test]
     fn what_is_said_in_words_stays() {
-        let table = [
-            ("-w n[1-3] -f 2", "-w n[1-3] -f 2"),
-            ("--replace -w n[1-3],-n2 -x n1 --idle=5", "-w n[1-3],-n2 -x n1 --idle 5"),
-            ("-g io -s rack --replace", "-g io -s rack"),
-            ("-al root", "-a -l root"),
-            ("-wn[1-3] -R ssh", "-w n[1-3] -R ssh"),
-            ("-w n[1-3] -w=-n2", "-w n[1-3] -w=-n2"),
-            ("-w n[1-3] --nodes=-n2,n4", "-w n[1-3] --nodes=-n2,n4"),
-        ];
-        for (words, expected) in table {
-            assert_eq!(again(words), expected, "{words}");
-            // What is printed is understood, and means the same.
-            assert_eq!(again(expected), expected, "{words}");
+        for (words, printed) in STAYING {
+            assert_eq!(again(words), printed, "{words}");
         }
+    }
+
+    #[test]
+    fn what_is_printed_is_understood_and_means_the_same() {
+        let printed = STAYING.map(|(_, printed)| printed);
+        assert_eq!(printed.map(again), printed);
     }
 
     #[test]
@@ -179,7 +110,19 @@ mod tests {
             "-s rack -af 2 -x ^hosts",
             "--replace -f2",
         ] {
-            assert_eq!(again(words), "-f 2 -w n[1-9]", "{words}");
+            assert_eq!(again(words), "--fan-out=2 --nodes=n[1-9]", "{words}");
+        }
+    }
+
+    #[test]
+    fn each_option_has_a_long_name_and_one_value_or_none() {
+        let mut command = Arguments::augment_args(Definition::new("up"));
+        command.build();
+        for argument in command.get_arguments() {
+            let values = usize::from(argument.get_action().takes_values());
+            let count = argument.get_num_args().expect("the command is built");
+            assert!(argument.get_long().is_some(), "{argument}");
+            assert_eq!((count.min_values(), count.max_values()), (values, values), "{argument}");
         }
     }
 }

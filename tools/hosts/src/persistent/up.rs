@@ -26,7 +26,9 @@ use crate::selection::{Reach, Selection};
 use crate::signals::Signals;
 use crate::tree::Purpose;
 use crate::tree_access::{Owned, Tree};
-use sapwood_command_line::exit::{Failure, OWN_FAILURE, UNREACHED, by_signal, complain, print};
+use sapwood_command_line::exit::{
+    self, Failure, OWN_FAILURE, UNREACHED, by_signal, complain, print,
+};
 use sapwood_command_line::times::time;
 
 /// How long a daemon that has failed, or is to end, may take for it.
@@ -212,8 +214,7 @@ fn begin(
     };
     let line =
         format!("tree '{name}' is up: {there} of {} hosts, {hosts}; {end}\n", targets.count());
-    let words = std::env::args_os().skip(2).map(|word| word.to_string_lossy().into_owned());
-    let options = again::options::<Arguments>(words, &arguments.selection, &hosts);
+    let options = again::options(std::env::args_os().skip(2), &arguments.selection, &hosts);
     let terms = Terms { name: name.clone(), reach: reach.terms(), hosts, options, idle: *idle };
     let daemon = Daemon::new(tree, terms, signals)?;
     // Without a caller no user would know of the tree, and it ends.
@@ -270,8 +271,7 @@ fn leave_folder() {
 
 /// A line for each reason why hosts are missing.
 fn absent(tree: &Owned, targets: &Targets) -> String {
-    let line = |(ranks, reason): &(RankSet, String)| {
-        format!("sapwood: {}\n", line(&targets.nodes(ranks), reason))
-    };
+    let line =
+        |(ranks, reason): &(RankSet, String)| exit::line(line(&targets.nodes(ranks), reason));
     tree.absent().iter().map(line).collect()
 }
