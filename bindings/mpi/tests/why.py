@@ -233,8 +233,8 @@ class WhyTruth:
         self.assertEqual(stack["ranks"], "3")
         functions = [frame.split()[0] for frame in stack["frames"]]
         self.assertIn(functions[0], ("MPI_Barrier", "PMPI_Barrier"), stack)
-        self.assertIn("main", functions)
-        self.assertEqual(run.errors.count(f"rank 3 is in {stack['frames'][0]}"), 2, run.errors)
+        self.assertEqual(functions[-1], "main", stack)
+        self.assertIn(f"rank 3 is in {stack['frames'][0]}", run.errors)
 
     def test_comm_cycle(self):
         stuck = self.stuck("comm_cycle")

@@ -228,8 +228,8 @@ fn told(ranks: &str) -> String {
 pub struct RankStack {
     /// These ranks.
     pub ranks: String,
-    /// Functions, with file and line if these are known, the innermost first, from the MPI call on
-    /// if it is inside one; without the outermost ones if there are more than eight.
+    /// Functions, with file and line if these are known, the innermost first: from the MPI call, if
+    /// it is inside one, to `main`; without the outermost ones if there are more than eight.
     pub frames: Vec<String>,
 }
 
@@ -264,7 +264,10 @@ fn follow<'a>(
         // What an MPI library does inside of a call says nothing of the program.
         let is_mpi = |name: &&str| name.starts_with("MPI_") || name.starts_with("PMPI_");
         let length = path.iter().position(is_mpi).map_or(path.len(), |at| at + 1);
-        let innermost = path[..length].iter().rev().take(INNERMOST_MAX);
+        // Nor what starts a program.
+        let is_main = |name: &&str| name.split(' ').next() == Some("main");
+        let first = path[..length].iter().position(is_main).unwrap_or(0);
+        let innermost = path[first..length].iter().rev().take(INNERMOST_MAX);
         let frames = innermost.map(|name| printable(name)).collect();
         found.push(RankStack { ranks: ranks.to_string(), frames });
     }
@@ -342,7 +345,7 @@ mod tests {
     #[test]
     fn the_places_of_some_ranks_are_told_from_within() {
         let mut merged = merged();
-        merged.add(&sample(5, "main"));
+        merged.add(&sample(5, "_start main"));
         let told = |ranks: &str| {
             let wanted = ranks.parse().expect("a rank set");
             let found = of_ranks(&merged.section(Duration::ZERO), &wanted);
