@@ -50,8 +50,8 @@ EXCEPTIONS = (
     (r"MPI_Wtime|MPI_Wtick", "reads a clock: counting it would cost more than the call"),
     (r"MPI_Aint_add|MPI_Aint_diff", "address arithmetic, often a macro; does not return int"),
     (r"MPI_Pcontrol", "takes a variable argument list: level.c has it"),
-    (r"MPI_Get_version", "mpi4py and others look for it to learn whether an MPI library is loaded already"),
-    (r"MPI_\w+_(c2f|f2c|f2f08|f082f|c2f08|f082c)", "converts a handle or a status"),
+    (r"MPI_Get_version|MPI_Abi_get_version", "mpi4py and others look for it to learn whether an MPI library is loaded already"),
+    (r"MPI_\w+_(c2f|f2c|f2f08|f082f|c2f08|f082c|toint|fromint)", "converts a handle or a status"),
     (r"MPI_T_\w+", "the tool information interface"),
     (r"MPI_(\w+_)?(NULL|DUP)(_COPY|_DELETE)?_FN|MPI_CONVERSION_FN_NULL(_C)?", "a predefined call-back"),
 )

@@ -63,7 +63,9 @@ COLLECTIVES = (
 ).split()
 POINT_TO_POINT = (
     "Send Bsend Ssend Rsend Recv Mrecv Sendrecv Sendrecv_replace Psend Precv Probe Mprobe Start "
-    "Startall Cancel Buffer_attach Buffer_detach Pready Pready_list Pready_range Parrived"
+    "Startall Cancel Pready Pready_list Pready_range Parrived Buffer_attach Buffer_detach Buffer_flush "
+    "Buffer_iflush Comm_attach_buffer Comm_detach_buffer Comm_flush_buffer Comm_iflush_buffer "
+    "Session_attach_buffer Session_detach_buffer Session_flush_buffer Session_iflush_buffer"
 ).split()
 ONE_SIDED = "Put Get Accumulate Get_accumulate Rput Rget Raccumulate Rget_accumulate Fetch_and_op Compare_and_swap"
 

@@ -3,7 +3,7 @@
     table.py TABLE COMPILER:ABI ...            fails if a header has a function the table lacks
     table.py --update TABLE COMPILER:ABI ...   appends what is missing; never renumbers
 
-ABI is `o` (Open MPI) or `m` (MPICH).
+ABI is `a` (the standard's), `o` (Open MPI) or `m` (MPICH).
 """
 
 import sys

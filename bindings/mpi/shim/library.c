@@ -89,35 +89,65 @@ void *sapwood_next(const char *name)
     return next != NULL ? next : (void *)(uintptr_t)absent_function;
 }
 
-static bool is_our_abi(const char *version)
+static bool is_mpich(const char *version)
 {
-    bool open_mpi = strstr(version, "Open MPI") != NULL;
-    bool mpich = strstr(version, "MPICH") != NULL || strstr(version, "MVAPICH") != NULL ||
-                 strstr(version, "Intel(R) MPI") != NULL;
-    return SAPWOOD_ABI == SAPWOOD_ABI_OPENMPI ? open_mpi : mpich && !open_mpi;
+    return strstr(version, "Open MPI") == NULL &&
+           (strstr(version, "MPICH") != NULL || strstr(version, "MVAPICH") != NULL ||
+            strstr(version, "Intel(R) MPI") != NULL);
 }
 
-static void refuse_other_abi(void)
+/* Whether the library's handles are those of the standard's ABI. One library of an MPI may say -1,
+ * while another one of the same MPI and version says 1. */
+static bool has_standard_abi(void)
 {
-    char version[MPI_MAX_LIBRARY_VERSION_STRING > 8192 ? MPI_MAX_LIBRARY_VERSION_STRING : 8192] = "";
+    int major = 0, minor = 0;
+    int (*ask)(int *, int *) = (int (*)(int *, int *))sapwood_symbol("PMPI_Abi_get_version");
+    return ask != NULL && ask(&major, &minor) == 0 && major > 0;
+}
+
+/* Of the program's library; 0 if it is of none that is known. */
+static int abi_of_program(const char *version)
+{
+    if (has_standard_abi())
+        return SAPWOOD_ABI_STANDARD;
+    if (strstr(version, "Open MPI") != NULL)
+        return SAPWOOD_ABI_OPENMPI;
+    return is_mpich(version) ? SAPWOOD_ABI_MPICH : 0;
+}
+
+/* Gives the library's version, and ends the program if it is of another ABI. */
+static void refuse_other_abi(char *version)
+{
+    static const char *const names[] = {"another MPI", "Open MPI", "MPICH", "the MPI standard's ABI"};
+    static const char *const files[] = {NULL, "openmpi", "mpich", "abi"};
     int length = 0;
     int (*ask)(char *, int *) = (int (*)(char *, int *))sapwood_symbol("PMPI_Get_library_version");
-    if (ask == NULL || ask(version, &length) != 0 || is_our_abi(version))
+    if (ask == NULL || ask(version, &length) != 0)
+        return;
+    int abi = abi_of_program(version);
+    if (abi == SAPWOOD_ABI)
         return;
     version[strcspn(version, "\n,")] = '\0';
     for (char *tab = version; (tab = strchr(tab, '\t')) != NULL;)
         *tab = ' ';
-    sapwood_say("this program runs on %.60s, but the preloaded shim is for %s; preload %s-%s.so instead",
-                version, SAPWOOD_ABI == SAPWOOD_ABI_OPENMPI ? "Open MPI" : "MPICH",
-                SAPWOOD_SHIM_NAME, SAPWOOD_ABI == SAPWOOD_ABI_OPENMPI ? "mpich" : "openmpi");
+    const char *by = abi == SAPWOOD_ABI_STANDARD ? " by the MPI standard's ABI" : "";
+    if (abi == 0)
+        sapwood_say("this program runs on %.60s, for which there is no shim; the preloaded one is for %s", version,
+                    names[SAPWOOD_ABI]);
+    else
+        sapwood_say("this program runs on %.60s%s, but the preloaded shim is for %s; preload %s-%s.so instead", version,
+                    by, names[SAPWOOD_ABI], SAPWOOD_SHIM_NAME, files[abi]);
     exit(2);
 }
 
+#define NAME_OF_WORD(word) #word
+#define NAME_OF(word) NAME_OF_WORD(word)
 #define FIND(member, name) sapwood_library.member = (__typeof__(sapwood_library.member))sapwood_next(name)
 
 void sapwood_library_open(void)
 {
-    refuse_other_abi();
+    char version[MPI_MAX_LIBRARY_VERSION_STRING > 8192 ? MPI_MAX_LIBRARY_VERSION_STRING : 8192] = "";
+    refuse_other_abi(version);
     FIND(initialized, "PMPI_Initialized");
     FIND(finalized, "PMPI_Finalized");
     FIND(query_thread, "PMPI_Query_thread");
@@ -137,11 +167,19 @@ void sapwood_library_open(void)
     FIND(group_translate_ranks, "PMPI_Group_translate_ranks");
     FIND(group_free, "PMPI_Group_free");
     FIND(error_class, "PMPI_Error_class");
+#if !defined(SAPWOOD_FOR_MPICH)
+    FIND(comm_f2c, NAME_OF(PMPI_Comm_f2c));
+    FIND(type_f2c, NAME_OF(PMPI_Type_f2c));
+    FIND(request_f2c, NAME_OF(PMPI_Request_f2c));
+    FIND(message_f2c, NAME_OF(PMPI_Message_f2c));
+#endif
+#if defined(SAPWOOD_FOR_ABI)
+    FIND(get_count_c, "PMPI_Get_count_c");
+    FIND(test_cancelled, "PMPI_Test_cancelled");
+    sapwood_library.has_mpich_handles = is_mpich(version);
+    sapwood_library.request_empty = sapwood_symbol("ompi_request_empty");
+#endif
 #if defined(SAPWOOD_FOR_OPENMPI)
-    FIND(comm_f2c, "PMPI_Comm_f2c");
-    FIND(type_f2c, "PMPI_Type_f2c");
-    FIND(request_f2c, "PMPI_Request_f2c");
-    FIND(message_f2c, "PMPI_Message_f2c");
     sapwood_library.comm_world = sapwood_symbol("ompi_mpi_comm_world");
     sapwood_library.comm_null = sapwood_symbol("ompi_mpi_comm_null");
     sapwood_library.type_null = sapwood_symbol("ompi_mpi_datatype_null");
@@ -157,6 +195,8 @@ void sapwood_library_open(void)
     sapwood_library.type_null = MPI_DATATYPE_NULL;
     sapwood_library.request_null = MPI_REQUEST_NULL;
     sapwood_library.message_no_proc = MPI_MESSAGE_NO_PROC;
+#endif
+#if defined(SAPWOOD_FOR_MPICH)
     /* Those of mpi_f08; the functions of mpif.h call C's with C's. */
     sapwood_library.fortran_status_ignore = sapwood_symbol("MPIR_F08_MPI_STATUS_IGNORE_OBJ");
     sapwood_library.fortran_statuses_ignore = sapwood_symbol("MPIR_F08_MPI_STATUSES_IGNORE_OBJ");

@@ -19,8 +19,16 @@
 #define SAPWOOD_ABI SAPWOOD_ABI_OPENMPI
 #elif defined(SAPWOOD_FOR_MPICH)
 #define SAPWOOD_ABI SAPWOOD_ABI_MPICH
+#elif defined(SAPWOOD_FOR_ABI)
+#define SAPWOOD_ABI SAPWOOD_ABI_STANDARD
+/* The ABI has C alone; no wrapper of this shim is Fortran's. */
+typedef int MPI_Fint;
+#define PMPI_Comm_f2c PMPI_Comm_fromint
+#define PMPI_Type_f2c PMPI_Type_fromint
+#define PMPI_Request_f2c PMPI_Request_fromint
+#define PMPI_Message_f2c PMPI_Message_fromint
 #else
-#error "define SAPWOOD_FOR_OPENMPI or SAPWOOD_FOR_MPICH"
+#error "define SAPWOOD_FOR_OPENMPI, SAPWOOD_FOR_MPICH or SAPWOOD_FOR_ABI"
 #endif
 
 /* What the shim itself asks of MPI. */
@@ -48,11 +56,16 @@ struct sapwood_library {
     MPI_Comm comm_null;
     MPI_Datatype type_null;
     MPI_Request request_null;
-#if defined(SAPWOOD_FOR_OPENMPI)
-    MPI_Request request_empty;
+#if !defined(SAPWOOD_FOR_MPICH)
+    MPI_Request request_empty; /* Open MPI's, whatever its ABI; NULL for others */
+#endif
+#if defined(SAPWOOD_FOR_ABI)
+    bool has_mpich_handles;
+    __typeof__(PMPI_Get_count_c) *get_count_c;
+    __typeof__(PMPI_Test_cancelled) *test_cancelled;
 #endif
     MPI_Message message_no_proc;
-#if defined(SAPWOOD_FOR_OPENMPI)
+#if !defined(SAPWOOD_FOR_MPICH)
     __typeof__(PMPI_Comm_f2c) *comm_f2c;
     __typeof__(PMPI_Type_f2c) *type_f2c;
     __typeof__(PMPI_Request_f2c) *request_f2c;
@@ -85,7 +98,7 @@ void sapwood_library_open(void);
 
 static inline MPI_Comm sapwood_comm_f2c(const void *comm)
 {
-#if defined(SAPWOOD_FOR_OPENMPI)
+#if !defined(SAPWOOD_FOR_MPICH)
     return sapwood_library.comm_f2c(*(const MPI_Fint *)comm);
 #else
     return PMPI_Comm_f2c(*(const MPI_Fint *)comm);
@@ -94,7 +107,7 @@ static inline MPI_Comm sapwood_comm_f2c(const void *comm)
 
 static inline MPI_Datatype sapwood_type_f2c(const void *type)
 {
-#if defined(SAPWOOD_FOR_OPENMPI)
+#if !defined(SAPWOOD_FOR_MPICH)
     return sapwood_library.type_f2c(*(const MPI_Fint *)type);
 #else
     return PMPI_Type_f2c(*(const MPI_Fint *)type);
@@ -103,7 +116,7 @@ static inline MPI_Datatype sapwood_type_f2c(const void *type)
 
 static inline MPI_Request sapwood_request_f2c(const void *request)
 {
-#if defined(SAPWOOD_FOR_OPENMPI)
+#if !defined(SAPWOOD_FOR_MPICH)
     return sapwood_library.request_f2c(*(const MPI_Fint *)request);
 #else
     return PMPI_Request_f2c(*(const MPI_Fint *)request);
@@ -112,11 +125,17 @@ static inline MPI_Request sapwood_request_f2c(const void *request)
 
 static inline MPI_Message sapwood_message_f2c(const void *message)
 {
-#if defined(SAPWOOD_FOR_OPENMPI)
+#if !defined(SAPWOOD_FOR_MPICH)
     return sapwood_library.message_f2c(*(const MPI_Fint *)message);
 #else
     return PMPI_Message_f2c(*(const MPI_Fint *)message);
 #endif
+}
+
+/* Of a handle of MPICH: its two highest bits tell where its object is; 01 for built-in ones. */
+static inline bool sapwood_is_built_in(uint32_t handle)
+{
+    return handle >> 30 == 1;
 }
 
 /* Whether MPI may give this handle to several requests at once, all of which had completed when they
@@ -126,9 +145,12 @@ static inline bool sapwood_request_is_shared(MPI_Request request)
 {
 #if defined(SAPWOOD_FOR_OPENMPI)
     return request == sapwood_library.request_empty;
+#elif defined(SAPWOOD_FOR_MPICH)
+    return sapwood_is_built_in((uint32_t)request);
 #else
-    /* The two highest bits of a handle tell where its object is; 01 for built-in ones. */
-    return (uint32_t)request >> 30 == 1;
+    if (sapwood_library.has_mpich_handles)
+        return (uintptr_t)request <= UINT32_MAX && sapwood_is_built_in((uint32_t)(uintptr_t)request);
+    return request == sapwood_library.request_empty;
 #endif
 }
 

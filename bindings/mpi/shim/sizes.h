@@ -19,7 +19,8 @@ extern SAPWOOD_HIDDEN _Atomic uint64_t sapwood_sizes[SAPWOOD_CACHE_WORDS];   /* 
 unsigned sapwood_class_asked(MPI_Comm comm);
 uint64_t sapwood_size_asked(MPI_Datatype type);
 
-/* MPICH's handles are ints, Open MPI's are addresses: both fit 48 bits. */
+/* MPICH's handles are ints, Open MPI's are addresses: both fit 48 bits. The standard's ABI has addresses,
+ * in which MPICH passes its ints. */
 #if defined(SAPWOOD_FOR_MPICH)
 #define SAPWOOD_HANDLE(handle) ((uint64_t)(uint32_t)(handle))
 #else

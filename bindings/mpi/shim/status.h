@@ -13,13 +13,21 @@ static inline MPI_Status sapwood_status_read(const void *status)
     return one;
 }
 
-/* Bytes of the message that came; 0 if the request was cancelled. The layout is a part of either ABI;
- * asking the library for a number of elements would cost more than the receive. */
+/* Bytes of the message that came; 0 if the request was cancelled. The layout is a part of the ABI of Open MPI
+ * and of MPICH; asking the library for a number of elements would cost more than the receive. The standard's
+ * ABI leaves the words to the library, which is asked for a number of bytes. */
 static inline uint64_t sapwood_status_bytes(const void *status)
 {
     MPI_Status one = sapwood_status_read(status);
 #if defined(SAPWOOD_FOR_OPENMPI)
     return one._cancelled ? 0 : one._ucount;
+#elif defined(SAPWOOD_FOR_ABI)
+    int is_cancelled = 0;
+    MPI_Count bytes = 0;
+    if (sapwood_library.test_cancelled(&one, &is_cancelled) != MPI_SUCCESS || is_cancelled ||
+        sapwood_library.get_count_c(&one, MPI_BYTE, &bytes) != MPI_SUCCESS || bytes < 0)
+        return 0;
+    return (uint64_t)bytes;
 #else
     uint32_t high = (uint32_t)one.count_hi_and_cancelled;
     return high & 1 ? 0 : (uint64_t)(high >> 1) << 32 | (uint32_t)one.count_lo;

@@ -150,6 +150,7 @@
 enum {
     SAPWOOD_ABI_OPENMPI = 1,
     SAPWOOD_ABI_MPICH = 2,
+    SAPWOOD_ABI_STANDARD = 3, /* of MPI 5.0, whichever library */
 
     SAPWOOD_STATE_RUNNING = 1,
     SAPWOOD_STATE_FINALIZED = 2,
