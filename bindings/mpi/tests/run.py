@@ -4,7 +4,8 @@
 
 Builds into a temporary folder, or uses the one given. Ranks: four under Open MPI,
 which yields; two under MPICH, which spins. Every run has a deadline, and a hang
-is reported as one, apart from a wrong count.
+is reported as one, apart from a wrong count. MPI_ABI_CC names the compiler for the
+standard's ABI, beside which its launcher lies.
 """
 
 import contextlib
@@ -33,16 +34,17 @@ from rank_profile import PEER, SITE, Profile
 RUN_SECONDS_MAX = 60
 GRACE_SECONDS = 5
 BUILD_SECONDS_MAX = 600
+COMPILERS = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich", "abi": os.environ.get("MPI_ABI_CC", "mpicc_abi")}
 LAUNCHERS = {
     "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"],
     "mpich": ["mpirun.mpich", "-np"],
+    "abi": [os.path.join(os.path.dirname(shutil.which(COMPILERS["abi"]) or "absent/mpicc"), "mpiexec"), "-np"],
 }
-COMPILERS = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
-ABI_NUMBERS = {"openmpi": 1, "mpich": 2}
-RANKS = {"openmpi": 4, "mpich": 2}
+ABI_NUMBERS = {"openmpi": 1, "mpich": 2, "abi": 3}
+RANKS = {"openmpi": 4, "mpich": 2, "abi": 2}
 SYSTEM_PYTHON = "/usr/bin/python3"
 # What the Makefile is told when it runs these tests, and they it.
-OF_MAKE = ("MAKEFLAGS", "CC", "CFLAGS", "OPENMPI_CC", "OPENMPI_FC", "MPICH_CC", "MPICH_FC")
+OF_MAKE = ("MAKEFLAGS", "CC", "CFLAGS", "OPENMPI_CC", "OPENMPI_FC", "MPICH_CC", "MPICH_FC", "MPI_ABI_CC")
 
 out = None
 run_number = 0
@@ -155,7 +157,7 @@ class Run:
 
 
 class EachAbi:
-    """The tests that both ABIs share; subclasses name theirs."""
+    """The tests that all ABIs share; subclasses name theirs."""
 
     abi = None
 
@@ -227,8 +229,11 @@ class EachAbi:
             completed = profile.calls[irecv][0] - expected.TRANSFERS_UNTRACKED - failed
             self.assertEqual(sum(profile.sizes[irecv]), completed)
         # The program sees the same errors.
-        output = sorted(transfers_unobserved(self.abi).splitlines())
-        self.assertEqual((output, len(output)), (sorted(run.output.splitlines()), 2 * RANKS[self.abi]))
+        alone, observed = (self.errors_seen(output) for output in (transfers_unobserved(self.abi), run.output))
+        self.assertEqual((alone, len(alone)), (observed, 2 * RANKS[self.abi]))
+
+    def errors_seen(self, output):
+        return sorted(output.splitlines())
 
     def test_receives_count_what_has_come_where_messages_are_told_too(self):
         self.check_transfers(self.observed([program(self.abi, "transfers")], environment={"SAPWOOD_MPI_WAITS": "1"}))
@@ -294,18 +299,6 @@ class EachAbi:
             whole = ("MPI_Init", "MPI_Finalize")
             calls = sum(count for (name, _), (count, _) in profile.calls.items() if name not in whole)
             self.assertEqual((sum(listed), profile.tallies_dropped), (2048, calls - 2048))
-
-    def fortran(self, kind):
-        self.check(f"solver_{kind}", expected.fortran, regions={"solve": 1})
-
-    def test_fortran_mpif_h_counts_once(self):
-        self.fortran("mpif")
-
-    def test_fortran_use_mpi_counts_once(self):
-        self.fortran("usempi")
-
-    def test_fortran_mpi_f08_counts_once(self):
-        self.fortran("f08")
 
     def test_an_exit_without_finalize_leaves_table_and_dump(self):
         run = Run(self.abi, [program(self.abi, "unfinalized"), "exit"], 1)
@@ -468,12 +461,17 @@ class EachAbi:
         code, _, errors = self.unobserved({"SAPWOOD_MPI_DUMP_DIR": "/nonexistent"})
         self.assertEqual((code, errors.count("cannot write /nonexistent/rank-")), (0, RANKS[self.abi]))
 
-    def test_the_shim_of_the_other_abi_is_refused(self):
-        other = {"openmpi": "mpich", "mpich": "openmpi"}[self.abi]
-        for name in ("solver", "solver_mpif", "solver_f08"):
+    def refuses(self, other, *names):
+        for name in names:
             code, output, errors = execute([program(other, name)], {"LD_PRELOAD": shim(self.abi)})
             self.assertEqual((code, output), (2, ""), name)
             self.assertRegex(errors, rf"\Asapwood: this program runs on .*preload libsapwood-mpi-{other}\.so instead\n\Z")
+
+    def test_the_shim_of_another_abi_is_refused(self):
+        for other in sorted(COMPILERS.keys() - {self.abi}):
+            if os.path.exists(shim(other)):
+                with self.subTest(other):
+                    self.refuses(other, "solver")
 
     def test_programs_that_are_not_mpi_are_left_alone(self):
         self.assertEqual(execute(["bash", "-c", "echo here"], {"LD_PRELOAD": shim(self.abi)}), (0, "here\n", ""))
@@ -495,12 +493,34 @@ class EachAbi:
         fortran = {name for name in defined if re.fullmatch(r"mpi_\w+_", name)}
         self.assertEqual(defined - fortran, wanted | {"MPI_Pcontrol"} | {
             "sapwood_region_begin", "sapwood_region_end", "sapwood_round", "sapwood_advice", "sapwood_advice_event"})
-        self.assertTrue({"mpi_init_f08_", "mpi_finalize_f08_"} <= fortran)
+        self.check_fortran_names(fortran)
         undefined = {words[-1] for words in symbols if words[-2] == "U"}
         self.assertEqual([name for name in undefined if "mpi" in name.lower()], [])
 
 
-class OpenMpi(EachAbi, unittest.TestCase):
+class WithFortran(EachAbi):
+    """Those of the ABIs that Fortran's bindings belong to."""
+
+    def fortran(self, kind):
+        self.check(f"solver_{kind}", expected.fortran, regions={"solve": 1})
+
+    def test_fortran_mpif_h_counts_once(self):
+        self.fortran("mpif")
+
+    def test_fortran_use_mpi_counts_once(self):
+        self.fortran("usempi")
+
+    def test_fortran_mpi_f08_counts_once(self):
+        self.fortran("f08")
+
+    def test_a_fortran_program_of_another_abi_is_refused(self):
+        self.refuses({"openmpi": "mpich", "mpich": "openmpi"}[self.abi], "solver_mpif", "solver_f08")
+
+    def check_fortran_names(self, names):
+        self.assertTrue({"mpi_init_f08_", "mpi_finalize_f08_"} <= names)
+
+
+class OpenMpi(WithFortran, unittest.TestCase):
     abi = "openmpi"
 
     def test_mpi4py(self):
@@ -513,11 +533,27 @@ class OpenMpi(EachAbi, unittest.TestCase):
             self.assertEqual(profile.regions, {"solve": 1})
 
 
-class Mpich(EachAbi, unittest.TestCase):
+class Mpich(WithFortran, unittest.TestCase):
     abi = "mpich"
 
     def test_large_count_functions(self):
         self.check("large", expected.large)
+
+
+class StandardAbi(EachAbi, unittest.TestCase):
+    """What is linked to libmpi_abi.so."""
+
+    abi = "abi"
+
+    def test_large_count_functions(self):
+        self.check("large", expected.large)
+
+    def errors_seen(self, output):
+        # MPICH 5 completes the receives beside a failed one where the program wants no statuses only.
+        return sorted(line.rsplit(" ", 1)[0] for line in output.splitlines())
+
+    def check_fortran_names(self, names):
+        self.assertEqual(names, {"mpi_pcontrol_", "mpi_pcontrol_f08_"})
 
 
 class TheRunner(unittest.TestCase):
