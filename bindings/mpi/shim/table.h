@@ -16,7 +16,7 @@
  *    16  world_rank       u32      rank in MPI_COMM_WORLD
  *    20  world_size       u32
  *    24  pid              u32
- *    28  abi              u32      1 Open MPI, 2 MPICH
+ *    28  abi              u32      1 Open MPI, 2 MPICH, 3 the MPI standard's
  *    32  state            u32      1 running, 2 finalized, 3 exited without MPI_Finalize
  *    36  flags            u32      bit 0 clock is the time-stamp counter (else CLOCK_MONOTONIC),
  *                                  bit 1 MPI_THREAD_MULTIPLE was granted

@@ -39,8 +39,8 @@ const RECEIVED: usize = 40;
 const UNTRACKED: usize = 368;
 /// Where the numbers of getrusage lie.
 const USAGE: usize = 304;
-/// The code of Open MPI; MPICH and its like have another.
-const OPEN_MPI: u32 = 1;
+/// The code of MPICH and its like; Open MPI and the standard's ABI have others.
+const MPICH: u32 = 2;
 /// Set in the key of a region.
 const REGION: u64 = 1 << 63;
 
@@ -520,7 +520,7 @@ impl<'a> TableReader<'a> {
     /// A peer as the program gave it; the numbers of `MPI_ANY_SOURCE`, `MPI_PROC_NULL` and
     /// `MPI_ROOT` are each MPI's own.
     fn peer(&self, number: i32) -> Peer {
-        let any_source = if word(self.bytes, 28) == OPEN_MPI { -1 } else { -2 };
+        let any_source = if word(self.bytes, 28) == MPICH { -2 } else { -1 };
         match u32::try_from(number) {
             Ok(rank) => Peer::Rank(rank),
             Err(_) if number == any_source => Peer::Any,

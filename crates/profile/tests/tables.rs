@@ -389,9 +389,14 @@ fn a_call_that_sends_and_receives_has_a_source_and_a_destination() {
 #[test]
 fn any_source_has_another_number_in_each_mpi() {
     let mut table = Table::new(0, 8);
-    for (abi, number, peer) in
-        [(1_u32, -1, Peer::Any), (1, -2, Peer::None), (2, -2, Peer::Any), (2, -1, Peer::None)]
-    {
+    for (abi, number, peer) in [
+        (1_u32, -1, Peer::Any),
+        (1, -2, Peer::None),
+        (2, -2, Peer::Any),
+        (2, -1, Peer::None),
+        (3, -1, Peer::Any),
+        (3, -3, Peer::None),
+    ] {
         table.put(28, &abi.to_le_bytes());
         table.thread(0, function("MPI_Recv"), 0, WORLD, number);
         assert_eq!(table.activities(Condition::Unknown)[0].peer, peer, "{abi} {number}");

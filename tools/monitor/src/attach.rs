@@ -32,8 +32,9 @@ use super::watch::{End, Views};
 
 /// The word after `sapwood mpi` that means this.
 pub(crate) const ATTACH: &str = "attach";
-/// What an MPICH table says; Open MPI's is 1.
+/// What an MPICH table says, and one of the standard's ABI; Open MPI's is 1.
 const MPICH: u32 = 2;
+const STANDARD: u32 = 3;
 
 /// Watch a running job that was started with the shim preloaded.
 #[derive(clap::Parser)]
@@ -165,7 +166,11 @@ fn job_of(found: &Found, arguments: &Arguments) -> Result<Job, Failure> {
         topology: arguments.topology.as_ref(),
         is_guess: false,
     };
-    let abi = if first.abi == MPICH { Abi::Mpich } else { Abi::OpenMpi };
+    let abi = match first.abi {
+        MPICH => Abi::Mpich,
+        STANDARD => Abi::Standard,
+        _ => Abi::OpenMpi,
+    };
     let command = fs::read(format!("/proc/{}/cmdline", found.parent)).unwrap_or_default();
     let words = command.split(|&byte| byte == 0).filter(|word| !word.is_empty());
     let mut programs: Vec<&str> = found.ranks.values().map(|one| one.program.as_str()).collect();

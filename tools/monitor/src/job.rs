@@ -124,13 +124,11 @@ impl Job {
         };
         warn_of_untested(&command);
         let launcher_of = flavour.as_ref().map(|known| known.abi);
-        let version = flavour.filter(|known| known.abi == abi).map(|known| known.version);
-        let name = if is_torchrun { "PyTorch" } else { abi.name() };
-        let mpi = format!("{name} {}", version.unwrap_or_default());
+        let mpi = described(abi, flavour.as_ref());
         Ok(Self {
             starter,
             program: names(&command.programs),
-            mpi: mpi.trim_end().to_string(),
+            mpi: if is_torchrun { "PyTorch".to_owned() } else { mpi },
             shim,
             leaves: leaves.map_err(Failure::usage)?,
             ranks,
@@ -204,7 +202,22 @@ fn warn_of_untested(command: &JobCommand) {
     ));
 }
 
-/// The ABI of one program of the command, which must be that of the others and of the launcher.
+/// The program's MPI, with its version where the launcher says it.
+fn described(abi: Abi, flavour: Option<&Flavour>) -> String {
+    let name = abi.name();
+    let text = match flavour {
+        Some(known) if known.abi == abi => format!("{name} {}", known.version),
+        // Any MPI may have that ABI: the launcher's own is the likely one.
+        Some(known) if abi == Abi::Standard => {
+            format!("{name}, {} {}", known.abi.name(), known.version)
+        }
+        _ => name.to_owned(),
+    };
+    text.trim_end().to_owned()
+}
+
+/// The ABI of one program of the command, which must be that of the others and of the launcher;
+/// that of the standard may be any launcher's.
 fn abi_of(
     program: &JobProgram,
     command: &JobCommand,
@@ -233,7 +246,8 @@ fn abi_of(
             )));
         }
     };
-    if let Some(launcher) = launcher.filter(|&launcher| launcher != abi) {
+    let is_of_either = abi == Abi::Standard;
+    if let Some(launcher) = launcher.filter(|&launcher| launcher != abi && !is_of_either) {
         let written = command.launcher.as_deref().unwrap_or(Path::new("")).display();
         return Err(Failure::usage(format!(
             "wrong MPI: '{shown}' is linked to {}, but '{written}' is {}'s; start it with \

@@ -2,7 +2,8 @@
 //!
 //! A program's libraries are listed by the loader that it names itself, which resolves them as it
 //! would for a run, but runs nothing. Programs that load their libraries later (Python, scripts)
-//! say nothing that way: for these the launcher decides.
+//! say nothing that way: for these the launcher decides, but that Python is asked whether its
+//! mpi4py has the standard's ABI, which libraries of either launcher's MPI may have.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,9 +14,9 @@ use std::time::Duration;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 use sapwood_command_line::query::answer;
-use sapwood_launch::Order;
+use sapwood_launch::{Exit, Order};
 
-/// How long the loader or a launcher may take to say what it knows.
+/// How long the loader, a launcher or Python may take to say what it knows.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A binary interface of MPI: programs of one cannot run with the libraries of the other.
@@ -26,6 +27,9 @@ pub enum Abi {
     OpenMpi,
     /// MPICH, Intel MPI or MVAPICH.
     Mpich,
+    /// That of the MPI standard, `libmpi_abi.so`, of whichever MPI.
+    #[value(name = "abi")]
+    Standard,
 }
 
 impl Abi {
@@ -34,20 +38,25 @@ impl Abi {
         match self {
             Self::OpenMpi => "Open MPI",
             Self::Mpich => "MPICH",
+            Self::Standard => "MPI ABI",
         }
     }
 
-    /// What files and Debian's alternatives call it.
+    /// What files and, of the first two, Debian's alternatives call it.
     pub(crate) const fn suffix(self) -> &'static str {
         match self {
             Self::OpenMpi => "openmpi",
             Self::Mpich => "mpich",
+            Self::Standard => "abi",
         }
     }
 
     /// The ABI of a library by its file's name.
     fn of_library(name: &str) -> Option<Self> {
         let version = |stem: &str| name.strip_prefix(stem).and_then(|rest| rest.split('.').next());
+        if version("libmpi_abi.so.").is_some() {
+            return Some(Self::Standard);
+        }
         if version("libmpich.so.").is_some() || version("libmpi.so.") == Some("12") {
             return Some(Self::Mpich);
         }
@@ -87,18 +96,54 @@ impl Linkage {
         let Some(loader) = loader_of(&ReadCache::new(file)).map_err(failed)? else {
             return Ok(if is_interpreter(program) { Self::Open } else { Self::Static });
         };
-        let Loader::Named(loader) = loader else { return Ok(Self::Open) };
-        let mut order = Order::new(loader);
-        order.arguments = vec!["--list".into(), program.into()];
-        let (exit, text) = answer(order, ANSWER_TIMEOUT).map_err(failed)?;
-        let names = text.split_whitespace().filter_map(|word| word.rsplit('/').next());
-        match names.filter_map(Abi::of_library).next() {
+        let Loader::Named(loader) = loader else { return Ok(Self::of_interpreter(program)) };
+        let (exit, abi) = listed(&loader, program).map_err(failed)?;
+        match abi {
             Some(abi) => Ok(Self::Mpi(abi)),
-            None if is_interpreter(program) => Ok(Self::Open),
+            None if is_interpreter(program) => Ok(Self::of_interpreter(program)),
             None if exit.is_success() => Ok(Self::Without),
             None => Err(failed(format!("its loader {exit}"))),
         }
     }
+
+    /// The linkage of what loads its libraries later.
+    fn of_interpreter(program: &Path) -> Self {
+        match is_python(program).then(|| abi_of_mpi4py(program)).flatten() {
+            Some(Abi::Standard) => Self::Mpi(Abi::Standard),
+            _ => Self::Open,
+        }
+    }
+}
+
+/// The ABI of the first MPI library among those that the loader lists for a program or a library,
+/// and how the loader has ended.
+fn listed(loader: &Path, file: &Path) -> Result<(Exit, Option<Abi>), String> {
+    let mut order = Order::new(loader);
+    order.arguments = vec!["--list".into(), file.into()];
+    let (exit, text) = answer(order, ANSWER_TIMEOUT)?;
+    let mut names = text.split_whitespace().filter_map(|word| word.rsplit('/').next());
+    Ok((exit, names.find_map(Abi::of_library)))
+}
+
+/// What Python is asked: which program it is, and which file `from mpi4py import MPI` would load.
+/// To find that may load an MPI library, but does not initialise it.
+const PYTHON_QUESTION: &str = "import sys, importlib.util as util; print(sys.executable); \
+                               print(util.find_spec('mpi4py.MPI').origin)";
+
+/// The ABI of the library that the mpi4py of a Python is linked to; none where that is not known.
+fn abi_of_mpi4py(python: &Path) -> Option<Abi> {
+    let mut order = Order::new(python);
+    order.arguments = vec!["-c".into(), PYTHON_QUESTION.into()];
+    let (exit, text) = answer(order, ANSWER_TIMEOUT).ok()?;
+    // Behind what the start of Python may print.
+    let mut lines = text.lines().rev();
+    let (module, program) = (lines.next()?, lines.next()?);
+    if !exit.is_success() {
+        return None;
+    }
+    let file = File::open(program).ok()?;
+    let Some(Loader::Named(loader)) = loader_of(&ReadCache::new(file)).ok()? else { return None };
+    listed(&loader, Path::new(module)).ok()?.1
 }
 
 /// What a program says of its loader.
@@ -136,10 +181,18 @@ where
 }
 
 fn is_interpreter(program: &Path) -> bool {
-    let name = program.file_name().and_then(OsStr::to_str).unwrap_or("");
-    let version = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
-    let stem = name.trim_end_matches(version);
+    let stem = without_version(program);
     INTERPRETERS.contains(&stem) || MORE_INTERPRETERS.contains(&stem)
+}
+
+fn is_python(program: &Path) -> bool {
+    matches!(without_version(program), "python" | "pypy")
+}
+
+/// The name of a program's file without the version at its end.
+fn without_version(program: &Path) -> &str {
+    let name = program.file_name().and_then(OsStr::to_str).unwrap_or("");
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
 }
 
 /// Whose launcher one is, and which version.
@@ -202,6 +255,7 @@ mod tests {
         assert_eq!(Abi::of_library("libmpi.so.40.30.4"), Some(Abi::OpenMpi));
         assert_eq!(Abi::of_library("libmpich.so.12"), Some(Abi::Mpich));
         assert_eq!(Abi::of_library("libmpi.so.12"), Some(Abi::Mpich));
+        assert_eq!(Abi::of_library("libmpi_abi.so.1"), Some(Abi::Standard));
         assert_eq!(Abi::of_library("libmpifort.so.12"), None);
         assert_eq!(Abi::of_library("libc.so.6"), None);
     }
@@ -235,6 +289,22 @@ mod tests {
             assert!(is_interpreter(Path::new(name)), "{name}");
         }
         assert!(!is_interpreter(Path::new("lmp")));
+        assert!(is_python(Path::new("/usr/bin/python3.11")) && !is_python(Path::new("perl")));
+    }
+
+    #[test]
+    fn a_python_whose_mpi4py_is_not_found_is_open() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (name, text) in
+            [("python3", "exit 1"), ("python3.9", "echo one"), ("pypy", "echo; echo")]
+        {
+            let python = folder.path().join(name);
+            std::fs::write(&python, format!("#!/bin/sh\n{text}\n"))
+                .expect("the folder may be written");
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+            std::fs::set_permissions(&python, mode).expect("the file is its own");
+            assert_eq!(Linkage::of(&python), Ok(Linkage::Open), "{name}");
+        }
     }
 
     #[test]

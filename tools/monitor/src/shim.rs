@@ -46,7 +46,8 @@ pub(crate) fn find(abi: Abi) -> Result<PathBuf, String> {
 
 /// An ABI whose shim is here; Open MPI's, if none is.
 pub(crate) fn any() -> Abi {
-    if find(Abi::OpenMpi).is_err() && find(Abi::Mpich).is_ok() { Abi::Mpich } else { Abi::OpenMpi }
+    let all = [Abi::OpenMpi, Abi::Mpich, Abi::Standard];
+    all.into_iter().find(|&abi| find(abi).is_ok()).unwrap_or(Abi::OpenMpi)
 }
 
 /// Where shims are looked for: in the folder that is named, beside this program, and in the `lib`
