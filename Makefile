@@ -110,6 +110,17 @@ torch-test: requirements-torch shim ## only PyTorch programs below sapwood trace
 	    $(MONITOR_TEST_PROGRAMS) \
 	    python3 bindings/mpi/tests/torch_why.py $(TESTS:%=-k %)
 
+.PHONY: pypi-test
+pypi-test: PYPI = $(abspath target/pypi)
+pypi-test: shim ## only sapwood mpi with PyPI's MPIs, and programs of the MPI standard's ABI; loads packages
+	[ -n "$$SAPWOOD_TESTS_BUILT" ] || $(BUILD_MONITOR_TEST_PROGRAMS)
+	bindings/mpi/tests/pypi/environments $(PYPI)
+	$(MAKE) -C bindings/mpi all OUT=$(SHIMS) MPI_ABI_CC=$(PYPI)/abi/bin/mpicc_abi
+	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) SAPWOOD_LIB_DIR=$(SHIMS) SAPWOOD_PYPI=$(PYPI) \
+	    $(MONITOR_TEST_PROGRAMS) \
+	    python3 bindings/mpi/tests/pypi.py $(TESTS:%=-k %)
+	MPI_ABI_CC=$(PYPI)/abi/bin/mpicc_abi python3 bindings/mpi/tests/run.py -k StandardAbi -k another_abi
+
 .PHONY: c-test
 c-test: ## only the C and C++ interfaces: sanitizers, valgrind, installed packages
 	cargo test -p sapwood-c

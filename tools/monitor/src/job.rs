@@ -103,8 +103,7 @@ impl Job {
         };
         let ranks = arguments.ranks.map(u32::from).or(command.ranks);
         let tools = arguments.in_world.map(u32::from);
-        let in_world = tools.map(|tools| InWorld::new(tools, ranks, &shim)).transpose();
-        let in_world = in_world.map_err(Failure::usage)?;
+        let in_world = inside(tools, abi, ranks, &shim)?;
         let ranks = ranks.map(|ranks| ranks - tools.unwrap_or(0));
         let planned = ranks.or(slots).unwrap_or_else(usual_ranks);
         let wishes = Wishes {
@@ -200,6 +199,22 @@ fn warn_of_untested(command: &JobCommand) {
     complain(format_args!(
         "'{name}' is supported but untested; if ranks are missing, name their hosts by --hosts"
     ));
+}
+
+/// The tree inside of the job, if the user wants one.
+fn inside(
+    tools: Option<u32>,
+    abi: Abi,
+    ranks: Option<u32>,
+    shim: &Path,
+) -> Result<Option<InWorld>, Failure> {
+    if tools.is_some() && abi == Abi::Standard {
+        return Err(Failure::usage(
+            "--in-world is for programs of Open MPI and MPICH only, and not of the MPI ABI; \
+             leave it out",
+        ));
+    }
+    tools.map(|tools| InWorld::new(tools, ranks, shim)).transpose().map_err(Failure::usage)
 }
 
 /// The program's MPI, with its version where the launcher says it.
