@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "say.h"
+#include "status.h"
 
 struct sapwood_library sapwood_library;
 
@@ -202,3 +203,21 @@ void sapwood_library_open(void)
     sapwood_library.fortran_statuses_ignore = sapwood_symbol("MPIR_F08_MPI_STATUSES_IGNORE_OBJ");
 #endif
 }
+
+#if defined(SAPWOOD_FOR_ABI)
+void sapwood_library_try(void)
+{
+    const MPI_Count bytes = INT64_C(0x2345678901);
+    MPI_Status status = {0};
+    __typeof__(PMPI_Status_set_elements_c) *set_elements = sapwood_next("PMPI_Status_set_elements_c");
+    __typeof__(PMPI_Status_set_cancelled) *set_cancelled = sapwood_next("PMPI_Status_set_cancelled");
+    if (set_elements(&status, MPI_BYTE, bytes) != MPI_SUCCESS || sapwood_count_of(&status) != bytes)
+        return;
+    sapwood_library.has_mpich_status =
+        set_cancelled(&status, 1) == MPI_SUCCESS && sapwood_count_of(&status) == SAPWOOD_CANCELLED;
+}
+#else
+void sapwood_library_try(void)
+{
+}
+#endif

@@ -61,6 +61,7 @@ struct sapwood_library {
 #endif
 #if defined(SAPWOOD_FOR_ABI)
     bool has_mpich_handles;
+    bool has_mpich_status; /* the count is where MPICH has it, by a trial */
     __typeof__(PMPI_Get_count_c) *get_count_c;
     __typeof__(PMPI_Test_cancelled) *test_cancelled;
 #endif
@@ -95,6 +96,9 @@ void *sapwood_next(const char *name);
 /* Fills sapwood_library. A program of another MPI ends here with one line and
  * exit code 2, because its handles cannot pass through these wrappers. */
 void sapwood_library_open(void);
+
+/* MPI has been initialised: learns where a status of the standard's ABI has its count. */
+void sapwood_library_try(void);
 
 static inline MPI_Comm sapwood_comm_f2c(const void *comm)
 {

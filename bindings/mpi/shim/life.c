@@ -216,6 +216,7 @@ void sapwood_say_too_large(const char *what, uint64_t bytes, const char *so)
 static void start(void)
 {
     int granted = MPI_THREAD_SINGLE;
+    sapwood_library_try();
     sapwood_library.query_thread(&granted);
     bool contended = granted == MPI_THREAD_MULTIPLE;
     sapwood_clock_calibrate();

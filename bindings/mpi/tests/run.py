@@ -548,6 +548,12 @@ class StandardAbi(EachAbi, unittest.TestCase):
     def test_large_count_functions(self):
         self.check("large", expected.large)
 
+    def test_a_library_whose_statuses_are_not_those_of_mpich_is_asked(self):
+        preload = {"LD_PRELOAD": f"{shim(self.abi)}:{self.tool('own_status')}"}
+        run = self.observed([program(self.abi, "transfers")], environment=preload)
+        self.assertEqual(run.output.count("a trial of the status was refused\n"), RANKS[self.abi])
+        self.check_transfers(run)
+
     def errors_seen(self, output):
         # MPICH 5 completes the receives beside a failed one where the program wants no statuses only.
         return sorted(line.rsplit(" ", 1)[0] for line in output.splitlines())
