@@ -119,7 +119,7 @@ static int abi_of_program(const char *version)
 /* Gives the library's version, and ends the program if it is of another ABI. */
 static void refuse_other_abi(char *version)
 {
-    static const char *const names[] = {"another MPI", "Open MPI", "MPICH", "the MPI standard's ABI"};
+    static const char *const names[] = {NULL, "Open MPI", "MPICH", "the MPI standard's ABI"};
     static const char *const files[] = {NULL, "openmpi", "mpich", "abi"};
     int length = 0;
     int (*ask)(char *, int *) = (int (*)(char *, int *))sapwood_symbol("PMPI_Get_library_version");
@@ -132,9 +132,10 @@ static void refuse_other_abi(char *version)
     for (char *tab = version; (tab = strchr(tab, '\t')) != NULL;)
         *tab = ' ';
     const char *by = abi == SAPWOOD_ABI_STANDARD ? " by the MPI standard's ABI" : "";
-    if (abi == 0)
-        sapwood_say("this program runs on %.60s, for which there is no shim; the preloaded one is for %s", version,
-                    names[SAPWOOD_ABI]);
+    bool has_file = abi != 0 && (abi != SAPWOOD_ABI_STANDARD || strcmp(SAPWOOD_SHIM_NAME, "libsapwood-mpi") == 0);
+    if (!has_file)
+        sapwood_say("this program runs on %.60s%s, for which there is no %s; the preloaded one is for %s", version, by,
+                    SAPWOOD_SHIM_NAME, names[SAPWOOD_ABI]);
     else
         sapwood_say("this program runs on %.60s%s, but the preloaded shim is for %s; preload %s-%s.so instead", version,
                     by, names[SAPWOOD_ABI], SAPWOOD_SHIM_NAME, files[abi]);
