@@ -172,6 +172,11 @@ static SAPWOOD_HOT struct sapwood_ring *own_ring(void)
     return place < SAPWOOD_RINGS ? rings[place] : NULL;
 }
 
+uint32_t sapwood_ring_head(uint32_t ring)
+{
+    return (uint32_t)READ(rings[ring]->head);
+}
+
 void sapwood_events_switch(bool on)
 {
     if (sapwood_events == NULL)

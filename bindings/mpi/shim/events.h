@@ -46,7 +46,8 @@
  *    48  held             u32      of a window, the rank whose part this process has locked, and 1; all
  *                                  bits set for all parts; 0 for none
  *    52  name             u32      where its name stands in the table's names, plus 1; 0 for none
- *    56  reserved          8 bytes 0
+ *    56  since            u64      ticks at which the place was free; 0 if no other one had it before; all
+ *                                  bits set while the space is changed
  *
  *   ring: 64 bytes, then its records
  *     0  head             u64      records written so far; stored with release after each.
@@ -67,6 +68,11 @@
  *                                  known; of a message in its channel, from 1
  *    24  peer             i32      root, or the message's other side, in the communicator
  *    28  tag              i32      of the message
+ *
+ *   The place of a freed communicator is used again, only when no ring holds a record that names it. A
+ *   reader that has copied records, and then looks at their spaces, may find one changed: records from
+ *   before `since` are of a former communicator. A space was copied whole if `since` was the same
+ *   before and after.
  *
  *   A record of kind CLOCK has CLOCK_MONOTONIC nanoseconds, u64, in the place of operation and span.
  *
@@ -105,7 +111,9 @@ enum {
     /* The rank is in MPI_Finalize, or behind it: the numbers of its collectives are the last ones. */
     SAPWOOD_EVENTS_FINALIZED = 16,
 
-    SAPWOOD_SPACES = 4096,
+    /* More than a ring has records by default, so that a thread which makes one communicator after the
+     * other, and records a call on each, finds one that is named no more. */
+    SAPWOOD_SPACES = 65534,
     SAPWOOD_RINGS = 4,
     SAPWOOD_RING_BYTES_MIN = 4096,
     SAPWOOD_RING_BYTES = 1 << 20,
@@ -162,7 +170,7 @@ struct sapwood_space {
     _Atomic uint64_t last;
     _Atomic uint32_t held;
     _Atomic uint32_t name;
-    uint32_t reserved[2];
+    _Atomic uint64_t since;
 };
 
 struct sapwood_record {
@@ -204,6 +212,8 @@ SAPWOOD_HIDDEN int sapwood_events_fd(void);
 SAPWOOD_HIDDEN void sapwood_events_switch(bool on);
 /* Whether it was asked for at the start. */
 SAPWOOD_HIDDEN bool sapwood_events_are_asked(void);
+/* The low bits of how many records a ring has had. */
+SAPWOOD_HIDDEN uint32_t sapwood_ring_head(uint32_t ring);
 /* From here on calls go past the wrappers. */
 SAPWOOD_HIDDEN void sapwood_events_lose_order(void);
 SAPWOOD_HIDDEN void sapwood_events_lose_messages(void);

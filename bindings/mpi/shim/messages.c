@@ -1,6 +1,7 @@
 /* Channels, and the messages of requests; see messages.h. */
 #include "messages.h"
 
+#include "places.h"
 #include "status.h"
 
 enum {
@@ -14,6 +15,7 @@ enum {
  * thread sends or receives; a channel that a second one uses has no order, and is not counted on. */
 struct channel {
     uint32_t owner; /* number of the space times 2, plus 1 for sends, plus 1; 0 free */
+    uint32_t uses;  /* of the place of that space */
     int32_t peer;
     int32_t tag;
     uint32_t count;
@@ -51,24 +53,39 @@ static uint32_t thread_number(void)
     return place < SAPWOOD_ACTIVITIES ? (uint32_t)place + 1 : SEVERAL;
 }
 
+/* The channel of these, or one that is free: of no communicator yet, or of one that is freed; NULL where there is no
+ * room. Callers hold the lock. */
+static struct channel *channel_of(struct channel wanted)
+{
+    uint64_t mixed = ((uint64_t)wanted.owner << 32 ^ (uint32_t)wanted.peer) * UINT64_C(0x9E3779B97F4A7C15);
+    uint32_t place = (uint32_t)((mixed + (uint32_t)wanted.tag) * UINT64_C(0xD6E8FEB86659FD93) >> (64 - CHANNEL_BITS));
+    struct channel *free = NULL;
+    for (int tries = 0; tries < CHANNEL_TRIES_MAX; tries++, place = (place + 1) & (CHANNELS - 1)) {
+        struct channel *one = &channels[place];
+        if (one->owner == wanted.owner && one->uses == wanted.uses && one->peer == wanted.peer && one->tag == wanted.tag)
+            return one;
+        if (free == NULL && (one->owner == 0 || sapwood_place_is_over((one->owner - 1) >> 1, one->uses)))
+            free = one;
+        if (one->owner == 0)
+            break;
+    }
+    if (free != NULL)
+        *free = wanted;
+    return free;
+}
+
 /* The number of the next message of a channel; 0 when it is not known. Callers hold the lock. */
 static uint32_t next_message(const struct sapwood_space *space, bool is_send, int peer, int tag)
 {
     uint32_t owner = ((uint32_t)(space - sapwood_events->spaces) << 1 | is_send) + 1;
-    uint64_t mixed = ((uint64_t)owner << 32 ^ (uint32_t)peer) * UINT64_C(0x9E3779B97F4A7C15) + (uint32_t)tag;
-    uint32_t place = (uint32_t)(mixed * UINT64_C(0xD6E8FEB86659FD93) >> (64 - CHANNEL_BITS));
-    for (int tries = 0; tries < CHANNEL_TRIES_MAX; tries++, place = (place + 1) & (CHANNELS - 1)) {
-        struct channel *channel = &channels[place];
-        if (channel->owner == 0)
-            *channel = (struct channel){owner, peer, tag, 0, thread_number()};
-        if (channel->owner != owner || channel->peer != peer || channel->tag != tag)
-            continue;
-        if (is_contended() && channel->thread != thread_number())
-            channel->thread = SEVERAL;
-        return channel->thread == SEVERAL ? 0 : ++channel->count;
+    struct channel *channel = channel_of((struct channel){owner, sapwood_place_uses(space), peer, tag, 0, thread_number()});
+    if (channel == NULL) {
+        sapwood_events_lose_messages();
+        return 0;
     }
-    sapwood_events_lose_messages();
-    return 0;
+    if (is_contended() && channel->thread != thread_number())
+        channel->thread = SEVERAL;
+    return channel->thread == SEVERAL ? 0 : ++channel->count;
 }
 
 /* The space of a communicator whose messages are told; NULL for others. */

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "places.h"
+
 enum { BUCKET_BITS = 12, BUCKETS = 1 << BUCKET_BITS };
 
 static struct sapwood_request requests[SAPWOOD_REQUESTS];
@@ -64,8 +66,16 @@ static void unlink_request(uint32_t number)
     *link = requests[number - 1].next;
 }
 
+/* The place of its communicator is not used again while it is followed. */
+static void name_place(const struct sapwood_request *request, int amount)
+{
+    if (request->space != NULL)
+        sapwood_place_named(request->space, amount);
+}
+
 void sapwood_request_remove(uint32_t number)
 {
+    name_place(&requests[number - 1], -1);
     if (!requests[number - 1].is_replaced)
         unlink_request(number);
     requests[number - 1] = (struct sapwood_request){.next = free_request};
@@ -120,6 +130,7 @@ void sapwood_request_add(struct sapwood_request request)
         number = ++requests_used;
     if (number != 0) {
         link_request(number, request);
+        name_place(&request, 1);
         add_followed(1);
         return;
     }
@@ -136,8 +147,10 @@ void sapwood_requests_forget(void)
     memset(buckets, 0, sizeof buckets);
     for (uint32_t i = 0; i < requests_used; i++) {
         struct sapwood_request request = requests[i];
-        if (!sapwood_request_is_persistent(&request) || request.is_replaced)
+        if (!sapwood_request_is_persistent(&request) || request.is_replaced) {
+            name_place(&request, -1);
             continue;
+        }
         request.is_active = request.is_waited = false;
         link_request(++kept, request);
     }

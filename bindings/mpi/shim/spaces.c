@@ -1,6 +1,6 @@
 /* Communicators and windows in the event file; see events.h and spaces.h. */
 #define _GNU_SOURCE
-#include "events.h"
+#include "places.h"
 
 struct sapwood_space sapwood_no_space = {.handle = UINT64_MAX};
 /* Where there is no file the spaces number no collective. */
@@ -13,13 +13,12 @@ static _Atomic uint64_t without_at[SAPWOOD_CACHE_WORDS];
 struct descent {
     /* The same in all processes of the communicator, also in those of its remote group. */
     uint64_t line;
-    /* What `line` is made of, with the number of spaces before that have the same key. */
-    uint64_t key;
     /* The ranks of its own group, and of its remote one, each as one number. */
     uint64_t own;
     uint64_t remote;
-    /* Calls on it that make others. */
+    /* Calls on it that make others, and windows that were made on it. */
     uint32_t calls;
+    uint32_t windows;
     /* One of these has failed here, so that their number may not be that of other processes. */
     bool is_calls_lost;
     /* It was made behind such a call, so that its line may not be that of other processes. */
@@ -27,8 +26,17 @@ struct descent {
 };
 static struct descent descents[SAPWOOD_SPACES];
 
+/* Tells the origin of a call that is not told from all others by it alone. */
+#define ORIGIN_SHARED UINT64_C(1)
 /* In the place of what tells a call from others, where that is not known. */
-#define ORIGIN_LOST UINT64_C(1)
+#define ORIGIN_LOST ORIGIN_SHARED
+
+/* How many communicators have had a key that several may have, by these keys; 0 no key. */
+enum { KEYS = 1 << 14, KEY_TRIES_MAX = 64 };
+static struct {
+    uint64_t key;
+    uint64_t count;
+} keys[KEYS];
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
@@ -68,27 +76,13 @@ static uint64_t mixed(uint64_t number)
     return number ^ number >> 31;
 }
 
-/* Callers hold the table's lock. */
-static struct sapwood_space *known(uint64_t handle)
-{
-    for (uint32_t i = handle == 0 ? 0 : READ(sapwood_events->header.spaces_used); i-- > 0;)
-        if (READ(sapwood_events->spaces[i].handle) == handle)
-            return &sapwood_events->spaces[i];
-    return NULL;
-}
-
-/* The next free space, which readers do not see yet; NULL when all are taken. Callers hold the table's lock. */
+/* A space that readers do not see yet; NULL when all are taken. Callers hold the table's lock. */
 static struct sapwood_space *space_free(void)
 {
-    uint32_t used = READ(sapwood_events->header.spaces_used);
-    return used < SAPWOOD_SPACES ? &sapwood_events->spaces[used] : NULL;
-}
-
-static void publish(struct sapwood_space *space, uint64_t handle)
-{
-    atomic_store_explicit(&space->handle, handle, memory_order_relaxed);
-    atomic_store_explicit(&sapwood_events->header.spaces_used, (uint32_t)(space - sapwood_events->spaces) + 1,
-                          memory_order_release);
+    struct sapwood_space *space = sapwood_place_free();
+    if (space != NULL)
+        descents[space - sapwood_events->spaces] = (struct descent){.line = 0};
+    return space;
 }
 
 static struct descent *descent_of(const struct sapwood_space *space)
@@ -96,27 +90,41 @@ static struct descent *descent_of(const struct sapwood_space *space)
     return &descents[space - sapwood_events->spaces];
 }
 
-/* Gives a space its identity, of a key that only spaces have that are made in one order in all processes. */
-static void identify(struct sapwood_space *space, uint64_t key)
+/* How many communicators have had a key before this one; false where there is no room to know. */
+static bool count_key(uint64_t key, uint64_t *before)
+{
+    for (uint64_t tries = 0, place = mixed(key); tries < KEY_TRIES_MAX; tries++, place++) {
+        if (keys[place % KEYS].key == 0)
+            keys[place % KEYS].key = key;
+        if (keys[place % KEYS].key != key)
+            continue;
+        *before = keys[place % KEYS].count++;
+        return true;
+    }
+    return false;
+}
+
+/* Gives a space its identity, of a key that only spaces have that are made in one order in all processes, and
+ * of how many have had it before. */
+static void identify(struct sapwood_space *space, uint64_t key, uint64_t before)
 {
     struct descent *descent = descent_of(space);
-    descent->key = key;
-    uint64_t before = 0;
-    for (const struct descent *one = descents; one < descent; one++)
-        before += one->key == key;
     descent->line = mixed(key + before);
     bool is_between = READ(space->flags) & SAPWOOD_SPACE_BETWEEN;
     space->identity = is_between ? mixed(descent->line + descent->own) : descent->line;
 }
 
-/* The same, where only this process may know that line: then its numbers mean nothing to others. */
+/* The same of a communicator. Where only this process may know its line its numbers mean nothing to others. */
 static void identify_made(struct sapwood_space *space, uint64_t key, uint64_t origin)
 {
-    if (origin == ORIGIN_LOST) {
+    bool is_shared = origin == 0 || (origin & ORIGIN_SHARED) != 0;
+    uint64_t before = 0;
+    bool is_counted = !is_shared || count_key(key, &before);
+    if (!is_counted || origin == ORIGIN_LOST) {
         descent_of(space)->is_line_lost = true;
         atomic_fetch_or_explicit(&space->flags, SAPWOOD_SPACE_NUMBER_LOST, memory_order_relaxed);
     }
-    identify(space, key);
+    identify(space, key, before);
 }
 
 /* Both sides of a communicator between two groups have the same key, so that one that is made of it
@@ -147,7 +155,7 @@ static struct sapwood_space *space_new(MPI_Comm comm, uint64_t origin)
             descent->remote = group_number(group, (uint32_t)remote);
     }
     identify_made(space, key_of(descent, origin), origin);
-    publish(space, SAPWOOD_HANDLE(comm));
+    sapwood_place_take(space, SAPWOOD_HANDLE(comm));
     return space;
 }
 
@@ -167,7 +175,7 @@ struct sapwood_space *sapwood_space_found(MPI_Comm comm)
     if (sapwood_events == NULL || READ(without_at[sapwood_cache_place(handle)]) == handle)
         return &sapwood_no_space;
     sapwood_table_lock();
-    struct sapwood_space *space = known(handle);
+    struct sapwood_space *space = sapwood_place_of(handle);
     if (space == NULL)
         space = space_new(comm, 0);
     keep(handle, space);
@@ -184,8 +192,8 @@ void sapwood_space_seen(MPI_Comm comm)
 /* Its numbers mean nothing to a communicator that gets the same handle. Callers hold the table's lock. */
 static void forget(uint64_t handle)
 {
-    for (struct sapwood_space *space; (space = known(handle)) != NULL;)
-        atomic_store_explicit(&space->handle, 0, memory_order_relaxed);
+    for (struct sapwood_space *space; (space = sapwood_place_of(handle)) != NULL;)
+        sapwood_place_leave(space);
     if (READ(without_at[sapwood_cache_place(handle)]) == handle)
         atomic_store_explicit(&without_at[sapwood_cache_place(handle)], 0, memory_order_relaxed);
 }
@@ -209,7 +217,7 @@ void sapwood_space_promised(MPI_Comm parent, MPI_Comm comm, uint64_t origin)
     uint64_t handle = SAPWOOD_HANDLE(comm);
     sapwood_table_lock();
     forget(handle);
-    const struct sapwood_space *like = known(SAPWOOD_HANDLE(parent));
+    const struct sapwood_space *like = sapwood_place_of(SAPWOOD_HANDLE(parent));
     struct sapwood_space *space = like == NULL ? NULL : space_free();
     if (space != NULL) {
         space->size = like->size;
@@ -219,7 +227,7 @@ void sapwood_space_promised(MPI_Comm parent, MPI_Comm comm, uint64_t origin)
         descent->own = descent_of(like)->own;
         descent->remote = descent_of(like)->remote;
         identify_made(space, key_of(descent, origin), origin);
-        publish(space, handle);
+        sapwood_place_take(space, handle);
         keep(handle, space);
     }
     sapwood_table_unlock();
@@ -231,7 +239,7 @@ static struct sapwood_space *known_and_locked(uint64_t handle)
     if (sapwood_events == NULL)
         return NULL;
     sapwood_table_lock();
-    struct sapwood_space *space = known(handle);
+    struct sapwood_space *space = sapwood_place_of(handle);
     if (space == NULL)
         sapwood_table_unlock();
     return space;
@@ -244,7 +252,7 @@ uint64_t sapwood_origin_called(MPI_Comm parent)
         return 0;
     struct descent *descent = descent_of(space);
     bool is_lost = descent->is_calls_lost || descent->is_line_lost;
-    uint64_t origin = is_lost ? ORIGIN_LOST : mixed(descent->line + mixed(++descent->calls));
+    uint64_t origin = is_lost ? ORIGIN_LOST : mixed(descent->line + mixed(++descent->calls)) & ~ORIGIN_SHARED;
     sapwood_table_unlock();
     return origin;
 }
@@ -259,7 +267,7 @@ uint64_t sapwood_origin_tagged(MPI_Comm parent, int tag)
         is_lost = descent_of(space)->is_line_lost;
         sapwood_table_unlock();
     }
-    return is_lost ? ORIGIN_LOST : mixed(line + mixed((UINT64_C(1) << 33) + (uint32_t)tag));
+    return is_lost ? ORIGIN_LOST : mixed(line + mixed((UINT64_C(1) << 33) + (uint32_t)tag)) | ORIGIN_SHARED;
 }
 
 void sapwood_origin_failed(MPI_Comm parent)
@@ -316,13 +324,17 @@ void sapwood_window_made(MPI_Comm comm, uint64_t window)
     if (origin == &sapwood_no_space)
         return;
     sapwood_table_lock();
+    /* Of one that was freed unseen. */
+    forget(window);
+    /* Also of one that finds no place here: in other processes it may have one. */
+    uint32_t before = descent_of(origin)->windows++;
     struct sapwood_space *space = space_free();
     if (space != NULL) {
         space->size = origin->size;
         space->rank = origin->rank;
         atomic_store_explicit(&space->flags, SAPWOOD_SPACE_WINDOW, memory_order_relaxed);
-        identify(space, mixed(origin->identity + mixed(UINT64_C(1) << 32)));
-        publish(space, window);
+        identify(space, mixed(origin->identity + mixed(UINT64_C(1) << 32)), before);
+        sapwood_place_take(space, window);
     }
     sapwood_table_unlock();
 }

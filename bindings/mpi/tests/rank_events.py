@@ -9,14 +9,14 @@ from collections import defaultdict, namedtuple
 from rank_profile import function_names, size_class
 
 HEADER = struct.Struct("<8sIIIIIIQQQQIIIIIIQQQ")
-SPACE = struct.Struct("<QQIIIIII24x")
+SPACE = struct.Struct("<QQIIIIII16xQ")
 RECORD = struct.Struct("<QQHBBIii")
 (COLLECTIVE, STARTED, COMPLETED, SEND, SEND_STARTED, RECEIVE, RECEIVE_COMPLETED, CLOCK) = range(1, 9)
 FROM_ROOT = {"Bcast", "Scatter", "Scatterv"}
 TO_ROOT = {"Reduce", "Gather", "Gatherv"}
 
 Event = namedtuple("Event", "rank time span function space kind members sequence peer tag")
-Space = namedtuple("Space", "identity size rank between")
+Space = namedtuple("Space", "identity size rank between since")
 
 
 class EventFile:
@@ -30,8 +30,8 @@ class EventFile:
         names = function_names()
         self.spaces = []
         for i in range(spaces):
-            _, identity, _, size, rank, flags, _, _ = SPACE.unpack_from(data, header_bytes + 64 * i)
-            self.spaces.append(Space(identity, size, rank, flags & 1))
+            _, identity, _, size, rank, flags, _, _, since = SPACE.unpack_from(data, header_bytes + 64 * i)
+            self.spaces.append(Space(identity, size, rank, flags & 1, since))
         self.events, self.dropped, self.clocks = [], 0, []
         for ring in range(rings):
             begin = at + ring * (64 + 32 * records)
@@ -43,6 +43,8 @@ class EventFile:
                 if kind == CLOCK:
                     self.clocks.append((time, timing))
                     continue
+                # No record names a communicator whose place another one has by now.
+                assert time >= self.spaces[space].since, (time, self.spaces[space])
                 self.events.append(Event(self.rank, time, timing >> 16, names[timing & 0xFFFF], self.spaces[space], kind,
                                          members, sequence, peer, tag))
         assert file_bytes == len(data) == at + rings * (64 + 32 * records)

@@ -569,6 +569,59 @@ static void passed_on(int count)
     }
 }
 
+/* Communicators that are used for one collective and a message, and freed; the last rank is late to some. */
+static void renewed(int count)
+{
+    for (int i = 0; i < count; i++) {
+        MPI_Comm copy;
+        char label[32];
+        int word = i;
+        snprintf(label, sizeof label, "copy-%d", i);
+        MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+        work(rank == size - 1 && i % 500 == 499 ? 20 : 0);
+        NOTED(label, 1, -1, MPI_Barrier(copy));
+        int64_t begin = now();
+        if (rank == 0)
+            MPI_Send(&word, 1, MPI_INT, size - 1, i, copy);
+        if (rank == size - 1)
+            MPI_Recv(&word, 1, MPI_INT, 0, i, copy, MPI_STATUS_IGNORE);
+        if (rank == 0)
+            note_send("MPI_Send", size - 1, i, 1, begin);
+        if (rank == size - 1)
+            note_receive("MPI_Recv", 0, i, 1, i, begin, now());
+        MPI_Comm_free(&copy);
+    }
+}
+
+/* The same after more communicators than a rank has places for have come and gone. */
+static void reused(int count)
+{
+    for (int i = 0; i < 66000; i++) {
+        MPI_Comm copy;
+        int value = rank, sum;
+        MPI_Comm_dup(MPI_COMM_SELF, &copy);
+        MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, copy);
+        MPI_Comm_free(&copy);
+    }
+    renewed(count);
+}
+
+/* As many as the MPI allows that live at once, up to `count`. */
+static void alive(int count)
+{
+    MPI_Comm *all = calloc((size_t)count, sizeof *all);
+    int value = rank, sum, made = 0;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    while (made < count && MPI_Comm_dup(MPI_COMM_WORLD, &all[made]) == MPI_SUCCESS)
+        made++;
+    for (int i = 0; i < made; i++)
+        MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, all[i]);
+    fprintf(notes, "alive %d\n", made);
+    for (int i = 0; i < made; i++)
+        MPI_Comm_free(&all[i]);
+    free(all);
+}
+
 /* One is late, and dies half-way. */
 static void dies(int count)
 {
@@ -596,7 +649,8 @@ int main(int argc, char **argv)
                  {"mixed", mixed, 20}, {"roots", roots, 20}, {"astray", astray, 20}, {"fewer", fewer, 20},
                  {"line", line, 20}, {"across", across, 20}, {"untold", untold, 20}, {"refused", refused, 20},
                  {"made", made, 5}, {"makers", makers, 20}, {"truncated", truncated, 20},
-                 {"passed-on", passed_on, 40}};
+                 {"passed-on", passed_on, 40}, {"renewed", renewed, 8000}, {"reused", reused, 2000},
+                 {"alive", alive, 10000}};
     char path[4096];
     int level = getenv("WAITS_THREADED") == NULL ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, provided;
     MPI_Init_thread(&argc, &argv, level, &provided);

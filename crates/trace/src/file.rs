@@ -14,6 +14,8 @@ use crate::standing::Side;
 pub const HEADER_WORDS: usize = 32;
 /// Words of a communicator's space.
 const SPACE_WORDS: usize = 8;
+/// In a space, since when the communicator may have it.
+const SINCE_WORD: usize = 7;
 /// Words before the records of a ring.
 const RING_WORDS: usize = 8;
 
@@ -75,6 +77,10 @@ pub struct Space {
     pub last_function: u32,
     /// The root of the last one, as the program gave it; negative for none.
     pub last_root: i32,
+    /// When the communicator that had this space before had left it, by the clock of the records:
+    /// what was recorded earlier is of that one. 0 for the first; [`u64::MAX`] while the space is
+    /// changed.
+    pub since: u64,
 }
 
 /// What the header of a file says.
@@ -175,6 +181,21 @@ impl EventFile {
         HEADER_WORDS..HEADER_WORDS + self.spaces * SPACE_WORDS
     }
 
+    /// Where those from this number on are, in words; nowhere if there are not as many.
+    #[must_use]
+    pub const fn spaces_from(&self, number: usize) -> Range<usize> {
+        let number = if number < self.spaces { number } else { self.spaces };
+        HEADER_WORDS + number * SPACE_WORDS..HEADER_WORDS + self.spaces * SPACE_WORDS
+    }
+
+    /// Where the communicator of a number is, in words; nowhere if there is none.
+    #[must_use]
+    pub const fn space(&self, number: usize) -> Range<usize> {
+        let all = self.spaces_from(number);
+        let end = all.start + SPACE_WORDS;
+        all.start..if end < all.end { end } else { all.end }
+    }
+
     /// The number of rings.
     #[must_use]
     pub const fn rings(&self) -> usize {
@@ -223,8 +244,31 @@ pub fn spaces(words: &[u64]) -> Vec<Space> {
         made: word(words[2]),
         last_function: word(words[5]),
         last_root: word(words[5] >> 32).cast_signed(),
+        since: words[SINCE_WORD],
     };
     words.chunks_exact(SPACE_WORDS).map(space).collect()
+}
+
+/// The words that say since when communicators may have their spaces, which are in these words.
+pub fn since_words(spaces: Range<usize>) -> impl Iterator<Item = usize> {
+    spaces.skip(SINCE_WORD).step_by(SPACE_WORDS)
+}
+
+/// Reads communicators whose spaces other ones may have got meanwhile. `before` and `after` are
+/// what stood in [`since_words`] before the words were copied and behind: where they differ the
+/// words may be of two communicators, so that the space is empty but for a `since` behind all
+/// records.
+#[must_use]
+pub fn settled_spaces(before: &[u64], words: &[u64], after: &[u64]) -> Vec<Space> {
+    let settled = |(number, space): (usize, Space)| match (before.get(number), after.get(number)) {
+        (Some(&before), Some(&after))
+            if before == space.since && after == space.since && after != u64::MAX =>
+        {
+            space
+        }
+        _ => Space { since: u64::MAX, ..Space::default() },
+    };
+    spaces(words).into_iter().enumerate().map(settled).collect()
 }
 
 const fn low(word: u64) -> u64 {
@@ -287,7 +331,7 @@ mod tests {
 
     #[test]
     fn communicators_are_read_as_they_are_drawn() {
-        let words = [1, 0xabc, 7 | 4 << 32, 2 | 7 << 32, 0, 36 | 3 << 32, 5 | 9 << 32, 0];
+        let words = [1, 0xabc, 7 | 4 << 32, 2 | 7 << 32, 0, 36 | 3 << 32, 5 | 9 << 32, 88];
         let expected = Space {
             identity: 0xabc,
             size: 4,
@@ -301,8 +345,29 @@ mod tests {
             made: 7,
             last_function: 36,
             last_root: 3,
+            since: 88,
         };
         assert_eq!(spaces(&words), [expected]);
+        assert_eq!(settled_spaces(&[88], &words, &[88]), [expected]);
+    }
+
+    #[test]
+    fn a_space_that_another_communicator_got_meanwhile_is_empty() {
+        let words = [1, 0xabc, 0, 0, 0, 0, 0, 88];
+        let empty = [Space { since: u64::MAX, ..Space::default() }];
+        for (before, after) in [(0, 88), (88, 99), (88, u64::MAX), (u64::MAX, 88), (99, 99)] {
+            assert_eq!(settled_spaces(&[before], &words, &[after]), empty, "{before} {after}");
+        }
+        assert_eq!(settled_spaces(&[], &words, &[88]), empty);
+    }
+
+    #[test]
+    fn the_words_of_one_communicator_are_found() {
+        let file = EventFile::read(&header(), WORDS).expect("a whole file");
+        assert_eq!((file.space(0), file.space(1)), (32..40, 40..48));
+        assert!(file.space(2).is_empty() && file.space(usize::MAX).is_empty());
+        assert_eq!((file.spaces_from(1), file.spaces_from(7)), (40..48, 48..48));
+        assert!(since_words(file.spaces()).eq([39, 47]));
     }
 
     use std::string::ToString;

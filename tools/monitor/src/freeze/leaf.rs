@@ -80,9 +80,11 @@ impl Sheet {
     /// Reads all rings, and keeps the events of the last nanoseconds before the newest one's end.
     fn read(&mut self, events: &RankEvents, last_ns: u64) {
         let Ok(file) = events.header() else { return };
-        let spaces = events.spaces_now(&file).unwrap_or_default();
         let raw: Vec<(usize, RawRing)> =
             (0..file.rings()).map(|ring| (ring, RawRing::read(events, &file, ring))).collect();
+        // Behind the records: those that a former communicator of a space has left are older.
+        let file = events.header().unwrap_or(file);
+        let spaces = events.spaces_now(&file).unwrap_or_default();
         let mut moments: Vec<(u64, u64)> =
             raw.iter().flat_map(|(_, ring)| ring.moments.iter().copied()).collect();
         moments.sort_unstable();
@@ -126,7 +128,10 @@ impl Sheet {
             kind: Some(event.kind),
             pattern: facts(event.function).pattern,
             is_open: false,
-            communicator: spaces.get(event.space).map_or(0, |space| space.identity),
+            communicator: spaces
+                .get(event.space)
+                .filter(|space| space.since <= event.time)
+                .map_or(0, |space| space.identity),
             sequence: event.sequence,
             peer: event.peer,
             tag: event.tag,

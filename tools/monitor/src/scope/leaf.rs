@@ -144,9 +144,11 @@ impl RankReader {
             let is_world = || number == 0 && space.size > 0;
             let name = table.given_name(space.name);
             let name = name.or_else(|| is_world().then(|| "MPI_COMM_WORLD".to_owned()));
-            if let Some(name) = name {
-                self.names.insert(number, name);
-            }
+            match name {
+                Some(name) => self.names.insert(number, name),
+                // Of a former communicator of this space.
+                None => self.names.remove(&number),
+            };
         }
     }
 }
@@ -169,6 +171,8 @@ struct Reading<'a> {
 struct Source<'a> {
     rank: u32,
     ring: usize,
+    events: &'a RankEvents,
+    file: &'a EventFile,
     spaces: &'a [Space],
     names: &'a BTreeMap<usize, String>,
     clock: &'a HostClock,
@@ -190,7 +194,7 @@ impl Reading<'_> {
         let RankReader { rings, names, .. } = reader;
         let mut is_read = false;
         for (ring, state) in rings.iter_mut().enumerate() {
-            let source = Source { rank, ring, spaces, names, clock: &clock };
+            let source = Source { rank, ring, events, file, spaces, names, clock: &clock };
             let head = events.written(ring, file);
             let mut left = head.saturating_sub(state.cursor.position());
             // What is written meanwhile is for the next question.
@@ -241,8 +245,12 @@ impl Reading<'_> {
         self.figures.count(ScopeCounter::Read, 1);
         let call = state.call(event);
         let span = source.clock.span(event.span);
-        let space = source.spaces.get(event.space);
-        let name = source.names.get(&event.space).map_or("", String::as_str);
+        let known = source.spaces.get(event.space);
+        let space = known.filter(|space| source.events.is_of(event, space, source.file));
+        // One that was not there yet has no name either.
+        let is_former = known.is_some() && space.is_none();
+        let name = source.names.get(&event.space).filter(|_| !is_former);
+        let name = name.map_or("", String::as_str);
         // A call that completes several requests, or sends and receives, has an event for each.
         if call.is_selected
             || !self.scope.wants(event.function, event.kind, span)

@@ -1,5 +1,6 @@
 //! The leaf's side: reads tables and communicators of its ranks when it is asked.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use sapwood_profile::{
@@ -246,7 +247,22 @@ fn note_shared(standing: &mut Standing, rank: u32, profile: &RankProfile) {
     }
 }
 
-/// Notes the communicators of a rank: the first one, which is the world's, and the latest.
+/// The communicators of a rank that are told: the first one, which is the world's, then those that
+/// are not freed before others, the latest first.
+fn told(spaces: &[Space]) -> impl Iterator<Item = &Space> {
+    let settled = spaces.iter().enumerate().filter(|(_, space)| space.since != u64::MAX);
+    let mut told: Vec<(usize, &Space)> = settled.collect();
+    let order = |&(at, space): &(usize, &Space)| {
+        (at != 0, space.handle == 0, Reverse(space.since), Reverse(at))
+    };
+    if told.len() > SEATS_MAX {
+        told.select_nth_unstable_by_key(SEATS_MAX, order);
+        told.truncate(SEATS_MAX);
+    }
+    told.into_iter().map(|(_, space)| space)
+}
+
+/// Notes the communicators of a rank, as many as there is room for.
 fn seats(
     standing: &mut Standing,
     rank: u32,
@@ -254,11 +270,11 @@ fn seats(
     is_numbered: bool,
     table: &TableReader<'_>,
 ) {
-    let left_out = spaces.len().saturating_sub(SEATS_MAX);
+    // Of those that are freed nobody misses one.
+    let left_out = spaces.iter().filter(|space| space.handle != 0).count();
+    let left_out = left_out.saturating_sub(SEATS_MAX);
     standing.left_out = standing.left_out.saturating_add(left_out as u64);
-    let told =
-        spaces.iter().enumerate().filter(|(at, _)| *at == 0 || *at > left_out || left_out == 0);
-    for (_, space) in told {
+    for space in told(spaces) {
         let seat = Seat {
             rank: space.rank,
             size: space.size,
@@ -286,6 +302,27 @@ fn seats(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_communicator_is_told_and_those_that_are_not_freed_before_others() {
+        let space = |identity: u64, handle, since| {
+            let none = Space::default();
+            Space { identity, handle, since, ..none }
+        };
+        let mut spaces: Vec<Space> = (0..600).map(|number| space(number, 0, 0)).collect();
+        let of = |spaces: &[Space]| -> std::collections::BTreeSet<u64> {
+            told(spaces).map(|space| space.identity).collect()
+        };
+        let latest = SEATS_MAX as u64 - 1;
+        assert!(of(&spaces).into_iter().eq([0].into_iter().chain(600 - latest..600)));
+        // One lives, one has the space of another, and one is changed at this moment.
+        spaces[7] = space(7, 70, 0);
+        spaces[8] = space(1008, 0, 44);
+        spaces[599] = space(599, 0, u64::MAX);
+        let told = of(&spaces);
+        assert!([0, 7, 598, 1008].iter().all(|number| told.contains(number)), "{told:?}");
+        assert!(!told.contains(&599) && told.len() == SEATS_MAX);
+    }
 
     #[test]
     fn calls_are_told_apart_by_what_they_wait_for() {

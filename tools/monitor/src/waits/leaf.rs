@@ -1,14 +1,16 @@
 //! The leaf's side: reads the rings of its ranks when it is asked.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, LazyLock};
 
 use sapwood_profile::{Class, Function, SizeClass};
 use sapwood_trace::{
     Beside, Circumstances, Counter, ENTRIES_MAX, Event, EventFile, EventKind, FileClock, Gathered,
     HEADER_WORDS, HostClock, Observer, Pattern, READING_ERROR_NS, RECORD_WORDS, Record, RingCursor,
-    Space, Total, spaces,
+    Space, Total, settled_spaces, since_words, spaces,
 };
 use sapwood_transport::SharedTable;
 
@@ -165,7 +167,27 @@ impl RankEvents {
 
     /// Its communicators as they are now; none where they cannot be read.
     pub(crate) fn spaces_now(&self, file: &EventFile) -> Option<Vec<Space>> {
-        Some(spaces(&self.file.copy_words(file.spaces()).ok()?))
+        self.spaces_in(file.spaces())
+    }
+
+    /// The communicators of these words. One that gives its space to another one meanwhile is empty.
+    fn spaces_in(&self, range: Range<usize>) -> Option<Vec<Space>> {
+        let sinces = || -> Vec<u64> {
+            since_words(range.clone()).filter_map(|word| self.file.load_word(word)).collect()
+        };
+        let before = sinces();
+        let words = self.file.copy_words(range.clone()).ok()?;
+        // Behind the words: had one of them changed, this would be seen.
+        fence(Ordering::Acquire);
+        Some(settled_spaces(&before, &words, &sinces()))
+    }
+
+    /// Whether the space of an event is still that of the communicator of which it is a record;
+    /// `space` was read at some time.
+    pub(crate) fn is_of(&self, event: &Event, space: &Space, file: &EventFile) -> bool {
+        let now = since_words(file.space(event.space)).next();
+        let now = now.and_then(|word| self.file.load_word(word));
+        now.is_none_or(|since| since == space.since) && space.since <= event.time
     }
 
     /// The file itself, to look at beside.
@@ -178,14 +200,22 @@ impl RankEvents {
         self.file.load_word(file.head(ring)).unwrap_or(0)
     }
 
-    /// The communicator of a number, if its process has said what it is.
-    fn space(&mut self, number: usize, file: &EventFile) -> Option<Space> {
+    /// The communicator of an event, if its process has said what it is, and it has its space still.
+    fn space(&mut self, event: &Event, file: &EventFile) -> Option<Space> {
+        let number = event.space;
         if number >= self.spaces.len() {
             // The header is older than the records that are read behind it.
             let file = self.header().unwrap_or(*file);
-            self.spaces = self.spaces_now(&file)?;
+            let new = self.spaces_in(file.spaces_from(self.spaces.len()))?;
+            self.spaces.extend(new);
         }
-        self.spaces.get(number).copied()
+        let known = *self.spaces.get(number)?;
+        if self.is_of(event, &known, file) {
+            return Some(known);
+        }
+        let now = self.spaces_in(file.space(number))?.first().copied()?;
+        self.spaces[number] = now;
+        self.is_of(event, &now, file).then_some(now)
     }
 
     /// Reads what is new in all rings, as far as the effort allows; whether it allowed anything.
@@ -266,7 +296,7 @@ impl RankEvents {
             }
         }
         // What was overwritten meanwhile is seen by where the writer is now.
-        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        fence(Ordering::Acquire);
         let now = self.written(ring, file);
         let begin = plan.start;
         let (good, lost) = cursor.take(plan, now, file.ring_records());
@@ -290,7 +320,7 @@ impl RankEvents {
         if is_collective && (file.is_order_lost || event.sequence == 0) {
             return observer.gathered().count(Counter::Unordered, 1);
         }
-        let Some(space) = self.space(event.space, file) else {
+        let Some(space) = self.space(event, file) else {
             return observer.gathered().count(Counter::LeftOut, 1);
         };
         let Facts { procedure, pattern, has_communicator, beside } = facts(event.function);
