@@ -114,7 +114,8 @@ enum {
     /* More than a ring has records by default, so that a thread which makes one communicator after the
      * other, and records a call on each, finds one that is named no more. */
     SAPWOOD_SPACES = 65534,
-    SAPWOOD_RINGS = 4,
+    /* As many as threads have activities. */
+    SAPWOOD_RINGS = 16,
     SAPWOOD_RING_BYTES_MIN = 4096,
     SAPWOOD_RING_BYTES = 1 << 20,
     SAPWOOD_RING_BYTES_MAX = 2 << 20,

@@ -544,6 +544,25 @@ static void makers(int count)
     MPI_Comm_free(&second.parent);
 }
 
+/* More threads than had a ring once, each with a communicator of its own. */
+static void crew(int count)
+{
+    enum { CREW = 8 };
+    pthread_t others[CREW];
+    struct maker makers[CREW];
+    for (int i = 0; i < CREW; i++) {
+        makers[i] = (struct maker){.number = i, .count = count};
+        MPI_Comm_dup(MPI_COMM_WORLD, &makers[i].parent);
+    }
+    for (int i = 1; i < CREW; i++)
+        pthread_create(&others[i], NULL, makes, &makers[i]);
+    makes(&makers[0]);
+    for (int i = 1; i < CREW; i++)
+        pthread_join(others[i], NULL);
+    for (int i = 0; i < CREW; i++)
+        MPI_Comm_free(&makers[i].parent);
+}
+
 /* A broadcast that fails at the last rank alone, which sends it to no other, and is not made again. */
 static void truncated(int count)
 {
@@ -650,7 +669,7 @@ int main(int argc, char **argv)
                  {"line", line, 20}, {"across", across, 20}, {"untold", untold, 20}, {"refused", refused, 20},
                  {"made", made, 5}, {"makers", makers, 20}, {"truncated", truncated, 20},
                  {"passed-on", passed_on, 40}, {"renewed", renewed, 8000}, {"reused", reused, 2000},
-                 {"alive", alive, 10000}};
+                 {"alive", alive, 10000}, {"crew", crew, 5}};
     char path[4096];
     int level = getenv("WAITS_THREADED") == NULL ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, provided;
     MPI_Init_thread(&argc, &argv, level, &provided);

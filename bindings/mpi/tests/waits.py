@@ -334,6 +334,11 @@ class WaitsTruth:
         self.assertGreater(made, 2000)
         self.assertEqual((waits["collectives"], waits["without_communicator"]), (made, 0), run.text)
 
+    def test_more_than_four_threads_are_recorded(self):
+        run = self.run_case("crew", *TREES[2], environment={"WAITS_THREADED": "1"})
+        waits = run.profile["waits"]
+        self.assertEqual((waits["without_ring"], waits["collectives"], waits["incomplete"]), (0, 8 * 5, 0), run.text)
+
     def test_behind_a_collective_that_failed_nothing_is_guessed(self):
         for fan_out, tree in TREES.items():
             run = self.run_case("truncated", *tree)

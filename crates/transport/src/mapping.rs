@@ -15,8 +15,8 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::{Error, Result};
 
-/// The largest table, in bytes.
-pub const TABLE_BYTES_MAX: usize = 16 << 20;
+/// The largest table, in bytes: an event file whose rings are as large as can be asked for.
+pub const TABLE_BYTES_MAX: usize = 64 << 20;
 
 const WORD_BYTES: usize = size_of::<u64>();
 
@@ -46,7 +46,7 @@ impl SharedTable {
             return Err(invalid("its size is no positive multiple of 8 bytes"));
         }
         if expected_bytes > TABLE_BYTES_MAX {
-            return Err(invalid("it is larger than 16 MiB"));
+            return Err(invalid("it is larger than 64 MiB"));
         }
         // The seal is looked at first: once it is there, the size read afterwards holds for ever.
         check_seal(&descriptor)?;
@@ -178,6 +178,6 @@ mod tests {
         assert!(refused(memory(63, SealFlags::SHRINK), 64).to_string().contains("shorter"));
         refused(memory(4096, SealFlags::SHRINK), 0);
         refused(memory(4096, SealFlags::SHRINK), 12);
-        refused(memory(64 << 20, SealFlags::SHRINK), TABLE_BYTES_MAX + 8);
+        refused(memory(128 << 20, SealFlags::SHRINK), TABLE_BYTES_MAX + 8);
     }
 }
