@@ -5,7 +5,7 @@
 
 use sapwood_command_line::exit::complain;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -37,6 +37,8 @@ const ARRIVING_MAX: usize = 1024;
 /// What a leaf says of ranks that it cannot take in, at most; the rest is counted by the front-end
 /// as missing.
 const NOTES_MAX: usize = 16;
+/// Other users whose processes a leaf tells of, at most.
+const FOREIGN_USERS_MAX: usize = 8;
 
 /// All tables of one leaf.
 pub(crate) struct Tables {
@@ -44,6 +46,7 @@ pub(crate) struct Tables {
     arriving: Vec<TablePeer>,
     pub(crate) ranks: BTreeMap<u32, RankTable>,
     notes: usize,
+    foreign: ForeignUsers,
     /// What the front-end has asked of the ranks.
     pub(crate) settings: Option<RunSettings>,
     pub(crate) iterations: Iterations,
@@ -82,6 +85,23 @@ pub(crate) struct RankTable {
     call_words: OnceCell<Vec<usize>>,
     /// The file name of its program, once it was read.
     program: OnceCell<String>,
+}
+
+/// Other users whose processes have come to a leaf.
+#[derive(Debug, Default)]
+struct ForeignUsers(BTreeSet<u32>);
+
+impl ForeignUsers {
+    /// What is to be said of a process of another user that has come; once for each user.
+    fn line(&mut self, user: u32) -> Option<String> {
+        let is_new = self.0.len() < FOREIGN_USERS_MAX && self.0.insert(user);
+        is_new.then(|| {
+            format!(
+                "a process of user {user} asked to be watched; it is not; start the program as the \
+                 user of sapwood"
+            )
+        })
+    }
 }
 
 /// What a rank says of itself and its table; `bindings/mpi/shim/handover.h` draws it.
@@ -134,6 +154,7 @@ impl Tables {
             arriving: Vec::new(),
             ranks: BTreeMap::new(),
             notes: 0,
+            foreign: ForeignUsers::default(),
             settings: None,
             iterations: Iterations::default(),
             marks_stream: None,
@@ -183,7 +204,11 @@ impl Tables {
                     self.arriving.push(peer);
                 }
                 Ok(TableAccepted::Empty) => return,
-                Ok(TableAccepted::ForeignUser(_)) => {}
+                Ok(TableAccepted::ForeignUser(who)) => {
+                    if let Some(line) = self.foreign.line(who.user) {
+                        self.note(&line);
+                    }
+                }
                 Ok(TableAccepted::Exhausted) => {
                     self.listener = None;
                     self.note(
@@ -573,6 +598,16 @@ mod tests {
             events_bytes: 8192,
         };
         assert_eq!(Hello::parse(&hello(3, 8)), Ok(expected));
+    }
+
+    #[test]
+    fn a_process_of_another_user_is_told_once_for_each_user() {
+        let mut foreign = ForeignUsers::default();
+        let line = foreign.line(1001).expect("the first of this user");
+        assert!(line.starts_with("a process of user 1001 asked to be watched"), "{line}");
+        assert_eq!(foreign.line(1001), None);
+        let told = (2000..2100).filter(|&user| foreign.line(user).is_some()).count();
+        assert_eq!(told, FOREIGN_USERS_MAX - 1);
     }
 
     #[test]
