@@ -71,10 +71,12 @@ pub enum Counter {
     PutOff = 8,
     /// Records that were read at another moment, before they would have been overwritten.
     Overdue = 9,
+    /// Ranks whose event file cannot be read any more.
+    Unreadable = 10,
 }
 
 /// How many counters there are.
-pub const COUNTERS: usize = 10;
+pub const COUNTERS: usize = 11;
 
 /// How one rank has waited in one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -35,6 +35,7 @@ impl Waits {
             (self.unmatched_receives, "receives whose send is unknown"),
             (self.without_ring, "events of threads that have no ring"),
             (self.without_communicator, "calls on communicators beyond the capacity of a table"),
+            (self.unreadable, "ranks whose calls cannot be read any more"),
             (self.left_out, "entries dropped in the tree for lack of space"),
         ];
         let told = |(count, what): (u64, &str)| format!("{} {what}", quantity::whole(count.into()));

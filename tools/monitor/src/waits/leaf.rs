@@ -41,6 +41,8 @@ pub(crate) struct RankEvents {
     counted: [u64; 3],
     /// Whether it was told how many collectives the rank had called when it ended.
     is_totalled: bool,
+    /// Whether it was told that it cannot be read any more.
+    is_unreadable: bool,
 }
 
 impl LeafWaits {
@@ -58,6 +60,7 @@ impl LeafWaits {
             spaces: Vec::new(),
             counted: [0; 3],
             is_totalled: false,
+            is_unreadable: false,
         };
         let header = events.header()?;
         events.cursors = vec![RingCursor::default(); header.rings()];
@@ -105,12 +108,7 @@ impl LeafWaits {
         mut effort: Effort<'_>,
     ) -> Gathered {
         self.set_clock(leaf, question);
-        let mut headers: Vec<(u32, EventFile)> = self
-            .ranks
-            .iter()
-            .filter_map(|(&rank, events)| Some((rank, events.header().ok()?)))
-            .filter(|(_, file)| [0, file.world_size].contains(&question.world_size))
-            .collect();
+        let mut headers = self.headers(question.world_size);
         let reference = headers.first().map(|(rank, file)| (*rank, file.clock));
         begin_at(&mut headers, self.next);
         if let Some(clock) = &self.clock {
@@ -133,6 +131,24 @@ impl LeafWaits {
         let mut gathered = self.observer.take();
         gathered.reference = reference;
         gathered
+    }
+
+    /// What the files say now that are of a program of this size. One that cannot be read any more
+    /// is counted, once.
+    fn headers(&mut self, world_size: u32) -> Vec<(u32, EventFile)> {
+        let mut headers = Vec::new();
+        for (&rank, events) in &mut self.ranks {
+            match events.header() {
+                Ok(file) if [0, file.world_size].contains(&world_size) => {
+                    headers.push((rank, file));
+                }
+                Err(_) if !std::mem::replace(&mut events.is_unreadable, true) => {
+                    self.observer.gathered().count(Counter::Unreadable, 1);
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        headers
     }
 
     /// How times are compared: on one host by one calibration for all, else by this host's clock.
@@ -170,7 +186,8 @@ impl RankEvents {
         self.spaces_in(file.spaces())
     }
 
-    /// The communicators of these words. One that gives its space to another one meanwhile is empty.
+    /// The communicators of these words. One that gives its space to another one meanwhile is
+    /// empty.
     fn spaces_in(&self, range: Range<usize>) -> Option<Vec<Space>> {
         let sinces = || -> Vec<u64> {
             since_words(range.clone()).filter_map(|word| self.file.load_word(word)).collect()
@@ -200,7 +217,8 @@ impl RankEvents {
         self.file.load_word(file.head(ring)).unwrap_or(0)
     }
 
-    /// The communicator of an event, if its process has said what it is, and it has its space still.
+    /// The communicator of an event, if its process has said what it is, and it has its space
+    /// still.
     fn space(&mut self, event: &Event, file: &EventFile) -> Option<Space> {
         let number = event.space;
         if number >= self.spaces.len() {
@@ -415,7 +433,39 @@ fn facts_by_name(function: &Function) -> Facts {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
     use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_read_any_more_is_counted_once() {
+        let words = HEADER_WORDS + 8 + 16 * RECORD_WORDS;
+        let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC;
+        let file = File::from(memfd_create("events", flags).expect("memory"));
+        file.set_len(words as u64 * 8).expect("its size");
+        fcntl_add_seals(&file, SealFlags::SHRINK).expect("its seal");
+        let write = |word: u64, value: u64| {
+            file.write_all_at(&value.to_le_bytes(), word * 8).expect("memory");
+        };
+        let magic = u64::from_le_bytes(*b"SWEVENTS");
+        let begin = HEADER_WORDS as u64 * 8;
+        let ring = 16 | begin << 32;
+        for (word, value) in
+            [(0, magic), (1, 1 | 256 << 32), (2, 1 << 32), (9, 1 << 32), (10, ring)]
+        {
+            write(word, value);
+        }
+        let mut waits = LeafWaits::default();
+        let copy = file.try_clone().expect("a descriptor");
+        waits.admit(0, copy.into(), words as u64 * 8).expect("an event file");
+        assert_eq!([0, 1, 2].map(|world_size| waits.headers(world_size).len()), [1, 1, 0]);
+        write(0, magic + 1);
+        assert!(waits.headers(1).is_empty() && waits.headers(1).is_empty());
+        assert_eq!(waits.observer.take().counters[Counter::Unreadable as usize], 1);
+    }
 
     #[test]
     fn rooted_collectives_are_told_by_their_names() {

@@ -113,6 +113,8 @@ pub struct Waits {
     pub put_off: u64,
     /// Records that were read at another moment, before they would have been overwritten.
     pub overdue: u64,
+    /// Ranks whose event file cannot be read any more.
+    pub unreadable: u64,
 }
 
 impl Waits {
@@ -147,6 +149,7 @@ impl Waits {
             throttled: findings.counter(Counter::Throttled),
             put_off: findings.counter(Counter::PutOff),
             overdue: findings.counter(Counter::Overdue),
+            unreadable: findings.counter(Counter::Unreadable),
         }
     }
 

@@ -180,6 +180,7 @@ fn gaps(findings: &Findings) -> Vec<String> {
         ),
         (findings.counter(Counter::WithoutRing), "calls of threads that have no ring"),
         (findings.counter(Counter::Unsure), "receives whose message is unknown"),
+        (findings.counter(Counter::Unreadable), "ranks whose calls cannot be read any more"),
     ];
     let told = known.into_iter().filter(|(count, _)| *count > 0);
     told.map(|(count, what)| format!("{} {what}", crate::quantity::whole(count.into()))).collect()
