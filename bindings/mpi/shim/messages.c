@@ -53,8 +53,8 @@ static uint32_t thread_number(void)
     return place < SAPWOOD_ACTIVITIES ? (uint32_t)place + 1 : SEVERAL;
 }
 
-/* The channel of these, or one that is free: of no communicator yet, or of one that is freed; NULL where there is no
- * room. Callers hold the lock. */
+/* The channel of these, or one that is free: of no communicator yet, or of one that is freed; NULL where there is
+ * no room. Callers hold the lock. */
 static struct channel *channel_of(struct channel wanted)
 {
     uint64_t mixed = ((uint64_t)wanted.owner << 32 ^ (uint32_t)wanted.peer) * UINT64_C(0x9E3779B97F4A7C15);
@@ -62,7 +62,8 @@ static struct channel *channel_of(struct channel wanted)
     struct channel *free = NULL;
     for (int tries = 0; tries < CHANNEL_TRIES_MAX; tries++, place = (place + 1) & (CHANNELS - 1)) {
         struct channel *one = &channels[place];
-        if (one->owner == wanted.owner && one->uses == wanted.uses && one->peer == wanted.peer && one->tag == wanted.tag)
+        bool is_of_space = one->owner == wanted.owner && one->uses == wanted.uses;
+        if (is_of_space && one->peer == wanted.peer && one->tag == wanted.tag)
             return one;
         if (free == NULL && (one->owner == 0 || sapwood_place_is_over((one->owner - 1) >> 1, one->uses)))
             free = one;
@@ -78,7 +79,8 @@ static struct channel *channel_of(struct channel wanted)
 static uint32_t next_message(const struct sapwood_space *space, bool is_send, int peer, int tag)
 {
     uint32_t owner = ((uint32_t)(space - sapwood_events->spaces) << 1 | is_send) + 1;
-    struct channel *channel = channel_of((struct channel){owner, sapwood_place_uses(space), peer, tag, 0, thread_number()});
+    uint32_t uses = sapwood_place_uses(space);
+    struct channel *channel = channel_of((struct channel){owner, uses, peer, tag, 0, thread_number()});
     if (channel == NULL) {
         sapwood_events_lose_messages();
         return 0;

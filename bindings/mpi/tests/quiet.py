@@ -1,8 +1,8 @@
 """A call on a communicator that the shim knows costs no system call, no allocation and no lock in the shim.
 
-One process makes collectives, sends, receives and their completions on a communicator of its own, without the shim, with
-it, and with it while it records. What the process asks of the system, of the heap and of mutexes in that time is
-counted, and the shim must add nothing. That the counting sees something is shown by calls that are allowed to.
+One process makes collectives, sends, receives and their completions on a communicator of its own, without the shim,
+with it, and with it while it records. What the process asks of the system, of the heap and of mutexes in that time
+is counted, and the shim must add nothing. That the counting sees something is shown by calls that are allowed to.
 
 Needs strace, and the environment that watched.py names.
 """

@@ -308,7 +308,7 @@ class WaitsTruth:
                     self.assertEqual(told, wanted, run.text)
 
     def renewed(self, case, count):
-        """Of communicators that are used once and freed, by a program whose last rank is late to one of 500, by 20 ms."""
+        """Of communicators that are used once and freed; the last rank is late to one of 500, by 20 ms."""
         run = self.run_case(case, *TREES[2])
         self.check_notes(run)
         self.check_figures(run)
