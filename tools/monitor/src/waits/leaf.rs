@@ -10,7 +10,7 @@ use sapwood_profile::{Class, Function, SizeClass};
 use sapwood_trace::{
     Beside, Circumstances, Counter, ENTRIES_MAX, Event, EventFile, EventKind, FileClock, Gathered,
     HEADER_WORDS, HostClock, Observer, Pattern, READING_ERROR_NS, RECORD_WORDS, Record, RingCursor,
-    Space, Total, settled_spaces, since_words, spaces,
+    Space, Total, settled_spaces, since_words,
 };
 use sapwood_transport::SharedTable;
 
