@@ -321,14 +321,13 @@ void sapwood_messages_completed(uint32_t first, uint32_t function, uint64_t begi
     for (uint32_t at = first, next; at != 0; at = next) {
         struct sapwood_request request = *sapwood_request_at(at);
         next = request.waited;
-        sapwood_request_remove(at);
         bool is_collective = request.kind == SAPWOOD_COLLECTIVE;
-        if (request.sequence == 0)
-            continue;
-        sapwood_record((struct sapwood_event_of_call){
-            .begin = begin, .ticks = ticks, .space = request.space, .function = function,
-            .kind = is_collective ? SAPWOOD_EVENT_COLLECTIVE_COMPLETED : SAPWOOD_EVENT_RECEIVE_COMPLETED,
-            .members = is_collective ? 1 : are_sure ? receives : 0, .sequence = request.sequence,
-            .peer = request.peer, .tag = request.tag});
+        if (request.sequence != 0)
+            sapwood_record((struct sapwood_event_of_call){
+                .begin = begin, .ticks = ticks, .space = request.space, .function = function,
+                .kind = is_collective ? SAPWOOD_EVENT_COLLECTIVE_COMPLETED : SAPWOOD_EVENT_RECEIVE_COMPLETED,
+                .members = is_collective ? 1 : are_sure ? receives : 0, .sequence = request.sequence,
+                .peer = request.peer, .tag = request.tag});
+        sapwood_request_remove(at);
     }
 }

@@ -16,19 +16,19 @@ struct place {
     uint32_t next; /* number of another one, plus 1: of the same bucket, or that was freed after it */
     _Atomic uint32_t uses;
     _Atomic uint32_t requests;
-    /* It was freed while requests named it, so that records of it may have been written since. */
-    bool was_named;
-    /* Where the rings were when it was taken, and once it is freed, where they were then. */
+    /* Its communicator is freed, and no request names it. */
+    bool is_free;
+    /* Where the rings were when it was taken, and once it is free, where they were then. */
     uint32_t heads[SAPWOOD_RINGS];
     /* Which of them have had records between: there alone may be records that name it. */
     uint32_t rings;
-    /* Once it is freed, when the rings were there. */
+    /* Once it is free, when the rings were there. */
     uint64_t freed;
 };
 
 static struct place places[SAPWOOD_SPACES];
 static uint32_t buckets[BUCKETS];
-/* The freed ones, in the order in which they were freed. */
+/* The free ones, in the order in which they became free. */
 static uint32_t first_freed, last_freed;
 
 static uint32_t number_of(const struct sapwood_space *space)
@@ -60,14 +60,9 @@ static void note_rings(struct place *place)
     place->freed = sapwood_ticks();
 }
 
-/* Whether no record names a freed place any more. */
-static bool is_forgotten(struct place *place)
+/* Whether no record names a free place any more. */
+static bool is_forgotten(const struct place *place)
 {
-    if (place->was_named) {
-        place->was_named = READ(place->requests) != 0;
-        note_rings(place);
-        return false;
-    }
     for (uint32_t ring = 0; ring < SAPWOOD_RINGS; ring++) {
         bool may_name = place->rings >> ring & 1;
         if (may_name && sapwood_ring_head(ring) - place->heads[ring] < sapwood_events->header.ring_records)
@@ -83,7 +78,18 @@ static void append_freed(uint32_t number)
     last_freed = number;
 }
 
-/* The number of a freed place that can be used again, plus 1, which is freed no more; 0 none. One that
+/* A communicator is freed, or the last request is gone that named it: once both is so no record of it is written. */
+static void free_place(uint32_t number)
+{
+    struct place *place = &places[number - 1];
+    if (place->is_free || READ(place->requests) != 0)
+        return;
+    place->is_free = true;
+    note_rings(place);
+    append_freed(number);
+}
+
+/* The number of a free place that can be used again, plus 1, which is not listed any more; 0 none. One that
  * a ring of a thread that rests still names goes behind the others, so that it is not in their way. */
 static uint32_t freed_taken(void)
 {
@@ -132,6 +138,7 @@ void sapwood_place_take(struct sapwood_space *space, uint64_t handle)
     uint64_t since = place->freed;
     note_rings(place);
     place->rings = 0;
+    place->is_free = false;
     place->next = *bucket;
     *bucket = number;
     atomic_store_explicit(&space->since, since, memory_order_release);
@@ -147,9 +154,9 @@ void sapwood_place_leave(struct sapwood_space *space)
         link = &places[*link - 1].next;
     *link = places[number - 1].next;
     WRITE(space->handle, 0);
-    places[number - 1].was_named = READ(places[number - 1].requests) != 0;
-    note_rings(&places[number - 1]);
-    append_freed(number);
+    /* Of a thread whose request is gone at this moment, and this one, one sees what the other has done. */
+    atomic_thread_fence(memory_order_seq_cst);
+    free_place(number);
 }
 
 uint32_t sapwood_place_uses(const struct sapwood_space *space)
@@ -167,5 +174,16 @@ bool sapwood_place_is_over(uint32_t place, uint32_t uses)
 void sapwood_place_named(const struct sapwood_space *space, int amount)
 {
     struct place *place = &places[number_of(space)];
-    WRITE(place->requests, READ(place->requests) + (uint32_t)amount);
+    uint32_t requests = READ(place->requests) + (uint32_t)amount;
+    WRITE(place->requests, requests);
+    if (requests != 0)
+        return;
+    if (__builtin_expect((sapwood_table->header.flags & SAPWOOD_FLAG_THREAD_MULTIPLE) != 0, 0))
+        atomic_thread_fence(memory_order_seq_cst);
+    if (__builtin_expect(READ(space->handle) != 0, 1))
+        return;
+    sapwood_table_lock();
+    if (READ(space->handle) == 0)
+        free_place(number_of(space) + 1);
+    sapwood_table_unlock();
 }

@@ -26,7 +26,7 @@ SAPWOOD_HIDDEN uint32_t sapwood_place_uses(const struct sapwood_space *space);
 /* Whether the communicator that had a place as the one behind so many others is freed, and no request
  * names it. */
 SAPWOOD_HIDDEN bool sapwood_place_is_over(uint32_t place, uint32_t uses);
-/* So many more requests, or fewer, name it. Callers hold the lock of requests. */
+/* So many more requests, or fewer, name it, after their records were written. Callers hold the lock of requests. */
 SAPWOOD_HIDDEN void sapwood_place_named(const struct sapwood_space *space, int amount);
 
 #endif
