@@ -588,8 +588,20 @@ static void passed_on(int count)
     }
 }
 
-/* Communicators that are used for one collective and a message, and freed; the last rank is late to some. */
-static void renewed(int count)
+/* Communicators that are used for one collective, and freed, of this process alone. */
+static void come_and_go(int count)
+{
+    for (int i = 0; i < count; i++) {
+        MPI_Comm copy;
+        int value = rank, sum;
+        MPI_Comm_dup(MPI_COMM_SELF, &copy);
+        MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, copy);
+        MPI_Comm_free(&copy);
+    }
+}
+
+/* The same of all, with a message; the last rank is late to some. */
+static void come_and_go_together(int count)
 {
     for (int i = 0; i < count; i++) {
         MPI_Comm copy;
@@ -597,32 +609,32 @@ static void renewed(int count)
         int word = i;
         snprintf(label, sizeof label, "copy-%d", i);
         MPI_Comm_dup(MPI_COMM_WORLD, &copy);
-        work(rank == size - 1 && i % 500 == 499 ? 20 : 0);
+        work(rank == size - 1 && i % 50 == 49 ? 20 : 0);
         NOTED(label, 1, -1, MPI_Barrier(copy));
         int64_t begin = now();
-        if (rank == 0)
+        if (rank == 0) {
             MPI_Send(&word, 1, MPI_INT, size - 1, i, copy);
-        if (rank == size - 1)
-            MPI_Recv(&word, 1, MPI_INT, 0, i, copy, MPI_STATUS_IGNORE);
-        if (rank == 0)
             note_send("MPI_Send", size - 1, i, 1, begin);
-        if (rank == size - 1)
+        }
+        if (rank == size - 1) {
+            MPI_Recv(&word, 1, MPI_INT, 0, i, copy, MPI_STATUS_IGNORE);
             note_receive("MPI_Recv", 0, i, 1, i, begin, now());
+        }
         MPI_Comm_free(&copy);
     }
 }
 
-/* The same after more communicators than a rank has places for have come and gone. */
+static void renewed(int count)
+{
+    come_and_go(10000);
+    come_and_go_together(count);
+}
+
+/* More than a rank has places for. */
 static void reused(int count)
 {
-    for (int i = 0; i < 66000; i++) {
-        MPI_Comm copy;
-        int value = rank, sum;
-        MPI_Comm_dup(MPI_COMM_SELF, &copy);
-        MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, copy);
-        MPI_Comm_free(&copy);
-    }
-    renewed(count);
+    come_and_go(66000);
+    come_and_go_together(count);
 }
 
 /* As many as the MPI allows that live at once, up to `count`. */
@@ -668,7 +680,7 @@ int main(int argc, char **argv)
                  {"mixed", mixed, 20}, {"roots", roots, 20}, {"astray", astray, 20}, {"fewer", fewer, 20},
                  {"line", line, 20}, {"across", across, 20}, {"untold", untold, 20}, {"refused", refused, 20},
                  {"made", made, 5}, {"makers", makers, 20}, {"truncated", truncated, 20},
-                 {"passed-on", passed_on, 40}, {"renewed", renewed, 8000}, {"reused", reused, 2000},
+                 {"passed-on", passed_on, 40}, {"renewed", renewed, 1000}, {"reused", reused, 1000},
                  {"alive", alive, 10000}, {"crew", crew, 5}};
     char path[4096];
     int level = getenv("WAITS_THREADED") == NULL ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, provided;

@@ -307,24 +307,25 @@ class WaitsTruth:
                     wanted = {"collectives": expected, "mixed": 0, "incomplete": 0, "unordered": 0}
                     self.assertEqual(told, wanted, run.text)
 
-    def renewed(self, case, count):
-        """Of communicators that are used once and freed; the last rank is late to one of 500, by 20 ms."""
+    def renewed(self, case):
+        """Of 1000 communicators that are used once and freed; the last rank is late to one of 50, by 20 ms."""
         run = self.run_case(case, *TREES[2])
         self.check_notes(run)
         self.check_figures(run)
         waits = run.profile["waits"]
         told = {what: waits[what] for what in ("collectives", "without_communicator", "left_out", "unmatched_receives")}
-        wanted = {"collectives": count, "without_communicator": 0, "left_out": 0, "unmatched_receives": 0}
+        wanted = {"collectives": 1000, "without_communicator": 0, "left_out": 0, "unmatched_receives": 0}
         self.assertEqual(told, wanted, run.text)
         [last] = [one for one in waits["ranks"] if one["rank"] == self.ranks - 1]
-        self.assertGreaterEqual(last["made_wait_ns"], count // 500 * 10e6, run.text)
+        self.assertGreaterEqual(last["made_wait_ns"], 20 * 10e6, run.text)
 
     def test_of_communicators_that_come_and_go_each_is_known(self):
-        self.renewed("renewed", 8000)
+        # Behind 10,000 of each process.
+        self.renewed("renewed")
 
     def test_places_of_freed_communicators_are_used_again_and_no_record_is_taken_for_the_other_one(self):
-        # Before the program begins all places have been taken once.
-        self.renewed("reused", 2000)
+        # Before these all places have been taken once.
+        self.renewed("reused")
 
     def test_of_communicators_that_live_at_once_each_is_known(self):
         run = self.run_case("alive", *TREES[2])
