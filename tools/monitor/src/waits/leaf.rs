@@ -440,31 +440,70 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_file_that_cannot_be_read_any_more_is_counted_once() {
-        let words = HEADER_WORDS + 8 + 16 * RECORD_WORDS;
+    /// Where the one communicator of [`event_file`] is.
+    const SPACE: u64 = HEADER_WORDS as u64;
+    const WORDS: u64 = SPACE + 8 + 8 + 16 * RECORD_WORDS as u64;
+
+    /// The event file of rank 0 of 1, with one communicator and a ring of 16 records.
+    fn event_file() -> File {
         let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC;
         let file = File::from(memfd_create("events", flags).expect("memory"));
-        file.set_len(words as u64 * 8).expect("its size");
+        file.set_len(WORDS * 8).expect("its size");
         fcntl_add_seals(&file, SealFlags::SHRINK).expect("its seal");
-        let write = |word: u64, value: u64| {
-            file.write_all_at(&value.to_le_bytes(), word * 8).expect("memory");
-        };
-        let magic = u64::from_le_bytes(*b"SWEVENTS");
-        let begin = HEADER_WORDS as u64 * 8;
-        let ring = 16 | begin << 32;
-        for (word, value) in
-            [(0, magic), (1, 1 | 256 << 32), (2, 1 << 32), (9, 1 << 32), (10, ring)]
-        {
-            write(word, value);
-        }
+        write(&file, 0, u64::from_le_bytes(*b"SWEVENTS"));
+        write(&file, 1, 1 | 256 << 32);
+        write(&file, 2, 1 << 32);
+        write(&file, 8, 1 << 32);
+        write(&file, 9, 1 | 1 << 32);
+        write(&file, 10, 16 | (SPACE + 8) * 8 << 32);
+        file
+    }
+
+    fn write(file: &File, word: u64, value: u64) {
+        file.write_all_at(&value.to_le_bytes(), word * 8).expect("memory");
+    }
+
+    fn admitted(file: &File) -> LeafWaits {
         let mut waits = LeafWaits::default();
         let copy = file.try_clone().expect("a descriptor");
-        waits.admit(0, copy.into(), words as u64 * 8).expect("an event file");
+        waits.admit(0, copy.into(), WORDS * 8).expect("an event file");
+        waits
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_any_more_is_counted_once() {
+        let file = event_file();
+        let mut waits = admitted(&file);
         assert_eq!([0, 1, 2].map(|world_size| waits.headers(world_size).len()), [1, 1, 0]);
-        write(0, magic + 1);
+        write(&file, 0, 0);
         assert!(waits.headers(1).is_empty() && waits.headers(1).is_empty());
         assert_eq!(waits.observer.take().counters[Counter::Unreadable as usize], 1);
+    }
+
+    #[test]
+    fn a_record_is_not_of_the_communicator_that_got_the_place_of_its_own() {
+        let file = event_file();
+        let mut waits = admitted(&file);
+        let events = waits.ranks.get_mut(&0).expect("the rank");
+        let header = events.header().expect("an event file");
+        let mut identity_at = |time| {
+            let kind = EventKind::Collective;
+            let (span, function, space, members, sequence, peer, tag) = (5, 3, 0, 1, 1, -1, 0);
+            let event = Event { time, span, function, space, kind, members, sequence, peer, tag };
+            events.space(&event, &header).map(|space| space.identity)
+        };
+        let give = |identity, since| {
+            write(&file, SPACE + 1, identity);
+            write(&file, SPACE + 7, since);
+        };
+        give(7, 0);
+        assert_eq!(identity_at(50), Some(7));
+        give(9, 100);
+        assert_eq!((identity_at(50), identity_at(150)), (None, Some(9)));
+        give(11, u64::MAX);
+        assert_eq!(identity_at(150), None, "it is changed at this moment");
+        give(11, 200);
+        assert_eq!((identity_at(150), identity_at(250)), (None, Some(11)));
     }
 
     #[test]
