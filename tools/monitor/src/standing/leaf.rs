@@ -270,7 +270,7 @@ fn seats(
     is_numbered: bool,
     table: &TableReader<'_>,
 ) {
-    // Of those that are freed nobody misses one.
+    // Those that are freed are not missed.
     let left_out = spaces.iter().filter(|space| space.handle != 0).count();
     let left_out = left_out.saturating_sub(SEATS_MAX);
     standing.left_out = standing.left_out.saturating_add(left_out as u64);

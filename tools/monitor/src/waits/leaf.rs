@@ -455,7 +455,7 @@ mod tests {
         write(&file, 2, 1 << 32);
         write(&file, 8, 1 << 32);
         write(&file, 9, 1 | 1 << 32);
-        write(&file, 10, 16 | (SPACE + 8) * 8 << 32);
+        write(&file, 10, 16 | ((SPACE + 8) * 8) << 32);
         file
     }
 
