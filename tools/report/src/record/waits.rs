@@ -114,6 +114,7 @@ pub struct Waits {
     /// Records that were read at another moment, before they would have been overwritten.
     pub overdue: u64,
     /// Ranks whose event file cannot be read any more.
+    #[serde(default)]
     pub unreadable: u64,
 }
 
