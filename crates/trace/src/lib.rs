@@ -87,9 +87,7 @@ pub use culprit::{Culprit, culprits};
 pub use error::TraceError;
 pub use event::{Event, EventKind, RECORD_WORDS, Record};
 pub use exchange::{Exchange, ExchangeReceived, Taken, TakerWait};
-pub use file::{
-    EventFile, FileClock, HEADER_WORDS, Space, settled_spaces, since_words, spaces,
-};
+pub use file::{EventFile, FileClock, HEADER_WORDS, Space, settled_spaces, since_words, spaces};
 pub use filter::{TRACE_WAITS, register};
 pub use frozen::{
     FROZEN_EVENTS_MAX, Frozen, FrozenEvent, FrozenRank, FrozenRing, FrozenSeat, RANK_EVENTS_MAX,
