@@ -17,6 +17,7 @@ mod event;
 mod file;
 mod filter;
 mod group;
+mod group_call;
 mod handle;
 mod measure;
 mod network;
@@ -44,7 +45,9 @@ mod _native {
     #[pymodule_export]
     use super::filter::{Wave, filters_at_work};
     #[pymodule_export]
-    use super::group::{GroupCall, GroupMember, GroupResult, GroupValue, make_key};
+    use super::group::{GroupMember, make_key};
+    #[pymodule_export]
+    use super::group_call::{GroupCall, GroupResult, GroupValue};
     #[pymodule_export]
     use super::measure::{filter_calls, round_trips};
     #[pymodule_export]
