@@ -1,0 +1,113 @@
+//! A group as text: its members, clusters, distances, changes, and a tree with its reasons.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use sapwood::group_status::{ChangeKind, Status, TreeStatus};
+use sapwood::{Life, MemberId, Step};
+
+use super::{label, labels, milliseconds, reason};
+
+pub(super) fn picture(status: &Status, is_brief: bool) -> String {
+    let labels = labels(status);
+    let alive = |member: &&sapwood::group_status::MemberStatus| member.life == Life::Alive;
+    let count = status.members.iter().filter(alive).count();
+    let mut text = format!("{count} members, name space 0 to {}\n\n", status.space - 1);
+    text += "virtual nodes  cluster  site  address\n";
+    for member in &status.members {
+        let cluster = match (member.life, member.cluster) {
+            (Life::Alive, Some(cluster)) => cluster.to_string(),
+            (Life::Alive, None) => "-".to_string(),
+            (Life::Dead, _) => "dead".to_string(),
+            (Life::Left, _) => "left".to_string(),
+        };
+        let names = label(&labels, &member.id);
+        let (site, address) = (member.site, &member.address);
+        let _ = writeln!(text, "{names:<13}  {cluster:<7}  {site:<4}  {address}");
+    }
+    text += "\nclusters (inferred)\n";
+    for (index, (_, names)) in status.clusters.iter().enumerate() {
+        let _ = writeln!(text, "{index:<3} {}", names.as_set().to_set());
+    }
+    text += "\nround trips between clusters\n";
+    for (from, to, time) in &status.distances {
+        let _ = writeln!(text, "{from:>3} - {to:<3} {}", milliseconds(*time));
+    }
+    let (table, probes) = (status.table, status.probes);
+    let _ =
+        writeln!(text, "\ntable of clusters: version {table}; this member sent {probes} probes");
+    if !is_brief {
+        text += &changes(status, &labels);
+    }
+    text.push('\n');
+    text += &drawing(&status.tree, &labels);
+    text
+}
+
+fn changes(status: &Status, labels: &BTreeMap<MemberId, String>) -> String {
+    let mut text = "\nchanges\n".to_string();
+    for change in &status.changes {
+        let what = match &change.what {
+            ChangeKind::Joined(id) => format!("{} joined", label(labels, id)),
+            ChangeKind::Gone(id, why) => format!("{} is gone: {why}", label(labels, id)),
+            ChangeKind::Clusters(version, count) => {
+                format!("clusters: version {version}, {count} of them")
+            }
+        };
+        let _ = writeln!(text, "{:>9.3} s ago  {what}", change.age as f64 / 1e9);
+    }
+    text
+}
+
+fn heading(tree: &TreeStatus) -> String {
+    let TreeStatus { kind, root, bytes, .. } = tree;
+    format!("tree '{kind}' from virtual node {root} for {bytes} bytes\n")
+}
+
+fn drawing(tree: &TreeStatus, labels: &BTreeMap<MemberId, String>) -> String {
+    let mut text = heading(tree);
+    let stripes = tree.steps.iter().map(|step| step.stripe).max().unwrap_or(0);
+    for stripe in 0..=stripes {
+        if stripes > 0 {
+            let _ = writeln!(text, "stripe {stripe}");
+        }
+        let steps: Vec<&Step> = tree.steps.iter().filter(|step| step.stripe == stripe).collect();
+        let Some(first) = steps.first() else { continue };
+        draw_below(&steps, first.parent, labels, 0, &mut text);
+    }
+    text
+}
+
+fn draw_below(
+    steps: &[&Step],
+    member: MemberId,
+    labels: &BTreeMap<MemberId, String>,
+    depth: usize,
+    text: &mut String,
+) {
+    let _ = writeln!(text, "{}{}", "  ".repeat(depth), label(labels, &member));
+    // A tree is no deeper than it has members.
+    if depth > steps.len() {
+        return;
+    }
+    for step in steps.iter().filter(|step| step.parent == member) {
+        draw_below(steps, step.child, labels, depth + 1, text);
+    }
+}
+
+pub(super) fn reasons(status: &Status) -> String {
+    let labels = labels(status);
+    let mut text = heading(&status.tree);
+    text += "child     parent    place  arrival     why\n";
+    for step in &status.tree.steps {
+        let (child, parent) = (label(&labels, &step.child), label(&labels, &step.parent));
+        let (place, arrival) = (step.place, milliseconds(step.arrival));
+        let why = reason(&step.why);
+        let stripe = match step.stripe {
+            0 => String::new(),
+            stripe => format!("stripe {stripe}: "),
+        };
+        let _ = writeln!(text, "{child:<8}  {parent:<8}  {place:<5}  {arrival:<10}  {stripe}{why}");
+    }
+    text
+}
