@@ -1,138 +1,15 @@
 //! `sapwood group`: members that are processes of their own, over real sockets, while some are
 //! killed, join and leave.
 
-#[path = "../../../crates/launch/tests/surroundings/mod.rs"]
-mod surroundings;
+mod members;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
+use members::{Folder, HANG, Member, group, output, sapwood};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
-use surroundings::clean_command;
-
-/// Far longer than anything here takes.
-const HANG: Duration = Duration::from_secs(90);
-
-fn sapwood(arguments: &[&str]) -> Command {
-    let mut command = clean_command(env!("CARGO_BIN_EXE_sapwood"));
-    command.arg("group").args(arguments).stdin(Stdio::null());
-    command
-}
-
-fn output(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = sapwood(arguments).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (status.code(), text(stdout), text(stderr))
-}
-
-/// A member; killed when dropped.
-struct Member {
-    child: Child,
-    lines: Receiver<String>,
-    address: String,
-}
-
-impl Member {
-    fn start(key: &Path, how: &[&str]) -> Self {
-        let mut child = sapwood(how)
-            .arg("--key")
-            .arg(key)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (sender, lines) = channel();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        let mut member = Self { child, lines, address: String::new() };
-        member.address = member.answer()["address"].as_str().unwrap().to_string();
-        member
-    }
-
-    fn ask(&mut self, line: &str) {
-        let input = self.child.stdin.as_mut().unwrap();
-        input.write_all(format!("{line}\n").as_bytes()).unwrap();
-    }
-
-    /// The answer to the oldest line that was asked.
-    fn answer(&mut self) -> Value {
-        let line = self.lines.recv_timeout(HANG).expect("an answer of the member");
-        serde_json::from_str(&line).unwrap()
-    }
-
-    fn call(&mut self, line: &str) -> Value {
-        self.ask(line);
-        self.answer()
-    }
-
-    /// Waits until it knows exactly these virtual nodes.
-    fn wait_for(&mut self, everyone: &str) {
-        let begun = Instant::now();
-        loop {
-            let known = self.call("members")["everyone"].clone();
-            if known == everyone {
-                return;
-            }
-            assert!(begun.elapsed() < HANG, "{known} instead of {everyone}");
-        }
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    fn leave(mut self) {
-        self.call("leave");
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A folder with a key.
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn key(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-}
-
-/// A group whose members carry the virtual nodes from 0 on, in three given clusters.
-fn group(folder: &Folder, count: usize) -> Vec<Member> {
-    let key = folder.key("key");
-    let mut members = vec![Member::start(&key, &["create", "--names", "0"])];
-    for name in 1..count {
-        // By any member, not always by the first.
-        let at = members[name / 2].address.clone();
-        let (name, site) = (name.to_string(), (name % 3).to_string());
-        let how = ["join", &at, "--names", &name, "--site", &site];
-        members.push(Member::start(&key, &how));
-    }
-    let everyone = format!("0-{}", count - 1);
-    members.iter_mut().for_each(|member| member.wait_for(&everyone));
-    members
-}
 
 fn all(members: &mut [Member], line: &str) -> Vec<Value> {
     members.iter_mut().for_each(|member| member.ask(line));
