@@ -13,12 +13,9 @@ use pyo3::prelude::*;
 use sapwood::{Element, GroupOperation, Key, Number, Reduction};
 
 use crate::error::{Failure, of_network};
-use crate::group_call::{Called, GroupCall, GroupValue};
+use crate::group_call::{Called, GroupCall, GroupValue, SIGNAL_LOOK};
 use crate::ranks::{self, RankSet};
 use crate::settings;
-
-/// How often Python's signals are looked at during a wait.
-pub(crate) const SIGNAL_LOOK: Duration = Duration::from_millis(50);
 
 /// A new key in a file that only its owner can read.
 #[pyfunction]

@@ -1,6 +1,7 @@
 //! An operation of a group's member that was started, what it has given, and a value that another
 //! member has sent.
 
+use std::os::fd::AsRawFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,8 +10,10 @@ use pyo3::types::PyBytes;
 use sapwood::{GroupAnswer, GroupRequest};
 
 use crate::error::{Failure, own};
-use crate::group::SIGNAL_LOOK;
 use crate::ranks::RankSet;
+
+/// How often Python's signals are looked at during a wait.
+pub(crate) const SIGNAL_LOOK: Duration = Duration::from_millis(50);
 
 /// An operation under way.
 #[pyclass(module = "sapwood", frozen)]
@@ -45,6 +48,23 @@ impl GroupCall {
     /// The result, if there is one by now.
     fn test(&self, py: Python<'_>) -> PyResult<Option<GroupResult>> {
         self.look(py, Duration::ZERO)
+    }
+
+    /// Readable when this or another call of the member may have ended.
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        match &*self.request.lock().unwrap_or_else(PoisonError::into_inner) {
+            Called::Request(open) => Ok(open.descriptor().as_raw_fd()),
+            _ => Err(Failure::closed("the request").into_error(py)),
+        }
+    }
+
+    /// Makes the descriptor unreadable until there is news again. Nothing is to be done where the
+    /// result was taken, by another thread for example.
+    fn clear(&self) {
+        if let Called::Request(open) = &*self.request.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            open.clear();
+        }
     }
 
     /// Waits for the result, which comes within the operation's deadline.
@@ -131,6 +151,12 @@ impl GroupValue {
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.delivery.bytes())
+    }
+
+    /// Its length, without a copy of it.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.delivery.bytes().len()
     }
 }
 

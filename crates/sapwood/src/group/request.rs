@@ -110,6 +110,14 @@ impl GroupRequest {
         self.shared.notice.as_fd()
     }
 
+    /// Makes the descriptor unreadable until there is news, as [`Group::clear`] does: for loops
+    /// that hold requests and not the group.
+    ///
+    /// [`Group::clear`]: crate::Group::clear
+    pub fn clear(&self) {
+        self.shared.clear_notice();
+    }
+
     fn take(&mut self, outcome: Outcome) -> Result<GroupAnswer> {
         self.is_taken = true;
         let answer = outcome?;
