@@ -26,7 +26,7 @@ with sapwood.Group.join(sys.argv[1], sys.argv[2], names=int(sys.argv[3])) as gro
     if group.rank == 2:
         import os
         os._exit(9)
-    total = group.allreduce({group.rank}, op=sapwood.LOR, number=50, timeout=20)
+    total = group.allreduce({group.rank}, op=sapwood.BOR, number=50, timeout=20)
     print(sorted(total))
 """
 
@@ -134,8 +134,6 @@ def test_buffers_are_combined_in_the_tree(members: Members) -> None:
         return bytes(buffer)
 
     assert all_of(members, bcast) == [b"root"] * 3
-    with pytest.raises(TypeError, match="type 'H'"):
-        members[0].Allreduce(array("H", [1]), array("H", [1]))
 
 
 def test_values_are_sent_and_requests_awaited(members: Members) -> None:
@@ -181,7 +179,7 @@ def test_a_process_that_ends_costs_no_other_its_answer(key: Path) -> None:
         group.wait_for(3, HANG)
         group.barrier(timeout=HANG)
         assert others[1].wait(HANG) == 9
-        total = group.allreduce({0}, op=sapwood.LOR, number=50, timeout=20)
+        total = group.allreduce({0}, op=sapwood.BOR, number=50, timeout=20)
         output, _ = others[0].communicate(timeout=HANG)
     assert total == {0, 1}
     assert output.strip() == "[0, 1]"

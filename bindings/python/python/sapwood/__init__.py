@@ -49,13 +49,34 @@ else:
     from .errors import *  # noqa: F403
     from .errors import __all__ as _errors
     from .filters import PythonFilter
-    from .group import LAND, LOR, MAX, MIN, PROD, SUM, BypassCount, Group, GroupRequest, make_key
+    from .group import (
+        ANY_SOURCE,
+        ANY_TAG,
+        BAND,
+        BOR,
+        IN_PLACE,
+        LAND,
+        LOR,
+        MAX,
+        MIN,
+        PROD,
+        SUM,
+        BypassCount,
+        Group,
+        GroupRequest,
+        make_key,
+    )
     from .programs import binary, node_program
 
     __version__ = VERSION
 
     __all__ = [
+        "ANY_SOURCE",
+        "ANY_TAG",
+        "BAND",
+        "BOR",
         "FIRST_TAG",
+        "IN_PLACE",
         "LAND",
         "LOR",
         "MAX",

@@ -1,4 +1,4 @@
-"""Waiting for a network in an event loop of asyncio.
+"""Waiting for a network, or for an operation of a group, in an event loop of asyncio.
 
 The network's descriptor is watched while something is awaited, and at no other time. What has come is
 taken by `try_recv`, which also lets the network do what is due by the clock, such as ending a wave at its
@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from .errors import ClosedError, EndedError, TimeoutError
 
 if TYPE_CHECKING:
-    from ._native import Answer, BackEnd, Packet, Stream
+    from ._native import Answer, BackEnd, GroupCall, GroupResult, Packet, Stream
 
 T = TypeVar("T", covariant=True)
 
@@ -45,28 +45,44 @@ class _Watch:
     def __init__(self, loop: asyncio.AbstractEventLoop, descriptor: int) -> None:
         self.loop = loop
         self.descriptor = descriptor
-        self.waiting: set[asyncio.Future[None]] = set()
+        # Each with what makes the descriptor unreadable, where a look at what has come does not.
+        self.waiting: dict[asyncio.Future[None], Callable[[], None] | None] = {}
 
-    async def wait(self, seconds: float) -> None:
+    async def wait(self, seconds: float, clear: Callable[[], None] | None = None) -> None:
         """Until the descriptor is readable, or the time is over."""
         readable: asyncio.Future[None] = self.loop.create_future()
         if not self.waiting:
             self.loop.add_reader(self.descriptor, self._wake)
-        self.waiting.add(readable)
+        self.waiting[readable] = clear
         try:
             await asyncio.wait((readable,), timeout=seconds)
         finally:
-            self.waiting.discard(readable)
+            del self.waiting[readable]
             if not self.waiting:
                 self.loop.remove_reader(self.descriptor)
+                # Its number may be that of another descriptor by the next time.
+                _watches[self.loop].pop(self.descriptor, None)
 
     def _wake(self) -> None:
+        # All are cleared before any looks at what has come: what comes meanwhile makes it readable again.
+        for clear in self.waiting.values():
+            if clear is not None:
+                clear()
         for readable in self.waiting:
             if not readable.done():
                 readable.set_result(None)
 
 
 _watches: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _Watch]] = WeakKeyDictionary()
+
+
+def _watch(descriptor: int) -> _Watch:
+    """The one watch of a descriptor in the loop that runs."""
+    loop = asyncio.get_running_loop()
+    watches = _watches.setdefault(loop, {})
+    if descriptor not in watches:
+        watches[descriptor] = _Watch(loop, descriptor)
+    return watches[descriptor]
 
 
 async def until(source: Waitable, attempt: Callable[[], T | None], timeout: float | None, late: str) -> T:
@@ -76,17 +92,26 @@ async def until(source: Waitable, attempt: Callable[[], T | None], timeout: floa
         return got
     loop = asyncio.get_running_loop()
     descriptor = source.fileno()
-    watches = _watches.setdefault(loop, {})
-    watch = watches.setdefault(descriptor, _Watch(loop, descriptor))
     end = None if timeout is None else loop.time() + timeout
     while got is None:
         left = None if end is None else end - loop.time()
         if left is not None and left <= 0:
             raise TimeoutError(f"{late} within {timeout} s")
         limits = (left, source.idle_time(), CLOSED_SECONDS)
-        await watch.wait(min(limit for limit in limits if limit is not None))
+        await _watch(descriptor).wait(min(limit for limit in limits if limit is not None))
         got = attempt()
     return got
+
+
+async def until_done(call: GroupCall) -> GroupResult:
+    """The result of a group's operation, which comes within the operation's deadline.
+
+    All requests of a group have one descriptor. The call is looked at without it now and then, since a loop of another
+    thread, or the program itself, may have made it unreadable.
+    """
+    while (result := call.test()) is None:
+        await _watch(call.fileno()).wait(CLOSED_SECONDS, call.clear)
+    return result
 
 
 async def receive(source: Source[T], timeout: float | None = None) -> T:

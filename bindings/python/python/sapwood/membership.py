@@ -1,0 +1,198 @@
+"""One member of a group, and its operations under way: what calls of all kinds share.
+
+`GroupRequest` is an operation that was started; `Membership` opens the member and starts operations. The calls
+themselves are in `buffers` and `group`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from os import PathLike, fspath
+from typing import Any, NamedTuple, Self
+
+from . import address_file as address_files
+from ._native import GroupCall, GroupMember, GroupResult, RankSet
+from .errors import NoValueError
+from .inbox import Inbox
+from .waiting import until_done
+
+__all__ = ["BypassCount", "GroupRequest", "Membership", "value_of"]
+
+
+class GroupRequest:
+    """An operation under way."""
+
+    def __init__(self, group: Membership, call: GroupCall, finish: Callable[[GroupResult], Any]) -> None:
+        self._group = group
+        self._call = call
+        self._finish = finish
+
+    def test(self) -> tuple[bool, Any]:
+        """Whether it has ended, and its result."""
+        result = self._call.test()
+        return (False, None) if result is None else (True, self._end(result))
+
+    def wait(self) -> Any:
+        """Its result, which comes within the operation's timeout."""
+        return self._end(self._call.wait())
+
+    def fileno(self) -> int:
+        """Readable when this or another request of the group may have ended; while one is awaited, asyncio reads it."""
+        return self._call.fileno()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._wait_async().__await__()
+
+    async def _wait_async(self) -> Any:
+        return self._end(await until_done(self._call))
+
+    def _end(self, result: GroupResult) -> Any:
+        self._group.last = result
+        return self._finish(result)
+
+
+class BypassCount(NamedTuple):
+    """Reductions that were left early: not passed on yet, passed on, or ended otherwise."""
+
+    open: int
+    passed_on: int
+    failed: int
+
+
+class Membership:
+    """One member of a group, without its calls."""
+
+    def __init__(self, member: GroupMember) -> None:
+        self._member = member
+        self._inbox = Inbox(member)
+        self._address_file: tuple[str | PathLike[str], str] | None = None
+        self.last: GroupResult | None = None
+
+    @classmethod
+    def create(
+        cls, key: str | PathLike[str] | None = None, *, address_file: str | PathLike[str] | None = None, **settings: Any
+    ) -> Self:
+        """The first member of a new group. `address_file` is written with its address, and removed when it leaves."""
+        group = cls._open(key, None, **settings)
+        if address_file is not None:
+            try:
+                address_files.write(address_file, group.address)
+            except OSError:
+                group.leave()
+                raise
+            group._address_file = (address_file, group.address)
+        return group
+
+    @classmethod
+    def join(
+        cls,
+        address: str | None = None,
+        key: str | PathLike[str] | None = None,
+        *,
+        address_file: str | PathLike[str] | None = None,
+        address_timeout: float = 30.0,
+        **settings: Any,
+    ) -> Self:
+        """A member of the group of the one at an address, or of the one whose address is in a file, which is waited for
+        as long as `address_timeout` says."""
+        if (address is None) == (address_file is None):
+            raise ValueError("join: give an address or an address_file, and not both")
+        if address_file is not None:
+            address = address_files.read(address_file, address_timeout)
+        return cls._open(key, address, **settings)
+
+    @classmethod
+    def _open(
+        cls,
+        key: str | PathLike[str] | None,
+        address: str | None,
+        *,
+        names: Any = None,
+        space: int = 1 << 16,
+        listen: str = "tcp:127.0.0.1:0",
+        site: int = 0,
+        tree: str = "adaptive",
+        timeout: float = 30.0,
+        encryption: bool | None = None,
+        shared_memory: bool = True,
+    ) -> Self:
+        path = None if key is None else fspath(key)
+        if isinstance(names, int):
+            names = [names]
+        return cls(
+            GroupMember(path, address, names, space, listen, site, tree, timeout, encryption, shared_memory)
+        )
+
+    @property
+    def address(self) -> str:
+        """Where others dial this member."""
+        return self._member.address
+
+    @property
+    def names(self) -> RankSet:
+        """The virtual nodes that this member carries."""
+        return self._member.names
+
+    @property
+    def everyone(self) -> RankSet:
+        """The virtual nodes that are carried by members, as this one knows them."""
+        return self._member.everyone
+
+    @property
+    def lost(self) -> int:
+        """Values that were dropped, since `recv` did not take them."""
+        return self._member.lost + self._inbox.lost
+
+    def Get_rank(self) -> int:
+        """The first virtual node of this member."""
+        return next(iter(self.names))
+
+    def Get_size(self) -> int:
+        """How many virtual nodes are carried."""
+        return len(self.everyone)
+
+    rank = property(Get_rank)
+    size = property(Get_size)
+
+    def fileno(self) -> int:
+        """Readable while there is news, for programs with a loop of their own; then call `clear`."""
+        return self._member.fileno()
+
+    def clear(self) -> None:
+        """Makes the descriptor unreadable until there is news again."""
+        self._member.clear()
+
+    def wait_for(self, count: int, timeout: float = 30.0) -> None:
+        """Waits until this many virtual nodes are carried."""
+        self._member.wait_for(count, timeout)
+
+    def leave(self) -> None:
+        """Leaves the group."""
+        if self._address_file is not None:
+            address_files.remove(*self._address_file)
+            self._address_file = None
+        self._member.leave()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.leave()
+
+    @property
+    def bypassed(self) -> BypassCount:
+        """What has become of the reductions that this member has left early."""
+        return BypassCount(*self._member.bypassed)
+
+    def __repr__(self) -> str:
+        return "<sapwood.Group, left>" if self._member.closed else f"<sapwood.Group {self.names} at {self.address}>"
+
+    def _start(self, name: str, finish: Callable[[GroupResult], Any], **settings: Any) -> GroupRequest:
+        return GroupRequest(self, self._member.start(name, **settings), finish)
+
+
+def value_of(result: GroupResult) -> bytes:
+    """The value of a result; an error with the reasons where there is none."""
+    if result.value is None:
+        raise NoValueError("; ".join(f"{names}: {why}" for names, why in result.missing) or "no value")
+    return result.value
