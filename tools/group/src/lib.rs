@@ -1,12 +1,13 @@
 //! `sapwood group`: members of a group, what they do together, and how the group is.
 //!
-//! Owns the command line. `member` is one member, which reads operations from standard input;
-//! `request` reads a line of these, `operation` carries it out and judges the result, `received`
-//! judges what others have sent; `fleet` is members as processes, which `run` has do one operation
-//! on this host, and `demo` in emulated clusters, on `hosts`; `status` draws a group and explains
-//! its trees, `trace` follows operations through it. The benchmark of groups uses the fleet,
-//! requests and hosts.
+//! Owns the command line. `member` is one member, which reads operations from standard input, and
+//! `address_file` says where the first one is; `request` reads a line of these, `operation` carries
+//! it out and judges the result, `received` judges what others have sent; `fleet` is members as
+//! processes, which `run` has do one operation on this host, and `demo` in emulated clusters, on
+//! `hosts`; `status` draws a group and explains its trees, `trace` follows operations through it.
+//! The benchmark of groups uses the fleet, requests and hosts.
 
+mod address_file;
 mod demo;
 mod fleet;
 mod hosts;
@@ -22,6 +23,7 @@ pub use fleet::{Fleet, MemberProcess, MemberWords, is_right};
 pub use hosts::TestBed;
 pub use request::{Act, Request, bytes};
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,6 +31,8 @@ use std::time::Duration;
 use sapwood::{GroupBuilder, Key, RankSet, TreeKind, key_from_environment};
 use sapwood_command_line::exit::Failure;
 use sapwood_command_line::times::patience;
+
+use address_file::AddressFile;
 
 /// What `sapwood group` is asked.
 #[derive(clap::Args)]
@@ -45,7 +49,7 @@ enum Subject {
     /// of broadcasts by four trees.
     Demo(demo::Arguments),
     /// Be the first member of a new group; print its address, then read operations.
-    Create(Membership),
+    Create(CreateArguments),
     /// Join a group by the address of any member, then read operations.
     Join(JoinArguments),
     /// Print members, inferred clusters, measured round trips, changes, and a tree.
@@ -55,6 +59,16 @@ enum Subject {
     /// Follow operations for a while; print which part arrived last, by how much, and the time on
     /// each link.
     Trace(trace::Arguments),
+    /// Groups are measured by another command.
+    #[command(hide = true)]
+    Bench(Words),
+}
+
+/// What stands behind the name of a command that is another one.
+#[derive(clap::Args)]
+struct Words {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _words: Vec<OsString>,
 }
 
 /// Where the key of the group is.
@@ -99,9 +113,26 @@ struct Membership {
 }
 
 #[derive(clap::Args)]
+struct CreateArguments {
+    #[command(flatten)]
+    membership: Membership,
+    /// Write the address of this member to a file, which 'join --address-file' reads; remove the
+    /// file when this member leaves.
+    #[arg(long, value_name = "FILE")]
+    address_file: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
 struct JoinArguments {
     /// The address of any member, as 'create' and 'status' print it.
-    address: String,
+    #[arg(required_unless_present = "address_file", conflicts_with = "address_file")]
+    address: Option<String>,
+    /// Read the address from the file of 'create --address-file', and wait until it is there.
+    #[arg(long, value_name = "FILE")]
+    address_file: Option<PathBuf>,
+    /// Time limit for the wait for that file.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = patience)]
+    wait: Duration,
     #[command(flatten)]
     membership: Membership,
 }
@@ -114,17 +145,37 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.subject {
         Subject::Run(arguments) => run::run(arguments),
         Subject::Demo(arguments) => demo::run(arguments),
-        Subject::Create(membership) => {
+        Subject::Create(CreateArguments { membership, address_file }) => {
             let group = membership.builder(true)?.create()?;
+            let written = |file: &PathBuf| AddressFile::write(file, group.address());
+            // Removed at the end of this member, however it ends its work.
+            let _file = address_file.as_ref().map(written).transpose()?;
             member::serve(group, membership.stay)
         }
-        Subject::Join(JoinArguments { address, membership }) => {
-            let group = membership.builder(false)?.join(address)?;
+        Subject::Join(arguments) => {
+            let membership = &arguments.membership;
+            // What is wrong with the key is said before a wait.
+            let builder = membership.builder(false)?;
+            let group = builder.join(&arguments.address()?)?;
             member::serve(group, membership.stay)
         }
         Subject::Status(arguments) => status::show(arguments),
         Subject::Explain(arguments) => status::explain(arguments),
         Subject::Trace(arguments) => trace::show(arguments),
+        Subject::Bench(_) => Err(Failure::usage(
+            "groups are measured by 'sapwood bench group'; see 'sapwood bench group --help'",
+        )),
+    }
+}
+
+impl JoinArguments {
+    /// Where a member is.
+    fn address(&self) -> Result<String, Failure> {
+        match (&self.address, &self.address_file) {
+            (Some(address), _) => Ok(address.clone()),
+            (None, Some(file)) => address_file::wait_for(file, self.wait),
+            (None, None) => Err(Failure::usage("name the address of a member")),
+        }
     }
 }
 
