@@ -53,7 +53,7 @@ enum Subject {
     /// Join a group by the address of any member, then read operations.
     Join(JoinArguments),
     /// Print members, inferred clusters, measured round trips, changes, and a tree.
-    Status(status::Arguments),
+    Status(status::ShowArguments),
     /// Print the tree of a transfer, and why each member has its parent.
     Explain(status::Arguments),
     /// Follow operations for a while; print which part arrived last, by how much, and the time on

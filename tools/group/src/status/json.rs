@@ -1,11 +1,20 @@
 //! A group as JSON, and the trees of its collectives.
 
+use std::collections::BTreeMap;
+
+use sapwood::MemberId;
 use sapwood::group_status::{ChangeKind, Status, TreeStatus};
 use serde_json::{Value, json};
 
 use super::{label, labels, reason};
 
-pub(super) fn to_json(status: &Status) -> Value {
+/// The form of a group's status.
+const STATUS: &str = "sapwood.group-status/1";
+/// The form of its trees.
+const TREE: &str = "sapwood.group-tree/1";
+
+/// A group; with `trees` if those of all roots were asked for.
+pub(super) fn to_json(status: &Status, trees: Option<&[TreeStatus]>) -> Value {
     let labels = labels(status);
     let members: Vec<Value> = status
         .members
@@ -43,7 +52,8 @@ pub(super) fn to_json(status: &Status) -> Value {
             }
         })
         .collect();
-    json!({
+    let mut group = json!({
+        "schema": STATUS,
         "space": status.space,
         "members": members,
         "clusters": clusters,
@@ -52,21 +62,37 @@ pub(super) fn to_json(status: &Status) -> Value {
         "probes": status.probes,
         "held": status.held,
         "changes": changes,
-        "tree": tree_json(status),
-    })
+        "tree": tree_json(&status.tree, &labels),
+    });
+    if let Some(trees) = trees {
+        group["trees"] = trees.iter().map(|tree| tree_json(tree, &labels)).collect();
+    }
+    group
 }
 
-pub(super) fn tree_json(status: &Status) -> Value {
+/// The tree of one root, or of all.
+pub(super) fn explained(status: &Status, trees: Option<&[TreeStatus]>) -> Value {
     let labels = labels(status);
-    let steps: Vec<Value> = status
-        .tree
+    let mut explained = match trees {
+        Some(trees) => {
+            let trees = trees.iter().map(|tree| tree_json(tree, &labels));
+            json!({ "trees": trees.collect::<Vec<Value>>() })
+        }
+        None => tree_json(&status.tree, &labels),
+    };
+    explained["schema"] = TREE.into();
+    explained
+}
+
+fn tree_json(tree: &TreeStatus, labels: &BTreeMap<MemberId, String>) -> Value {
+    let steps: Vec<Value> = tree
         .steps
         .iter()
         .map(|step| {
             json!({
                 "stripe": step.stripe,
-                "child": label(&labels, &step.child),
-                "parent": label(&labels, &step.parent),
+                "child": label(labels, &step.child),
+                "parent": label(labels, &step.parent),
                 "place": step.place,
                 "depth": step.depth,
                 "arrival_seconds": step.arrival as f64 / 1e9,
@@ -74,6 +100,6 @@ pub(super) fn tree_json(status: &Status) -> Value {
             })
         })
         .collect();
-    let TreeStatus { kind, root, bytes, .. } = &status.tree;
+    let TreeStatus { kind, root, bytes, .. } = tree;
     json!({ "kind": kind.to_string(), "root": root, "bytes": bytes, "steps": steps })
 }

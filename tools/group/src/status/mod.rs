@@ -1,18 +1,22 @@
 //! `sapwood group status` and `explain`: a group as one of its members sees it.
 //!
-//! Owns the command lines, the question to the member, and the words that `text` and `json` share.
+//! Owns the command lines, the question to the member, and the words that `text`, `json` and
+//! `svg` share.
 
 mod json;
+mod svg;
 mod text;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sapwood::group_status::Status;
+use sapwood::group_status::{MemberStatus, Status, TreeStatus};
 use sapwood::{Life, MemberId, Rank, TreeKind, Why, ask_group};
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::patience;
+use sapwood_report::write_named;
 
 use crate::KeyArguments;
 use crate::request::bytes;
@@ -27,9 +31,10 @@ pub(crate) struct Arguments {
     /// Tree to print: adaptive, flat, binomial, static, list, paper-latency or paper-bandwidth.
     #[arg(long, value_name = "NAME", default_value = "adaptive", value_parser = crate::tree)]
     tree: TreeKind,
-    /// Root of the tree, a virtual node; by default that of the member that is asked.
-    #[arg(long, value_name = "NAME")]
-    root: Option<Rank>,
+    /// Root of the tree: a virtual node, or 'all' for one tree from each member; by default that of
+    /// the member that is asked.
+    #[arg(long, value_name = "NAME", value_parser = roots)]
+    root: Option<Roots>,
     /// Length of the value in bytes; long values are sent by other trees.
     #[arg(long, value_name = "LENGTH", default_value = "1", value_parser = bytes)]
     bytes: usize,
@@ -44,15 +49,50 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// What `sapwood group status` is asked.
+#[derive(clap::Args)]
+pub(crate) struct ShowArguments {
+    #[command(flatten)]
+    of: Arguments,
+    /// Write a picture of the tree to this file: clusters in colours, round trips on the edges.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// Which trees are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Roots {
+    One(Rank),
+    All,
+}
+
+fn roots(text: &str) -> Result<Roots, String> {
+    match text {
+        "all" => Ok(Roots::All),
+        name => name
+            .parse()
+            .map(Roots::One)
+            .map_err(|_| format!("'{name}' is no virtual node; write a number, or all")),
+    }
+}
+
 /// Prints members, clusters, distances, changes and the tree.
 ///
 /// # Errors
-/// [`Failure`] where no member answers.
-pub(crate) fn show(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let status = ask(arguments)?;
+/// [`Failure`] where no member answers, or the picture cannot be written.
+pub(crate) fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
+    let ShowArguments { of: arguments, svg } = arguments;
+    if svg.is_some() && arguments.root == Some(Roots::All) {
+        return Err(Failure::usage("--svg draws one tree: name its root with --root"));
+    }
+    let answer = ask(arguments)?;
+    if let Some(file) = svg {
+        let failed = |error| Failure::usage(format!("cannot write '{}': {error}", file.display()));
+        write_named(file, svg::encode(&answer.status).as_bytes()).map_err(failed)?;
+    }
     print(&match arguments.json {
-        true => format!("{}\n", json::to_json(&status)),
-        false => text::picture(&status, arguments.brief),
+        true => format!("{}\n", json::to_json(&answer.status, answer.trees.as_deref())),
+        false => text::picture(&answer.status, answer.trees(), arguments.brief),
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -62,39 +102,71 @@ pub(crate) fn show(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// # Errors
 /// [`Failure`] where no member answers.
 pub(crate) fn explain(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let status = ask(arguments)?;
-    check_root(arguments.root, &status)?;
+    let answer = ask(arguments)?;
+    check_root(arguments.root, &answer.status)?;
     let text = match arguments.json {
-        true => format!("{}\n", json::tree_json(&status)),
-        false => text::reasons(&status),
+        true => format!("{}\n", json::explained(&answer.status, answer.trees.as_deref())),
+        false => text::reasons(&answer.status, answer.trees()),
     };
     print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn check_root(root: Option<Rank>, status: &Status) -> Result<(), Failure> {
-    let Some(root) = root else { return Ok(()) };
-    let carries = |member: &sapwood::group_status::MemberStatus| {
-        member.life == Life::Alive && member.names.as_set().contains(root)
-    };
+fn check_root(roots: Option<Roots>, status: &Status) -> Result<(), Failure> {
+    let Some(Roots::One(root)) = roots else { return Ok(()) };
+    let carries =
+        |member: &MemberStatus| member.life == Life::Alive && member.names.as_set().contains(root);
     match status.members.iter().any(carries) {
         true => Ok(()),
         false => Err(Failure::usage(format!("virtual node {root} belongs to no member"))),
     }
 }
 
-fn ask(arguments: &Arguments) -> Result<Status, Failure> {
+/// What a member has told.
+struct Answer {
+    status: Status,
+    /// One from each member, where all were asked for.
+    trees: Option<Vec<TreeStatus>>,
+}
+
+impl Answer {
+    fn trees(&self) -> &[TreeStatus] {
+        self.trees.as_deref().unwrap_or(std::slice::from_ref(&self.status.tree))
+    }
+}
+
+/// Asks the member; once for each root.
+fn ask(arguments: &Arguments) -> Result<Answer, Failure> {
     let key = arguments.key.read(false)?;
     let encryption = arguments.key.plain.then_some(false);
-    let tree = (arguments.tree, arguments.root, arguments.bytes as u64);
-    Ok(ask_group(&arguments.address, &key, encryption, tree, arguments.timeout)?)
+    let ask_for = |root| {
+        let tree = (arguments.tree, root, arguments.bytes as u64);
+        ask_group(&arguments.address, &key, encryption, tree, arguments.timeout)
+    };
+    match arguments.root {
+        Some(Roots::One(root)) => Ok(Answer { status: ask_for(Some(root))?, trees: None }),
+        None => Ok(Answer { status: ask_for(None)?, trees: None }),
+        Some(Roots::All) => {
+            let status = ask_for(None)?;
+            let alive = status.members.iter().filter(|member| member.life == Life::Alive);
+            let mut roots: Vec<Rank> =
+                alive.filter_map(|member| member.names.as_set().first()).collect();
+            roots.sort_unstable();
+            let trees = roots.into_iter().map(|root| Ok(ask_for(Some(root))?.tree));
+            let trees = trees.collect::<Result<Vec<_>, Failure>>()?;
+            Ok(Answer { status, trees: Some(trees) })
+        }
+    }
+}
+
+fn heading(tree: &TreeStatus) -> String {
+    let TreeStatus { kind, root, bytes, .. } = tree;
+    format!("tree '{kind}' from virtual node {root} for {bytes} bytes\n")
 }
 
 /// The virtual nodes of each member, by which people know it.
 fn labels(status: &Status) -> BTreeMap<MemberId, String> {
-    let label = |member: &sapwood::group_status::MemberStatus| {
-        (member.id, member.names.as_set().to_set().to_string())
-    };
+    let label = |member: &MemberStatus| (member.id, member.names.as_set().to_set().to_string());
     status.members.iter().map(label).collect()
 }
 

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use sapwood::group_status::{ChangeKind, Status, TreeStatus};
 use sapwood::{Life, MemberId, Step};
 
-use super::{label, labels, milliseconds, reason};
+use super::{heading, label, labels, milliseconds, reason};
 
-pub(super) fn picture(status: &Status, is_brief: bool) -> String {
+pub(super) fn picture(status: &Status, trees: &[TreeStatus], is_brief: bool) -> String {
     let labels = labels(status);
     let alive = |member: &&sapwood::group_status::MemberStatus| member.life == Life::Alive;
     let count = status.members.iter().filter(alive).count();
@@ -39,8 +39,10 @@ pub(super) fn picture(status: &Status, is_brief: bool) -> String {
     if !is_brief {
         text += &changes(status, &labels);
     }
-    text.push('\n');
-    text += &drawing(&status.tree, &labels);
+    for tree in trees {
+        text.push('\n');
+        text += &drawing(tree, &labels);
+    }
     text
 }
 
@@ -57,11 +59,6 @@ fn changes(status: &Status, labels: &BTreeMap<MemberId, String>) -> String {
         let _ = writeln!(text, "{:>9.3} s ago  {what}", change.age as f64 / 1e9);
     }
     text
-}
-
-fn heading(tree: &TreeStatus) -> String {
-    let TreeStatus { kind, root, bytes, .. } = tree;
-    format!("tree '{kind}' from virtual node {root} for {bytes} bytes\n")
 }
 
 fn drawing(tree: &TreeStatus, labels: &BTreeMap<MemberId, String>) -> String {
@@ -95,12 +92,17 @@ fn draw_below(
     }
 }
 
-pub(super) fn reasons(status: &Status) -> String {
+pub(super) fn reasons(status: &Status, trees: &[TreeStatus]) -> String {
     let labels = labels(status);
-    let mut text = heading(&status.tree);
+    let texts: Vec<String> = trees.iter().map(|tree| reasons_of(tree, &labels)).collect();
+    texts.join("\n")
+}
+
+fn reasons_of(tree: &TreeStatus, labels: &BTreeMap<MemberId, String>) -> String {
+    let mut text = heading(tree);
     text += "child     parent    place  arrival     why\n";
-    for step in &status.tree.steps {
-        let (child, parent) = (label(&labels, &step.child), label(&labels, &step.parent));
+    for step in &tree.steps {
+        let (child, parent) = (label(labels, &step.child), label(labels, &step.parent));
         let (place, arrival) = (step.place, milliseconds(step.arrival));
         let why = reason(&step.why);
         let stripe = match step.stripe {
