@@ -23,6 +23,8 @@ pub enum Mutation {
     SkipAgreement,
     /// What is finished is never forgotten.
     KeepFinished,
+    /// A member whose connection fails once counts as dead.
+    BuryRefused,
 }
 
 impl Member {

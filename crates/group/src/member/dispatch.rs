@@ -39,6 +39,7 @@ impl Member {
             Timer::Compute => self.compute_clusters(),
             Timer::Probe => self.probe_now(),
             Timer::Watch => self.watch(),
+            Timer::Redial(member) => self.redial(member),
             Timer::Ping(number) => self.ping_is_late(number),
             Timer::Deadline(request) => self.deadline(request),
             Timer::Patience(cast, stripe) => self.lane_patience(cast, stripe),

@@ -95,7 +95,8 @@ pub enum Input {
         /// The member.
         member: MemberId,
     },
-    /// A connection was refused.
+    /// A connection was refused or failed; what waits for the member goes on waiting while the view
+    /// has it.
     ConnectFailed {
         /// The member, if one was meant.
         member: Option<MemberId>,

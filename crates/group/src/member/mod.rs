@@ -37,6 +37,8 @@ pub(crate) enum Timer {
     Probe,
     /// A member is asked for a sign of life.
     Watch,
+    /// A member whose connection has failed is dialled again.
+    Redial(MemberId),
     /// An answer to a ping is late.
     Ping(u64),
     /// A call has not been answered.

@@ -4,7 +4,6 @@
 use alloc::collections::BTreeMap;
 
 use crate::identity::{MemberId, Time};
-use crate::measure::Clusters;
 use crate::member::{Member, Phase, Timer};
 use crate::message::{Life, Message};
 use crate::payload::Payload;
@@ -54,11 +53,12 @@ fn may_repeat(times: &mut BTreeMap<MemberId, Time>, member: MemberId, now: Time)
     times.insert(member, now).is_none()
 }
 
-fn timeout(clusters: &Clusters, least: Time) -> Time {
-    least.max(4 * clusters.longest())
-}
-
 impl Member {
+    /// How long a sign of life may take.
+    pub(crate) fn ping_patience(&self) -> Time {
+        self.config.ping_timeout.max(4 * self.clusters.longest())
+    }
+
     /// The periodic sign of life.
     pub(crate) fn watch(&mut self) {
         if self.phase != Phase::Joined {
@@ -110,8 +110,7 @@ impl Member {
         self.detector.pings.insert(number, ping);
         let (digest, table) = (self.view.digest(), self.clusters.table().version);
         self.send(to, Message::Ping { number, digest, table, padding: Payload::default() });
-        let late = timeout(&self.clusters, self.config.ping_timeout);
-        self.wake_at(self.now + late, Timer::Ping(number));
+        self.wake_at(self.now + self.ping_patience(), Timer::Ping(number));
     }
 
     pub(crate) fn pinged(&mut self, from: MemberId, number: u64, digest: u64, table: u64) {
@@ -141,7 +140,7 @@ impl Member {
 
     pub(crate) fn ping_is_late(&mut self, number: u64) {
         let Some(ping) = self.detector.pings.remove(&number) else { return };
-        let due = ping.sent + 2 * timeout(&self.clusters, self.config.ping_timeout);
+        let due = ping.sent + 2 * self.ping_patience();
         if self.now > due {
             // This member was stopped itself, and cannot tell who was silent.
             self.ping(ping.to, ping.tries, ping.is_probe);

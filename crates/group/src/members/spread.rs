@@ -118,6 +118,7 @@ impl Member {
                     self.history.note(self.now, ChangeKind::Gone(id, reason));
                     self.tell(Event::MemberGone(id, reason));
                 }
+                self.links.forget_pause(id);
                 self.member_gone(id);
             }
         }

@@ -401,11 +401,16 @@ impl GroupDriver {
             None => self.not_joined(failed.reason),
             // The member itself has made a connection meanwhile.
             Some(member) if self.peers.primary(member).is_some() => {}
-            Some(member) => {
-                self.waiting.remove(&member);
-                self.inputs.push_back(Input::ConnectFailed { member: Some(member) });
-            }
+            Some(member) => self.connect_failed(member),
         }
+    }
+
+    /// What waits for a member is kept while that is believed to live, since it is dialled again.
+    fn connect_failed(&mut self, member: MemberId) {
+        if !self.member.view().is_alive(member) {
+            self.waiting.remove(&member);
+        }
+        self.inputs.push_back(Input::ConnectFailed { member: Some(member) });
     }
 
     fn not_joined(&mut self, reason: String) {
@@ -570,8 +575,7 @@ impl GroupDriver {
             }
             Some(Dialled { member: Some(expected), .. }) if expected != id => {
                 // Another process of the group has the port of one that is gone.
-                self.waiting.remove(&expected);
-                self.inputs.push_back(Input::ConnectFailed { member: Some(expected) });
+                self.connect_failed(expected);
                 self.inputs.push_back(Input::LinkUp { member: id, address: None });
             }
             _ if is_first => self.inputs.push_back(Input::LinkUp { member: id, address: None }),
