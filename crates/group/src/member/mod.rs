@@ -21,7 +21,7 @@ use crate::measure::{Clusters, Prober, Registrar};
 use crate::members::{Detector, Spread, View};
 use crate::message::{Message, PaperTree};
 use crate::mutation::Mutation;
-use crate::operations::{Fold, Lane, Pending};
+use crate::operations::{Finished, Fold, Lane, Pending};
 use crate::random;
 use crate::status::History;
 use crate::trees::{Papers, Terrain};
@@ -93,7 +93,7 @@ pub struct Member {
     pub(crate) floors: BTreeMap<MemberId, u64>,
     pub(crate) next_cast: u64,
     pub(crate) folds: BTreeMap<FoldId, Fold>,
-    pub(crate) finished: BTreeSet<FoldId>,
+    pub(crate) finished: Finished,
     pub(crate) finishing: Vec<FoldId>,
     /// Reductions whose root has asked for a value that was not given yet.
     pub(crate) early_pulls: BTreeMap<FoldId, MemberId>,
@@ -128,7 +128,7 @@ impl Member {
             floors: BTreeMap::new(),
             next_cast: 1,
             folds: BTreeMap::new(),
-            finished: BTreeSet::new(),
+            finished: Finished::default(),
             finishing: Vec::new(),
             early_pulls: BTreeMap::new(),
             internal: 0,

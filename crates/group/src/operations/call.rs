@@ -343,7 +343,7 @@ impl Member {
         }
         self.pending.insert(request, Pending::Fold(id));
         let root = self.root_of(id);
-        if self.finished.contains(&id) || root.is_none() {
+        if self.finished.contains(id) || root.is_none() {
             let reason = if root.is_none() { Reason::RootLost } else { Reason::Deadline };
             self.answer(request, None, RankSet::new(), Vec::from([(own, reason)]));
             return Ok(());

@@ -5,6 +5,7 @@ mod agreement;
 mod call;
 mod combine;
 mod deliver;
+mod finished;
 mod fold;
 mod lane;
 mod open;
@@ -14,5 +15,6 @@ mod result;
 
 pub(crate) use call::Pending;
 pub use combine::{Element, Operation, contributions};
+pub(crate) use finished::Finished;
 pub(crate) use fold::Fold;
 pub(crate) use lane::Lane;

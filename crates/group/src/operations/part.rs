@@ -19,7 +19,7 @@ const GATHERED_PART_BYTES_MAX: usize = PAYLOAD_BYTES_MAX / 2;
 impl Member {
     pub(crate) fn part(&mut self, _from: MemberId, head: PartHead, names: &Ranges, data: Payload) {
         let id = head.fold;
-        if self.phase == Phase::Outside || self.finished.contains(&id) {
+        if self.phase == Phase::Outside || self.finished.contains(id) {
             return;
         }
         let is_root = self.root_of(id) == Some(self.me);
@@ -229,7 +229,7 @@ impl Member {
 
     /// The application has not given its value yet: the root is told when it does.
     fn note_pull(&mut self, from: MemberId, id: FoldId) {
-        if !self.finished.contains(&id) && self.early_pulls.len() < TRANSFERS_MAX {
+        if !self.finished.contains(id) && self.early_pulls.len() < TRANSFERS_MAX {
             self.early_pulls.insert(id, from);
         }
     }

@@ -16,8 +16,6 @@ use crate::message::{Life, Message, Missing, Purpose, Ranges};
 use crate::mutation::Mutation;
 use crate::payload::Payload;
 
-/// How many ended reductions are remembered, so that late parts of them are known.
-const FINISHED_MAX: usize = 4096;
 /// How long the ends of reductions are gathered.
 const FINISH_DELAY: u64 = 20 * MILLISECOND;
 
@@ -207,10 +205,7 @@ impl Member {
 
     fn note_finished(&mut self, id: FoldId) {
         self.early_pulls.remove(&id);
-        self.finished.insert(id);
-        if self.finished.len() > FINISHED_MAX {
-            self.finished.pop_first();
-        }
+        self.finished.note(id);
     }
 
     /// A part of a result that all get.
