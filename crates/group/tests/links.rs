@@ -24,7 +24,8 @@ impl Pair {
         pair.give(Input::Create);
         let names = (&RankSet::range(2, 2)).into();
         let (address, life) = ("2".into(), Life::Alive);
-        let record = Record { id: OTHER, address, names, site: 0, incarnation: 0, life };
+        let record =
+            Record { id: OTHER, address, names, site: 0, incarnation: 0, life, gone_ms: 0 };
         pair.give(Input::LinkUp { member: OTHER, address: None });
         let message = Message::Join { space: 100, record };
         pair.give(Input::Message { from: OTHER, message });

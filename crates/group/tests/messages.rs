@@ -31,6 +31,7 @@ fn any_record() -> impl Strategy<Value = Record> {
             site,
             incarnation,
             life,
+            gone_ms: site,
         },
     )
 }

@@ -97,7 +97,7 @@ impl Run {
             let names = RankSet::range(at * NAMES, (at + 1) * NAMES - 1);
             let (address, life) = (format!("member-{at}"), Life::Alive);
             let names = (&names).into();
-            let record = Record { id, address, names, site: at, incarnation: 1, life };
+            let record = Record { id, address, names, site: at, incarnation: 1, life, gone_ms: 0 };
             self.give(Input::LinkUp { member: id, address: None });
             self.give_message(id, Message::Join { space: SPACE, record });
         }

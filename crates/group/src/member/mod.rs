@@ -18,7 +18,7 @@ pub(crate) use links::Links;
 use crate::hops::HopRing;
 use crate::identity::{CastId, FoldId, MemberId, Request, Time};
 use crate::measure::{Clusters, Prober, Registrar};
-use crate::members::{Detector, Spread, View};
+use crate::members::{Detector, Past, Spread, View};
 use crate::message::{Message, PaperTree};
 use crate::mutation::Mutation;
 use crate::operations::{Finished, Fold, Lane, Pending};
@@ -85,6 +85,7 @@ pub struct Member {
     pub(crate) prober: Prober,
     pub(crate) registrar: Registrar,
     pub(crate) detector: Detector,
+    pub(crate) past: Past,
     pub(crate) spread: Spread,
     pub(crate) links: Links,
     pub(crate) history: History,
@@ -120,6 +121,7 @@ impl Member {
             prober: Prober::default(),
             registrar: Registrar::default(),
             detector: Detector::default(),
+            past: Past::default(),
             spread: Spread::default(),
             links: Links::default(),
             history: History::default(),

@@ -11,7 +11,7 @@ use crate::random::around;
 
 /// How long a peer is not told the same again.
 const REPEAT: Time = 200_000_000;
-/// One ping in this many goes to a member that is taken for dead: partitions heal.
+/// At most one ping in this many goes to a member that is taken for dead.
 const DEAD_SHARE: u64 = 4;
 
 /// Pings under way.
@@ -66,14 +66,10 @@ impl Member {
         }
         let period = around(&mut self.random, self.config.watch_period);
         self.wake_at(self.now + period, Timer::Watch);
-        let dead: alloc::vec::Vec<MemberId> = self
-            .view
-            .records()
-            .filter(|record| record.life == Life::Dead)
-            .map(|record| record.id)
-            .collect();
-        if !dead.is_empty() && self.random.below(DEAD_SHARE) == 0 {
-            let lost = dead[self.random.below(dead.len() as u64) as usize];
+        self.forget_past();
+        let may_ask = self.random.below(DEAD_SHARE) == 0;
+        let lost = if may_ask { self.past.next_to_ask(self.now) } else { None };
+        if let Some(lost) = lost {
             self.ping(lost, 1, false);
         } else if let Some(far) = self.far_to_probe() {
             self.probe(far);

@@ -24,6 +24,7 @@ impl Member {
             site: self.config.site,
             incarnation: 0,
             life: Life::Alive,
+            gone_ms: 0,
         })
     }
 
@@ -32,7 +33,7 @@ impl Member {
             return;
         }
         let record = self.own_record();
-        self.view.merge(record);
+        self.merge(record);
         self.begin();
     }
 
@@ -57,7 +58,7 @@ impl Member {
             return;
         }
         self.learn(record);
-        let records: Vec<Record> = self.view.records().cloned().collect();
+        let records = self.records_to_tell();
         let table = self.clusters.table().clone();
         self.send(from, Message::Welcome { records, table });
     }
@@ -80,9 +81,7 @@ impl Member {
             return;
         }
         for record in records {
-            if self.is_of_space(&record) {
-                self.view.merge(record);
-            }
+            self.merge(record);
         }
         self.adopt_table(table);
         self.begin();

@@ -4,9 +4,11 @@
 mod detector;
 mod joining;
 mod owners;
+mod past;
 mod spread;
 mod view;
 
 pub(crate) use detector::Detector;
+pub(crate) use past::Past;
 pub(crate) use spread::Spread;
 pub use view::View;

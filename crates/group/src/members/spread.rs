@@ -103,7 +103,7 @@ impl Member {
     pub(crate) fn accept(&mut self, record: Record) -> bool {
         let (id, life) = (record.id, record.life);
         let was_alive = self.view.is_alive(id);
-        if !self.is_of_space(&record) || !self.view.merge(record) {
+        if !self.merge(record) {
             return false;
         }
         match life {
@@ -126,6 +126,7 @@ impl Member {
             self.yield_names();
         }
         self.papers_changed();
+        self.forget_past();
         true
     }
 
@@ -153,7 +154,7 @@ impl Member {
     /// Two views differ: both sides tell each other all.
     pub(crate) fn compare(&mut self, from: MemberId, digest: u64) {
         if digest != self.view.digest() && self.detector.may_compare(from, self.now) {
-            let records = self.view.records().cloned().collect();
+            let records = self.records_to_tell();
             let targets = (&sapwood_packet::RankSet::new()).into();
             self.send(from, Message::Update { targets, records });
         }

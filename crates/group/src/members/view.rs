@@ -13,7 +13,7 @@ use super::owners::Owners;
 use crate::identity::MemberId;
 use crate::message::{Life, Record};
 
-/// All members, past ones included.
+/// All members, past ones included until they are forgotten.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     records: BTreeMap<MemberId, Record>,
@@ -37,12 +37,12 @@ impl View {
         let mut lost = self.names_of(id);
         self.owners.remove(lost.as_ref());
         self.everyone.subtract(lost.as_ref());
-        if let Some(known) = self.records.remove(&id) {
+        if let Some(known) = self.records.remove(&id).filter(|known| known.life == Life::Alive) {
             self.digest ^= stamp(&known);
-            self.alive -= usize::from(known.life == Life::Alive);
+            self.alive -= 1;
         }
-        self.digest ^= stamp(&record);
         if record.life == Life::Alive {
+            self.digest ^= stamp(&record);
             self.alive += 1;
             self.contest(id, record.names.as_set());
             self.owners.claim(record.names.as_set(), id);
@@ -53,6 +53,14 @@ impl View {
         self.hand_back(&lost);
         self.version += 1;
         true
+    }
+
+    /// Forgets a member that is gone: older news could bring it back from then on.
+    pub fn forget(&mut self, id: MemberId) {
+        if self.records.get(&id).is_some_and(|record| record.life != Life::Alive) {
+            self.records.remove(&id);
+            self.version += 1;
+        }
     }
 
     /// Notes which of these virtual nodes another member carries.
@@ -181,7 +189,8 @@ impl View {
         names
     }
 
-    /// A number that is the same for equal views, and almost surely for no others.
+    /// A number that is the same for views with the same living members, and almost surely for no
+    /// others. Members that are gone do not count: they are not forgotten everywhere at once.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest
@@ -225,12 +234,7 @@ fn age(record: &Record) -> (u32, Life) {
 }
 
 fn stamp(record: &Record) -> u64 {
-    let life = match record.life {
-        Life::Alive => 1,
-        Life::Dead => 2,
-        Life::Left => 3,
-    };
-    mix(record.id.0 ^ (u64::from(record.incarnation) << 2 | life).rotate_left(40))
+    mix(record.id.0 ^ (u64::from(record.incarnation) << 2 | 1).rotate_left(40))
 }
 
 #[cfg(test)]
@@ -240,7 +244,8 @@ mod tests {
 
     fn record(id: u64, names: &str, incarnation: u32, life: Life) -> Record {
         let names = (&names.parse::<RankSet>().unwrap()).into();
-        Record { id: MemberId(id), address: String::new(), names, site: 0, incarnation, life }
+        let (id, address) = (MemberId(id), String::new());
+        Record { id, address, names, site: 0, incarnation, life, gone_ms: 0 }
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub struct Record {
     pub incarnation: u32,
     /// Whether it takes part.
     pub life: Life,
+    /// How long ago it was seen to be gone, in milliseconds; 0 while it takes part.
+    pub gone_ms: u32,
 }
 
 /// The inferred clusters and the distances between them; the newest version counts.

@@ -89,8 +89,12 @@ impl Member {
 
     /// A root's earlier transfers are over: nothing is kept of them.
     pub(super) fn raise_floor(&mut self, root: MemberId, floor: u64) {
+        // Nothing is kept for a root that no view has: no record would end it.
+        if root == self.me || self.view.record(root).is_none() {
+            return;
+        }
         let known = self.floors.entry(root).or_insert(1);
-        if floor <= *known || root == self.me {
+        if floor <= *known {
             return;
         }
         *known = floor;

@@ -278,6 +278,7 @@ impl Engine {
         }
         self.version = version;
         let mut members = Vec::new();
+        self.senders.retain(|id, _| view.record(*id).is_some());
         for record in view.records() {
             self.senders.insert(record.id, record.names.as_set().to_set());
             if view.is_alive(record.id) {
