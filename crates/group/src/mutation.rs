@@ -25,6 +25,10 @@ pub enum Mutation {
     KeepFinished,
     /// A member whose connection fails once counts as dead.
     BuryRefused,
+    /// Time in which this member did not run counts as the silence of others.
+    JudgeWhenLate,
+    /// A member whose virtual nodes another one claims stays.
+    KeepNames,
 }
 
 impl Member {

@@ -29,6 +29,7 @@ impl Member {
         while let Some(&(time, timer)) = self.agenda.first().filter(|entry| entry.0 <= self.now) {
             self.agenda.remove(&(time, timer));
             self.prober.note_timer(time, self.now);
+            self.note_lateness(time);
             self.timer(timer);
         }
     }

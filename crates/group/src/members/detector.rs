@@ -1,11 +1,16 @@
 //! Signs of life: each member asks the next one on the ring, once in a period; a suspect is asked
 //! at once, and counts as dead after a bounded number of silent pings.
+//!
+//! The judge is judged first, as in a tree. By as much as a timer of this member was late its
+//! process did not run: an answer may have come meanwhile that it has not read, and others, which
+//! likely share its host, are given as much more time.
 
 use alloc::collections::BTreeMap;
 
 use crate::identity::{MemberId, Time};
 use crate::member::{Member, Phase, Timer};
 use crate::message::{Life, Message};
+use crate::mutation::Mutation;
 use crate::payload::Payload;
 use crate::random::around;
 
@@ -13,12 +18,15 @@ use crate::random::around;
 const REPEAT: Time = 200_000_000;
 /// At most one ping in this many goes to a member that is taken for dead.
 const DEAD_SHARE: u64 = 4;
+/// A member that was late by less than this part of a ping's patience counts as punctual.
+const LATE_SHARE: Time = 32;
 
 /// Pings under way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Detector {
     pings: BTreeMap<u64, Ping>,
     next: u64,
+    lateness: Lateness,
     told: BTreeMap<MemberId, Time>,
     compared: BTreeMap<MemberId, Time>,
     pub(crate) leave_looks: u32,
@@ -28,10 +36,29 @@ pub(crate) struct Detector {
 struct Ping {
     to: MemberId,
     sent: Time,
+    /// When its answer is late.
+    due: Time,
+    /// What of that was given because this process was late itself.
+    allowed: Time,
     tries: u32,
     is_probe: bool,
     /// Whether the link was up already: else its round trip has the work of making it.
     is_over_link: bool,
+}
+
+/// By how much timers of this member were late: the most, which fades.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lateness {
+    most: Time,
+    noted: Time,
+}
+
+impl Lateness {
+    /// What is left now, if it halves in each span.
+    fn left(self, now: Time, span: Time) -> Time {
+        let halvings = u32::try_from((now - self.noted) / span.max(1)).unwrap_or(u32::MAX);
+        self.most.checked_shr(halvings).unwrap_or(0)
+    }
 }
 
 impl Detector {
@@ -57,6 +84,22 @@ impl Member {
     /// How long a sign of life may take.
     pub(crate) fn ping_patience(&self) -> Time {
         self.config.ping_timeout.max(4 * self.clusters.longest())
+    }
+
+    /// A timer goes off that was due at another time.
+    pub(crate) fn note_lateness(&mut self, due: Time) {
+        let left = self.detector.lateness.left(self.now, self.config.ping_timeout);
+        if self.now - due >= left {
+            self.detector.lateness = Lateness { most: self.now - due, noted: self.now };
+        }
+    }
+
+    /// How much longer than usual others may take, since this process is late itself; nothing for
+    /// what any process is late by.
+    fn allowance(&self) -> Time {
+        let patience = self.ping_patience();
+        let left = self.detector.lateness.left(self.now, self.config.ping_timeout);
+        if left < patience / LATE_SHARE { 0 } else { left.min(patience) }
     }
 
     /// The periodic sign of life.
@@ -102,11 +145,12 @@ impl Member {
         self.detector.next += 1;
         let number = self.detector.next;
         let is_over_link = self.links.is_up(to);
-        let ping = Ping { to, sent: self.now, tries, is_probe, is_over_link };
+        let (sent, due) = (self.now, self.now + self.ping_patience());
+        let ping = Ping { to, sent, due, allowed: 0, tries, is_probe, is_over_link };
         self.detector.pings.insert(number, ping);
         let (digest, table) = (self.view.digest(), self.clusters.table().version);
         self.send(to, Message::Ping { number, digest, table, padding: Payload::default() });
-        self.wake_at(self.now + self.ping_patience(), Timer::Ping(number));
+        self.wake_at(due, Timer::Ping(number));
     }
 
     pub(crate) fn pinged(&mut self, from: MemberId, number: u64, digest: u64, table: u64) {
@@ -136,10 +180,15 @@ impl Member {
 
     pub(crate) fn ping_is_late(&mut self, number: u64) {
         let Some(ping) = self.detector.pings.remove(&number) else { return };
-        let due = ping.sent + 2 * self.ping_patience();
-        if self.now > due {
+        let patience = self.ping_patience();
+        let allowance = self.allowance();
+        if self.now > ping.due + patience {
             // This member was stopped itself, and cannot tell who was silent.
             self.ping(ping.to, ping.tries, ping.is_probe);
+        } else if ping.allowed < allowance && !self.breaks(Mutation::JudgeWhenLate) {
+            let due = self.now + allowance - ping.allowed;
+            self.detector.pings.insert(number, Ping { due, allowed: allowance, ..ping });
+            self.wake_at(due, Timer::Ping(number));
         } else if ping.tries > 1 {
             self.ping(ping.to, ping.tries - 1, ping.is_probe);
         } else if self.view.is_alive(ping.to) {
