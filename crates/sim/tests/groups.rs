@@ -59,4 +59,7 @@ caught! {
     segments_of_different_contributors_are_caught: SkipAgreement,
     values_that_are_not_asked_for_are_caught: SkipPull,
     a_record_that_is_kept_for_ever_is_caught: KeepFinished,
+    a_member_that_dies_of_one_failed_connection_is_caught: BuryRefused,
+    a_member_that_blames_others_for_its_own_lateness_is_caught: JudgeWhenLate,
+    a_member_that_keeps_what_another_claims_is_caught: KeepNames,
 }

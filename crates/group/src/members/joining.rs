@@ -10,6 +10,7 @@ use crate::identity::{MemberId, SECOND};
 use crate::limits::MEMBERS_MAX;
 use crate::member::{Event, Member, Output, Phase, Timer};
 use crate::message::{Life, Message, Record, Table};
+use crate::mutation::Mutation;
 use crate::random::around;
 
 /// How often a member that leaves looks whether others still need it.
@@ -98,7 +99,10 @@ impl Member {
     pub(crate) fn yield_names(&mut self) {
         let mine = self.view.record(self.me).map(|record| record.names.as_set().to_set());
         let kept = self.view.names_of(self.me);
-        if self.phase == Phase::Joined && mine.is_some_and(|mine| mine != kept) {
+        if self.phase == Phase::Joined
+            && mine.is_some_and(|mine| mine != kept)
+            && !self.breaks(Mutation::KeepNames)
+        {
             self.tell(Event::Refused(Refusal::Overlap));
             self.leave();
         }

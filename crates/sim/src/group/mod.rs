@@ -5,6 +5,7 @@
 //! finite bandwidth, probes with noise. Schedules draw faults and operations from a seed, and an
 //! oracle judges what the members deliver and answer.
 
+mod connection;
 mod layout;
 mod oracle;
 mod reference;

@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sapwood_group::{Answer, CastId, Event, Request, SECOND, Time};
+use sapwood_group::{Answer, CastId, Event, Reason, Request, SECOND, Time};
 use sapwood_packet::RankSet;
 
 use super::{GroupWorld, ObservedEvent};
@@ -42,12 +42,17 @@ struct Called {
 #[derive(Debug)]
 pub(super) struct GroupOracle {
     names: Vec<RankSet>,
+    /// Pairs of hosts that claim the same virtual nodes.
+    contested: Vec<(usize, usize)>,
     faults: Vec<Option<Time>>,
     cut: Option<Time>,
     calls: BTreeMap<Request, Called>,
     reductions: BTreeMap<u64, (usize, bool)>,
-    /// The offsets that each virtual node has got of each transfer, and the fill of the value.
-    got: BTreeMap<(CastId, u32), (u8, BTreeMap<u64, usize>)>,
+    /// The offsets that each virtual node has got of each transfer at a host, and the fill of the
+    /// value.
+    got: BTreeMap<(CastId, u32, usize), (u8, BTreeMap<u64, usize>)>,
+    /// Who was taken for dead, and at which host.
+    buried: BTreeSet<(usize, usize)>,
     breaches: Vec<Breach>,
 }
 
@@ -55,11 +60,13 @@ impl GroupOracle {
     pub(super) fn new(hosts: usize) -> Self {
         Self {
             names: alloc::vec![RankSet::new(); hosts],
+            contested: Vec::new(),
             faults: alloc::vec![None; hosts],
             cut: None,
             calls: BTreeMap::new(),
             reductions: BTreeMap::new(),
             got: BTreeMap::new(),
+            buried: BTreeSet::new(),
             breaches: Vec::new(),
         }
     }
@@ -70,6 +77,11 @@ impl GroupOracle {
 
     pub(super) fn started(&mut self, host: usize, names: RankSet, _time: Time) {
         self.names[host] = names;
+    }
+
+    /// Both hosts claim the same virtual nodes; the process of one gives them up, or is refused.
+    pub(super) fn contest(&mut self, one: usize, other: usize) {
+        self.contested.push((one, other));
     }
 
     pub(super) fn fault(&mut self, host: usize, time: Time) {
@@ -91,6 +103,10 @@ impl GroupOracle {
     /// Takes over what applications were told.
     pub(super) fn watch(&mut self, world: &mut GroupWorld) {
         for seen in core::mem::take(&mut world.seen) {
+            if let Event::MemberGone(member, Reason::Dead) = seen.event {
+                let gone = world.host_of(member);
+                self.buried.extend(gone.map(|gone| (gone, seen.host)));
+            }
             self.see(seen);
         }
     }
@@ -100,12 +116,17 @@ impl GroupOracle {
             Event::Delivery { cast, names, offset, data, .. } => {
                 for name in names.iter() {
                     let fill = data.as_slice().first().copied().unwrap_or(0);
-                    let entry = self.got.entry((cast, name)).or_insert((fill, BTreeMap::new()));
+                    let key = (cast, name, seen.host);
+                    let entry = self.got.entry(key).or_insert((fill, BTreeMap::new()));
                     let is_again = entry.1.insert(offset, data.len()).is_some();
                     let is_other = data.as_slice().iter().any(|byte| *byte != entry.0);
                     if is_again || is_other {
                         let text = format!("{cast:?} at {name}, offset {offset}");
                         self.breach("delivered exactly once", text);
+                    }
+                    if !self.names[seen.host].contains(name) {
+                        let text = format!("{cast:?} for {name} at host {}", seen.host);
+                        self.breach("delivered to its member", text);
                     }
                 }
             }
@@ -162,6 +183,11 @@ impl GroupOracle {
             }
         }
         self.judge_results(&calls, world);
+        for (gone, at) in core::mem::take(&mut self.buried) {
+            if self.is_steady(gone) {
+                self.breach("who lives is not taken for dead", format!("{gone} at host {at}"));
+            }
+        }
         self.judge_rest(world);
         core::mem::take(&mut self.breaches)
     }
@@ -174,7 +200,7 @@ impl GroupOracle {
         bytes: usize,
     ) {
         let mut whole = self.names[called.host].clone();
-        for ((_, name), (fill, offsets)) in &self.got {
+        for ((_, name, _), (fill, offsets)) in &self.got {
             if *fill == request as u8 && offsets.values().sum::<usize>() == bytes {
                 whole.insert(*name);
             }
@@ -207,19 +233,15 @@ impl GroupOracle {
     fn judge_part(&mut self, request: Request, called: &Called, answer: &Answer, number: u64) {
         let Some(&(root, to_all)) = self.reductions.get(&number) else { return };
         let Some(value) = &answer.value else { return };
-        let mut expected = 0_i64;
-        for (host, names) in self.names.iter().enumerate() {
-            if names.as_ref().intersects(answer.contributors.as_ref()) {
-                expected += 1 << (2 * host);
-            }
-        }
+        let expected = self.sums(&answer.contributors);
         let elements = value.as_slice().as_chunks::<8>().0;
         // A root that gave up has no value, and says so.
-        let is_wrong = elements.iter().any(|element| i64::from_le_bytes(*element) != expected);
+        let is_wrong =
+            elements.iter().any(|element| !expected.contains(&i64::from_le_bytes(*element)));
         if is_wrong {
             let first = elements.first().map(|element| i64::from_le_bytes(*element));
             let text = format!(
-                "request {request}: {first:x?} instead of {expected:x}, contributors {}",
+                "request {request}: {first:x?} instead of {expected:x?}, contributors {}",
                 answer.contributors
             );
             self.breach("each counts once", text);
@@ -230,6 +252,35 @@ impl GroupOracle {
                 self.judge_names(request, called, answer);
             }
         }
+    }
+
+    /// What the values of these virtual nodes may add up to: of two hosts that claim the same ones
+    /// either counts, as long as both are members.
+    fn sums(&self, contributors: &RankSet) -> Vec<i64> {
+        let mut sums = Vec::from([0_i64]);
+        for (host, names) in self.names.iter().enumerate() {
+            if !names.as_ref().intersects(contributors.as_ref()) {
+                continue;
+            }
+            let digit = 1 << (2 * host);
+            let rival = self.rival(host).filter(|rival| !self.names[*rival].is_empty());
+            sums = match rival {
+                // Both are dealt with where the later one of them comes.
+                Some(rival) if rival > host => sums,
+                Some(rival) => {
+                    let either = [digit, 1 << (2 * rival)];
+                    sums.iter().flat_map(|sum| either.map(|digit| sum + digit)).collect()
+                }
+                None => sums.iter().map(|sum| sum + digit).collect(),
+            };
+        }
+        sums
+    }
+
+    /// The host that claims what this one does.
+    fn rival(&self, host: usize) -> Option<usize> {
+        let pair = self.contested.iter().find(|pair| pair.0 == host || pair.1 == host)?;
+        Some(if pair.0 == host { pair.1 } else { pair.0 })
     }
 
     /// All that get a result get the same.
@@ -276,6 +327,12 @@ impl GroupOracle {
             };
             if member.held() > 0 {
                 self.breach("nothing is left over", format!("host {host}: {}", member.held()));
+            }
+            let record = member.view().record(member.id());
+            let is_whole =
+                record.is_none_or(|record| record.names.as_set().to_set() == member.names());
+            if member.view().is_alive(member.id()) && !is_whole && is_healed {
+                self.breach("a virtual node has one member", format!("host {host} lacks some"));
             }
             if member.view().is_alive(member.id()) {
                 digests.insert(member.view().digest());

@@ -24,6 +24,11 @@ const DEADLINE: Time = 4 * SECOND;
 /// When nothing may be left.
 const END: Time = 22 * SECOND;
 
+/// Kept apart from the other draws, so that these are the same with and without them.
+const FURTHER: u64 = 0x6675_7274_6865_7200;
+/// Dials may fail for this long, which is less than the patience of one ping.
+const REFUSED_MAX: Time = 80 * MILLISECOND;
+
 /// What came of a schedule.
 #[derive(Clone, Debug)]
 pub struct Verdict {
@@ -37,8 +42,17 @@ pub struct Verdict {
 
 #[derive(Clone, Debug)]
 enum Act {
-    Broadcast { host: usize, tree: TreeKind, bytes: usize },
-    Reduce { root: usize, tree: TreeKind, elements: usize, to_all: bool },
+    Broadcast {
+        host: usize,
+        tree: TreeKind,
+        bytes: usize,
+    },
+    Reduce {
+        root: usize,
+        tree: TreeKind,
+        elements: usize,
+        to_all: bool,
+    },
     Crash(usize),
     Hang(usize),
     Resume(usize),
@@ -46,7 +60,24 @@ enum Act {
     Heal,
     Join(usize),
     Leave(usize),
-    Contribute { host: usize, number: u64, call: Call, tree: TreeKind },
+    /// The connection between two living members breaks; neither can make one for a while.
+    BreakLink {
+        one: usize,
+        other: usize,
+        refused: Time,
+    },
+    /// A host gets a processor only once in a span.
+    Slow {
+        host: usize,
+        period: Time,
+        until: Time,
+    },
+    Contribute {
+        host: usize,
+        number: u64,
+        call: Call,
+        tree: TreeKind,
+    },
 }
 
 struct Run {
@@ -59,6 +90,10 @@ struct Run {
     order: u64,
     story: Vec<String>,
     touched: Vec<bool>,
+    /// The host whose virtual nodes each host claims: its own, or another's too.
+    claims: Vec<usize>,
+    /// By which host each one joins.
+    sponsors: Vec<usize>,
 }
 
 /// Runs the schedule of a seed; `prepare` is done to each member before its first input.
@@ -80,23 +115,31 @@ pub fn run_schedule(seed: u64, prepare: fn(&mut Member)) -> Verdict {
         order: 0,
         story: Vec::new(),
         touched: alloc::vec![false; hosts],
+        claims: (0..hosts).collect(),
+        sponsors: alloc::vec![0; hosts],
     };
-    run.draw(hosts);
+    run.draw(hosts, &mut chance::of_seed(seed ^ FURTHER));
     run.play();
     let breaches = run.oracle.judge(&run.world);
     Verdict { breaches, operations: run.oracle.operations(), story: run.story }
 }
 
 impl Run {
-    fn draw(&mut self, hosts: usize) {
+    fn draw(&mut self, hosts: usize, further: &mut Random) {
         // Host 0 stays whole, so that each group has a witness.
         let late = if hosts > 3 && self.chance.one_in(2) { Some(hosts - 1) } else { None };
-        for host in (0..hosts).filter(|host| Some(*host) != late) {
+        let rival = late.and_then(|late| self.draw_claim(late, further));
+        for host in (0..hosts).filter(|host| ![late, rival].contains(&Some(*host))) {
             self.begin(host, (host > 0).then_some(0));
         }
         if let Some(late) = late {
             self.touched[late] = true;
-            self.add_at(Act::Join(late));
+            let time = self.time();
+            self.add(time, Act::Join(late));
+            if let Some(rival) = rival {
+                let time = time + further.below(4 * MILLISECOND);
+                self.add(time, Act::Join(rival));
+            }
         }
         for _ in 0..self.chance.between(2, 6) {
             let tree = *self.chance.choose(&TreeKind::ALL);
@@ -112,6 +155,16 @@ impl Run {
         }
         for _ in 0..self.chance.below(4) {
             self.draw_fault(hosts);
+        }
+        if further.one_in(2) {
+            for count in 0..further.between(1, 3) {
+                // Two spans in turn could be longer than the patience.
+                let may_refuse = count == 0;
+                self.draw_break(hosts, may_refuse, further);
+            }
+        }
+        if further.one_in(4) {
+            self.draw_slow(hosts, further);
         }
         self.acts.sort_by_key(|act| (act.0, act.1));
     }
@@ -138,6 +191,44 @@ impl Run {
         }
     }
 
+    /// The host that joins late may claim another's virtual nodes. Gives a second host that joins
+    /// about when the first does, by another member, and claims the same.
+    fn draw_claim(&mut self, late: usize, further: &mut Random) -> Option<usize> {
+        if late < 4 || !further.one_in(3) {
+            return None;
+        }
+        let other = further.between(1, late as u64 - 1) as usize;
+        self.claims[late] = other;
+        self.oracle.contest(late, other);
+        if further.one_in(2) {
+            return None;
+        }
+        // Neither is there at first, so that each sponsor takes one for the only one.
+        self.oracle.contest(late, other);
+        self.touched[other] = true;
+        self.sponsors[other] = if other == 1 { 2 } else { 1 };
+        Some(other)
+    }
+
+    fn draw_break(&mut self, hosts: usize, may_refuse: bool, further: &mut Random) {
+        let one = further.index(hosts);
+        let other = (one + further.between(1, hosts as u64 - 1) as usize) % hosts;
+        let refused = if may_refuse && further.one_in(2) { further.below(REFUSED_MAX) } else { 0 };
+        let span = if further.one_in(2) { 30 * MILLISECOND } else { SPAN };
+        let time = BEGIN + further.below(span);
+        self.add(time, Act::BreakLink { one, other, refused });
+    }
+
+    fn draw_slow(&mut self, hosts: usize, further: &mut Random) {
+        let host = further.between(1, hosts as u64 - 1) as usize;
+        if !core::mem::replace(&mut self.touched[host], true) {
+            let time = BEGIN + further.below(SPAN);
+            let period = further.between(40, 190) * MILLISECOND;
+            let until = time + further.between(1, 5) * SECOND;
+            self.add(time, Act::Slow { host, period, until });
+        }
+    }
+
     fn time(&mut self) -> Time {
         // Half of all things happen within a few milliseconds of each other.
         let span = if self.chance.one_in(2) { 20 * MILLISECOND } else { SPAN };
@@ -155,8 +246,7 @@ impl Run {
     }
 
     fn begin(&mut self, host: usize, by: Option<usize>) {
-        let first = 2 * host as u32;
-        let names = RankSet::range(first, first + u32::from(host % 3 == 1));
+        let names = names_at(self.claims[host]);
         let config = Config {
             names: names.clone(),
             linger: 3 * SECOND,
@@ -220,7 +310,14 @@ impl Run {
             Act::Heal => self.world.heal(),
             Act::Join(host) => {
                 self.oracle.fault(host, time);
-                self.begin(host, Some(0));
+                self.begin(host, Some(self.sponsors[host]));
+            }
+            Act::BreakLink { one, other, refused } => {
+                self.world.break_link(one, other, time + refused);
+            }
+            Act::Slow { host, period, until } => {
+                self.oracle.fault(host, time);
+                self.world.slow_down(host, period, until);
             }
             Act::Broadcast { .. } | Act::Reduce { .. } | Act::Contribute { .. } => {}
         }
@@ -249,4 +346,10 @@ impl Run {
         }
         self.acts.sort_by_key(|act| (act.0, act.1));
     }
+}
+
+/// The virtual nodes that a host claims by itself.
+fn names_at(host: usize) -> RankSet {
+    let first = 2 * host as u32;
+    RankSet::range(first, first + u32::from(host % 3 == 1))
 }

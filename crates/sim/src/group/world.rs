@@ -6,8 +6,11 @@ use alloc::vec::Vec;
 
 use sapwood_group::message::{decode, encode, encoded_bytes};
 use sapwood_group::trees::TreeKind;
-use sapwood_group::{Call, Config, Event, Input, Member, MemberId, Message, Output, Request, Time};
+use sapwood_group::{
+    Call, Config, Event, Input, Member, MemberId, Message, Output, Reason, Request, Time,
+};
 
+use super::connection::{Connection, Connections};
 use super::layout::Network;
 use super::wire::Wires;
 
@@ -24,8 +27,15 @@ pub struct ObservedEvent {
 
 #[derive(Debug)]
 enum GroupInput {
-    Input(usize, u64, Input),
-    Arrival { to: usize, generation: u64, bytes: usize, from: MemberId, message: Message },
+    Input(usize, u64, Option<Connection>, Input),
+    Arrival {
+        to: usize,
+        generation: u64,
+        connection: Connection,
+        bytes: usize,
+        from: MemberId,
+        message: Message,
+    },
     Wake(usize),
 }
 
@@ -38,6 +48,8 @@ struct Host {
     /// Hosts of different sides do not reach each other.
     side: u32,
     wake: Option<Time>,
+    /// Until when it gets a processor only once in a span.
+    slow: Option<(Time, Time)>,
     links: BTreeSet<usize>,
     /// What has come while it was hung or cut off.
     held: Vec<(u64, Input)>,
@@ -52,6 +64,7 @@ pub struct GroupWorld {
     hosts: Vec<Host>,
     agenda: BTreeMap<(Time, u64), GroupInput>,
     cut: Vec<(usize, usize, Input)>,
+    connections: Connections,
     count: u64,
     now: Time,
     /// What applications were told; taken out by the caller.
@@ -76,6 +89,7 @@ impl GroupWorld {
             network,
             agenda: BTreeMap::new(),
             cut: Vec::new(),
+            connections: Connections::default(),
             count: 0,
             now: 0,
             seen: Vec::new(),
@@ -108,7 +122,7 @@ impl GroupWorld {
         MemberId(self.hosts[host].generation * GENERATION + host as u64 + 1)
     }
 
-    fn host_of(&self, id: MemberId) -> Option<usize> {
+    pub(super) fn host_of(&self, id: MemberId) -> Option<usize> {
         let host = (id.0.checked_sub(1)? % GENERATION) as usize;
         (host < self.hosts.len() && self.id_of(host) == id && self.hosts[host].member.is_some())
             .then_some(host)
@@ -119,7 +133,7 @@ impl GroupWorld {
     pub fn bytes_under_way(&self) -> usize {
         let bytes = |input: &GroupInput| match input {
             GroupInput::Arrival { bytes, .. } => *bytes,
-            GroupInput::Input(_, _, Input::Message { message, .. }) => encoded_bytes(message),
+            GroupInput::Input(_, _, _, Input::Message { message, .. }) => encoded_bytes(message),
             GroupInput::Input(..) | GroupInput::Wake(_) => 0,
         };
         self.agenda.values().map(bytes).sum()
@@ -199,16 +213,18 @@ impl GroupWorld {
                         self.give(host, Input::Wake);
                     }
                 }
-                GroupInput::Arrival { to, generation, bytes, from, message } => {
+                GroupInput::Arrival { to, generation, connection, bytes, from, message } => {
                     let time = self.wires.take(&self.network, time, to, bytes, is_probe(&message));
-                    let time = self.network.turn(to, time);
+                    let time = self.turn(to, time);
                     let input = Input::Message { from, message };
                     self.count += 1;
-                    self.agenda
-                        .insert((time, self.count), GroupInput::Input(to, generation, input));
+                    let input = GroupInput::Input(to, generation, Some(connection), input);
+                    self.agenda.insert((time, self.count), input);
                 }
-                GroupInput::Input(host, generation, input) => {
-                    if self.hosts[host].generation == generation {
+                GroupInput::Input(host, generation, connection, input) => {
+                    let is_whole = connection.is_none_or(|one| self.connections.is_whole(one));
+                    let is_of_process = self.hosts[host].generation == generation;
+                    if is_of_process && is_whole && !self.is_past(host, &input) {
                         self.give(host, input);
                     }
                 }
@@ -221,6 +237,7 @@ impl GroupWorld {
     pub fn crash(&mut self, host: usize) {
         self.hosts[host].member = None;
         self.hosts[host].held.clear();
+        self.connections.forget(host);
         let member = self.id_of(host);
         for peer in core::mem::take(&mut self.hosts[host].links) {
             self.hosts[peer].links.remove(&host);
@@ -244,6 +261,41 @@ impl GroupWorld {
             }
         }
         self.give(host, Input::Wake);
+    }
+
+    /// Has a host get a processor only once in a span, until a time.
+    pub fn slow_down(&mut self, host: usize, period: Time, until: Time) {
+        self.hosts[host].slow = Some((period, until));
+    }
+
+    /// When a host that has something to do does it.
+    fn turn(&self, host: usize, time: Time) -> Time {
+        let time = self.network.turn(host, time);
+        let slow = self.hosts[host].slow.filter(|(_, until)| time < *until);
+        slow.map_or(time, |(period, _)| time.next_multiple_of(period))
+    }
+
+    /// Breaks the connection between two hosts, whose processes live on: what is under way is lost,
+    /// and both see it. Dials of either to the other fail until a time.
+    pub fn break_link(&mut self, one: usize, other: usize, refused_until: Time) {
+        if self.hosts[one].side != self.hosts[other].side || !self.hosts[one].links.remove(&other) {
+            return;
+        }
+        self.hosts[other].links.remove(&one);
+        self.connections.break_between(one, other);
+        for (host, peer) in [(one, other), (other, one)] {
+            self.connections.refuse(host, peer, refused_until);
+        }
+        for (host, peer) in [(one, other), (other, one)] {
+            let member = self.id_of(peer);
+            self.give(host, Input::LinkDown { member });
+        }
+    }
+
+    /// The other side of a failed connection has made one meanwhile.
+    fn is_past(&self, host: usize, input: &Input) -> bool {
+        let Input::ConnectFailed { member: Some(member) } = input else { return false };
+        self.host_of(*member).is_some_and(|peer| self.hosts[host].links.contains(&peer))
     }
 
     /// Cuts these hosts off from the others; what is sent meanwhile arrives after the cut.
@@ -271,7 +323,8 @@ impl GroupWorld {
         }
         self.count += 1;
         let generation = self.hosts[to].generation;
-        self.agenda.insert((time, self.count), GroupInput::Input(to, generation, input));
+        let carrier = self.connections.carrier(from, to, &input);
+        self.agenda.insert((time, self.count), GroupInput::Input(to, generation, carrier, input));
     }
 
     fn carry_out(&mut self, host: usize, output: Output) {
@@ -279,12 +332,17 @@ impl GroupWorld {
             Output::Connect { member, address } => self.connect(host, member, &address),
             Output::Send { to, message } => self.send(host, to, message),
             Output::Wake(time) => {
-                let time = self.network.turn(host, time.max(self.now));
+                let time = self.turn(host, time.max(self.now));
                 self.hosts[host].wake = Some(time);
                 self.count += 1;
                 self.agenda.insert((time, self.count), GroupInput::Wake(host));
             }
-            Output::Event(event) => self.seen.push(ObservedEvent { time: self.now, host, event }),
+            Output::Event(event) => {
+                if let Event::MemberGone(member, Reason::Dead) = event {
+                    self.connections.take(host, member);
+                }
+                self.seen.push(ObservedEvent { time: self.now, host, event });
+            }
         }
     }
 
@@ -295,7 +353,9 @@ impl GroupWorld {
         let peer = if member.is_some() { named } else { dialled };
         let far = dialled.unwrap_or(host);
         let trip = self.now + 2 * self.network.latency(host, far) + 4 * self.network.overhead;
-        let Some(peer) = peer.filter(|peer| self.hosts[*peer].member.is_some()) else {
+        let is_refused = member.is_some() && self.connections.is_refused(host, far, self.now);
+        let runs = |peer: &usize| self.hosts[*peer].member.is_some();
+        let Some(peer) = peer.filter(|peer| runs(peer) && !is_refused) else {
             self.later(trip, far, host, Input::ConnectFailed { member });
             return;
         };
@@ -307,11 +367,20 @@ impl GroupWorld {
         self.later(now, host, host, Input::LinkUp { member: theirs, address });
         let time = now + self.network.latency(host, peer);
         self.later(time, host, peer, Input::LinkUp { member: mine, address: None });
+        for (from, to) in [(host, theirs), (peer, mine)] {
+            for message in self.connections.take(from, to) {
+                self.send(from, to, message);
+            }
+        }
     }
 
     fn send(&mut self, host: usize, to: MemberId, message: Message) {
         self.messages += 1;
         let Some(peer) = self.host_of(to) else { return };
+        if !self.hosts[host].links.contains(&peer) {
+            self.connections.keep(host, to, message);
+            return;
+        }
         let noisy = matches!(message, Message::Pong { .. } | Message::ProbeReply { .. });
         let kind = (is_probe(&message), noisy);
         let bytes = encoded_bytes(&message);
@@ -324,7 +393,9 @@ impl GroupWorld {
             return;
         }
         let generation = self.hosts[peer].generation;
-        let arrival = GroupInput::Arrival { to: peer, generation, bytes, from, message };
+        let connection = self.connections.between(host, peer);
+        let arrival =
+            GroupInput::Arrival { to: peer, generation, connection, bytes, from, message };
         self.count += 1;
         self.agenda.insert((time, self.count), arrival);
     }
