@@ -24,6 +24,13 @@ fn a_part_that_ends_half_way_costs_no_other_contributor() {
     assert!(verdict.breaches.is_empty(), "{verdict:#?}");
 }
 
+/// A host that ran once in 103 ms was 3 ms late by its own timers, and had the answers unread.
+#[test]
+fn a_member_reads_what_has_come_before_it_judges() {
+    let verdict = run_schedule(3941, |_| {});
+    assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+}
+
 #[test]
 fn a_schedule_repeats_with_its_seed() {
     let runs = [5, 5].map(|seed| format!("{:?}", run_schedule(seed, |_| {})));

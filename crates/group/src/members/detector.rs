@@ -18,8 +18,9 @@ use crate::random::around;
 const REPEAT: Time = 200_000_000;
 /// At most one ping in this many goes to a member that is taken for dead.
 const DEAD_SHARE: u64 = 4;
-/// A member that was late by less than this part of a ping's patience counts as punctual.
-const LATE_SHARE: Time = 32;
+/// A ping gets at least this part of its patience more: a process that was asleep until a moment ago
+/// may not have read yet what has come.
+const LEAST_SHARE: Time = 16;
 
 /// Pings under way.
 #[derive(Clone, Debug, Default)]
@@ -94,12 +95,11 @@ impl Member {
         }
     }
 
-    /// How much longer than usual others may take, since this process is late itself; nothing for
-    /// what any process is late by.
+    /// How much longer than usual others may take, since this process is late itself.
     fn allowance(&self) -> Time {
         let patience = self.ping_patience();
         let left = self.detector.lateness.left(self.now, self.config.ping_timeout);
-        if left < patience / LATE_SHARE { 0 } else { left.min(patience) }
+        left.clamp(patience / LEAST_SHARE, patience)
     }
 
     /// The periodic sign of life.
