@@ -73,3 +73,22 @@ fn members_that_were_late_when_they_measured_first_find_the_clusters_when_idle()
         assert!(probes.sum::<u64>() <= 16 * (3 * 11 + 12), "seed {seed}");
     }
 }
+
+#[test]
+fn a_group_in_which_nothing_changes_grows_quiet_and_wakes_at_a_change() {
+    let network = Network::draw(&Layout { hosts: 16, ..Layout::default() }, 1);
+    let mut trial = Trial::start(network, 1, &Config::default()).expect("steady");
+    let count = |trial: &mut Trial, span: u64| {
+        let (before, now) = (trial.world.messages, trial.world.now());
+        trial.world.run_until(now + span);
+        trial.world.messages - before
+    };
+    count(&mut trial, 120 * SECOND);
+    // A ping and its answer, of each member each fourth second, or a fifth sooner.
+    let quiet = count(&mut trial, 60 * SECOND);
+    assert!((16 * 20..=16 * 40).contains(&quiet), "{quiet} messages in an idle minute");
+    trial.world.crash(5);
+    count(&mut trial, 6 * SECOND);
+    let awake = count(&mut trial, 10 * SECOND);
+    assert!(awake >= 15 * 2 * 7, "{awake} messages in ten seconds after a change");
+}

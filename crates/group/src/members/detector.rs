@@ -18,6 +18,10 @@ use crate::random::around;
 const REPEAT: Time = 200_000_000;
 /// At most one ping in this many goes to a member that is taken for dead.
 const DEAD_SHARE: u64 = 4;
+/// After so many heartbeats without a change their period doubles, and so often at most.
+const QUIET_BEATS: u32 = 16;
+const QUIET_DOUBLINGS: u32 = 2;
+
 /// A ping gets at least this part of its patience more: a process that was asleep until a moment ago
 /// may not have read yet what has come.
 const LEAST_SHARE: Time = 16;
@@ -30,6 +34,10 @@ pub(crate) struct Detector {
     lateness: Lateness,
     told: BTreeMap<MemberId, Time>,
     compared: BTreeMap<MemberId, Time>,
+    /// The versions of the view and the table at the last heartbeat, and how many heartbeats they
+    /// have been the same for.
+    watched: (u64, u64),
+    quiet: u32,
     pub(crate) leave_looks: u32,
 }
 
@@ -63,6 +71,13 @@ impl Lateness {
 }
 
 impl Detector {
+    /// Gives for how many heartbeats nothing has changed.
+    fn note_heartbeat(&mut self, watched: (u64, u64)) -> u32 {
+        let is_same = core::mem::replace(&mut self.watched, watched) == watched;
+        self.quiet = if is_same { self.quiet.saturating_add(1) } else { 0 };
+        self.quiet
+    }
+
     pub(crate) fn may_tell_dead(&mut self, member: MemberId, now: Time) -> bool {
         may_repeat(&mut self.told, member, now)
     }
@@ -107,7 +122,10 @@ impl Member {
         if self.phase != Phase::Joined {
             return;
         }
-        let period = around(&mut self.random, self.config.watch_period);
+        let watched = (self.view.version(), self.clusters.table().version);
+        let quiet = self.detector.note_heartbeat(watched);
+        let doublings = (quiet / QUIET_BEATS).min(QUIET_DOUBLINGS);
+        let period = around(&mut self.random, self.config.watch_period << doublings);
         self.wake_at(self.now + period, Timer::Watch);
         self.forget_past();
         let may_ask = self.random.below(DEAD_SHARE) == 0;
