@@ -18,20 +18,23 @@ const MIB: usize = 1 << 20;
 const LONG_MEMBERS_MAX: usize = 400;
 /// More members do not fit one process, since each one's view holds all.
 const MEMBERS_MAX: usize = 2000;
+/// Of so many networks a median is taken at most.
+const NETWORKS_MAX: u64 = 100;
 
 /// What `sapwood sim group` is asked.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The network: paper-3, paper-4, racks, near, slow-link, campus, lan or host.
-    #[arg(long, value_name = "NAME", default_value = "paper-3")]
-    scenario: String,
+    /// The network: paper-3 (the default), paper-4, racks, near, slow-link, campus, lan or host.
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<String>,
     /// Number of members; by default that of the scenario.
     #[arg(long, value_name = "N")]
     members: Option<usize>,
     /// Factor by which all latencies are multiplied.
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     scale: f64,
-    /// Number of networks of which the median is taken.
+    /// Number of networks of which the median is taken, 1 to 100. More, without a scenario, are
+    /// schedules: as --schedules.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seeds: u64,
     /// Measure broadcasts of one byte alone.
@@ -45,6 +48,13 @@ pub(crate) struct Arguments {
     first: u64,
 }
 
+impl Arguments {
+    fn describes_no_network(&self) -> bool {
+        let is_unscaled = (self.scale - 1.0).abs() < f64::EPSILON;
+        self.scenario.is_none() && self.members.is_none() && is_unscaled && !self.short
+    }
+}
+
 /// Prints the figures.
 ///
 /// # Errors
@@ -53,7 +63,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(schedules) = arguments.schedules {
         return judge(arguments.first, schedules);
     }
-    let Arguments { scenario, seeds, short, .. } = arguments;
+    let Arguments { seeds, short, .. } = arguments;
+    if *seeds > NETWORKS_MAX && arguments.describes_no_network() {
+        return judge(arguments.first, *seeds);
+    }
+    let scenario = arguments.scenario.as_deref().unwrap_or("paper-3");
     let Some(mut layout) = Layout::named(scenario) else {
         return Err(Failure::usage(format!(
             "no scenario is called '{scenario}'; take one of {}",
@@ -65,8 +79,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::usage("give a scale of 0.01 to 1000"));
     }
     layout.scale_latencies(arguments.scale);
-    if !(2..=MEMBERS_MAX).contains(&layout.hosts) || !(1..=100).contains(seeds) {
-        return Err(Failure::usage(format!("give 2 to {MEMBERS_MAX} members and 1 to 100 seeds")));
+    if !(2..=MEMBERS_MAX).contains(&layout.hosts) || !(1..=NETWORKS_MAX).contains(seeds) {
+        return Err(Failure::usage(format!(
+            "give 2 to {MEMBERS_MAX} members and 1 to {NETWORKS_MAX} seeds; more seeds, without a \
+             scenario, are schedules"
+        )));
     }
     let mut figures = json!({
         "scenario": scenario,
