@@ -57,7 +57,8 @@ impl Links {
         self.up.remove(&member);
     }
 
-    /// A member that is gone is not dialled again by itself.
+    /// A member that is dead is not dialled again by itself. One that has left is, once: what waits for
+    /// it is dropped when that fails.
     pub(crate) fn forget_pause(&mut self, member: MemberId) {
         if self.dialled.get(&member).is_some_and(|dialling| dialling.is_paused) {
             self.dialled.remove(&member);
@@ -142,7 +143,7 @@ impl Member {
         if !self.links.end_pause(member) {
             return;
         }
-        match self.view.record(member).filter(|record| record.life == Life::Alive) {
+        match self.view.record(member).filter(|record| record.life != Life::Dead) {
             Some(record) => {
                 let address = record.address.clone();
                 self.outputs.push_back(Output::Connect { member: Some(member), address });

@@ -118,7 +118,9 @@ impl Member {
                     self.history.note(self.now, ChangeKind::Gone(id, reason));
                     self.tell(Event::MemberGone(id, reason));
                 }
-                self.links.forget_pause(id);
+                if life == Life::Dead {
+                    self.links.forget_pause(id);
+                }
                 self.member_gone(id);
             }
         }
