@@ -1,6 +1,8 @@
 //! Members of a group over real sockets: every operation, every tree, every root, and bad input.
 
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::Duration;
 
 use sapwood::{
@@ -275,6 +277,31 @@ fn who_cannot_join_is_told_why_and_the_group_goes_on() {
     assert_eq!(second.barrier().wait().unwrap().contributors.to_string(), "0-1");
     assert!(barrier.wait().unwrap().missing.is_empty());
     leave(vec![second, first]);
+}
+
+/// A port scan, processes that speak something else, and one that says nothing.
+#[test]
+fn strangers_at_a_listener_change_nothing() {
+    let members = group_over(false, 3);
+    let address = members[0].address();
+    let place = address.strip_prefix("tcp:").expect("members listen by TCP");
+    let silent = TcpStream::connect(place).unwrap();
+    for said in [&b""[..], b"GET / HTTP/1.1\r\n\r\n", &[0xff; 4096], &[0; 3]] {
+        for _ in 0..50 {
+            let mut stranger = TcpStream::connect(place).unwrap();
+            // It may be closed already.
+            let _ = stranger.write_all(said);
+        }
+    }
+    let answers = all(&members, |_, member| member.allreduce(Reduction::Sum, &[1_i64]).start());
+    for answer in answers {
+        let answer = answer.unwrap();
+        assert_eq!(answer.numbers::<i64>().unwrap(), [3]);
+        assert_eq!(answer.contributors.to_string(), "0-2");
+    }
+    assert!(members.iter().all(|member| member.wait_for(3, DEADLINE).is_ok()));
+    drop(silent);
+    leave(members);
 }
 
 #[test]
