@@ -23,10 +23,10 @@ SAPWOOD_HIDDEN void sapwood_place_leave(struct sapwood_space *space);
 
 /* How many communicators had the place of a space before. */
 SAPWOOD_HIDDEN uint32_t sapwood_place_uses(const struct sapwood_space *space);
-/* Whether the communicator that had a place as the one behind so many others is freed, and no request
+/* Whether the communicator that had a place behind this number of others is freed, and no request
  * names it. */
 SAPWOOD_HIDDEN bool sapwood_place_is_over(uint32_t place, uint32_t uses);
-/* So many more requests, or fewer, name it, after their records were written. Callers hold the lock of requests. */
+/* This number of requests more, or fewer, names it, after their records were written. Callers hold the lock of requests. */
 SAPWOOD_HIDDEN void sapwood_place_named(const struct sapwood_space *space, int amount);
 
 #endif

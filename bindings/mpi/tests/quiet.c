@@ -3,7 +3,7 @@
  *
  *     quiet CALLS [made]
  *
- * Prints how often memory was asked for and a mutex was locked while it made so many calls of each kind; with
+ * Prints how often memory was asked for and a mutex was locked while it made that many calls of each kind; with
  * `made` each is on a communicator of its own, which is no quiet call. The same calls are made once before, so that
  * all is in place. Two system calls that nothing else makes, getppid, stand around them for a tracer. */
 #define _GNU_SOURCE

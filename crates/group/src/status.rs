@@ -22,7 +22,8 @@ pub struct Status {
     pub member: MemberId,
     /// The size of the name space.
     pub space: u32,
-    /// All members, those included that have gone within the last hour, in the order of their identities.
+    /// All members, those included that have gone within the last hour, in the order of their
+    /// identities.
     pub members: Vec<MemberStatus>,
     /// The inferred clusters: each one's first member, and its virtual nodes.
     pub clusters: Vec<(MemberId, Ranges)>,

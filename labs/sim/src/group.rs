@@ -18,7 +18,7 @@ const MIB: usize = 1 << 20;
 const LONG_MEMBERS_MAX: usize = 400;
 /// More members do not fit one process, since each one's view holds all.
 const MEMBERS_MAX: usize = 2000;
-/// Of so many networks a median is taken at most.
+/// The most networks of which a median is taken.
 const NETWORKS_MAX: u64 = 100;
 
 /// What `sapwood sim group` is asked.

@@ -1,4 +1,5 @@
-//! `sapwood group`: the file with a group's address, and a name under which groups are not measured.
+//! `sapwood group`: the file with a group's address, and a name under which groups are not
+//! measured.
 
 mod members;
 

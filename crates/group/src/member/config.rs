@@ -36,8 +36,8 @@ pub struct Config {
     pub segment_bytes: Option<u32>,
     /// Whether distances are measured, and clusters inferred.
     pub measures: bool,
-    /// How often the next member on the ring is asked for a sign of life; up to four times as seldom
-    /// while nothing changes.
+    /// How often the next member on the ring is asked for a sign of life; up to four times as
+    /// seldom while nothing changes.
     pub watch_period: Time,
     /// How long the answer to that may take, at least.
     pub ping_timeout: Time,

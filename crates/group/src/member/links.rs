@@ -9,7 +9,7 @@ use crate::message::{Life, Message};
 use crate::mutation::Mutation;
 use crate::random::around;
 
-/// So many connections in a row must fail before a member counts as dead.
+/// This number of connections in a row must fail before a member counts as dead.
 const FAILURES_MIN: u32 = 4;
 /// The first pause before a member is dialled again is this part of a ping's patience; each further
 /// one is twice as long, up to half of the patience.
@@ -57,8 +57,8 @@ impl Links {
         self.up.remove(&member);
     }
 
-    /// A member that is dead is not dialled again by itself. One that has left is, once: what waits for
-    /// it is dropped when that fails.
+    /// A member that is dead is not dialled again by itself. One that has left is, once: what waits
+    /// for it is dropped when that fails.
     pub(crate) fn forget_pause(&mut self, member: MemberId) {
         if self.dialled.get(&member).is_some_and(|dialling| dialling.is_paused) {
             self.dialled.remove(&member);

@@ -18,12 +18,12 @@ use crate::random::around;
 const REPEAT: Time = 200_000_000;
 /// At most one ping in this many goes to a member that is taken for dead.
 const DEAD_SHARE: u64 = 4;
-/// After so many heartbeats without a change their period doubles, and so often at most.
+/// After this number of heartbeats without a change their period doubles, and how often at most.
 const QUIET_BEATS: u32 = 16;
 const QUIET_DOUBLINGS: u32 = 2;
 
-/// A ping gets at least this part of its patience more: a process that was asleep until a moment ago
-/// may not have read yet what has come.
+/// A ping gets at least this part of its patience more: a process that was asleep until a moment
+/// ago may not have read yet what has come.
 const LEAST_SHARE: Time = 16;
 
 /// Pings under way.
@@ -31,7 +31,7 @@ const LEAST_SHARE: Time = 16;
 pub(crate) struct Detector {
     pings: BTreeMap<u64, Ping>,
     next: u64,
-    lateness: Lateness,
+    lateness: TimerDelay,
     told: BTreeMap<MemberId, Time>,
     compared: BTreeMap<MemberId, Time>,
     /// The versions of the view and the table at the last heartbeat, and how many heartbeats they
@@ -57,12 +57,12 @@ struct Ping {
 
 /// By how much timers of this member were late: the most, which fades.
 #[derive(Clone, Copy, Debug, Default)]
-struct Lateness {
+struct TimerDelay {
     most: Time,
     noted: Time,
 }
 
-impl Lateness {
+impl TimerDelay {
     /// What is left now, if it halves in each span.
     fn left(self, now: Time, span: Time) -> Time {
         let halvings = u32::try_from((now - self.noted) / span.max(1)).unwrap_or(u32::MAX);
@@ -106,7 +106,7 @@ impl Member {
     pub(crate) fn note_lateness(&mut self, due: Time) {
         let left = self.detector.lateness.left(self.now, self.config.ping_timeout);
         if self.now - due >= left {
-            self.detector.lateness = Lateness { most: self.now - due, noted: self.now };
+            self.detector.lateness = TimerDelay { most: self.now - due, noted: self.now };
         }
     }
 

@@ -38,6 +38,9 @@ struct Called {
     answer: Option<Answer>,
 }
 
+/// What a virtual node has got of a transfer: the fill of the value, and bytes by offset.
+type Got = (u8, BTreeMap<u64, usize>);
+
 /// All that was seen.
 #[derive(Debug)]
 pub(super) struct GroupOracle {
@@ -48,9 +51,8 @@ pub(super) struct GroupOracle {
     cut: Option<Time>,
     calls: BTreeMap<Request, Called>,
     reductions: BTreeMap<u64, (usize, bool)>,
-    /// The offsets that each virtual node has got of each transfer at a host, and the fill of the
-    /// value.
-    got: BTreeMap<(CastId, u32, usize), (u8, BTreeMap<u64, usize>)>,
+    /// By transfer, virtual node and host.
+    got: BTreeMap<(CastId, u32, usize), Got>,
     /// Who was taken for dead, and at which host.
     buried: BTreeSet<(usize, usize)>,
     breaches: Vec<Breach>,
