@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import watched
 from truth import ROUNDING, TREES, events_of, ranks_of, statistics
-from watched import LAUNCHERS, Watched, has_mpi, test_program
+from watched import LAUNCHERS, ON_HOSTS, Watched, has_mpi, test_program
 
 METRICS = {"calls": 0, "time_ns": 1, "bytes": 2}
 EXPRESSION = "^(solve/halo|MPI_Send)$"
@@ -147,6 +147,10 @@ class Filters:
             far = sorted(values, key=lambda rank: (-abs(values[rank] - middle), rank))[:OUTLIERS]
             far = [rank for rank in far if values[rank] != middle] if scale else []
             came = named.pop(key, [])
+            # Hosts are compared with each other where there are several.
+            hosts = [outlier["host"] for outlier in came if outlier["rank"] is None]
+            self.assertLessEqual(set(hosts), {dump.host for dump in dumps.values()} if ON_HOSTS else set())
+            came = [outlier for outlier in came if outlier["rank"] is not None]
             self.assertEqual([outlier["rank"] for outlier in came], far, (key, values))
             for outlier in came:
                 value = values[outlier["rank"]]
