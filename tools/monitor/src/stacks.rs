@@ -20,6 +20,7 @@ use sapwood_report::stacks::{RankStack, of_ranks};
 use sapwood_transport::{TableAccepted, TableListener, TableOffer, TablePeer};
 
 use super::collection::Collection;
+use super::standing::ENDING_TIME;
 
 /// The name at which `sapwood stacks` asks, before the number of this process.
 const NAME: &str = "sapwood-mpi-stacks";
@@ -41,6 +42,8 @@ pub(crate) struct StackWatch {
     asked: Option<(Instant, bool)>,
     /// A question that waits for that.
     wanted: Option<Wanted>,
+    /// When the program was told to end.
+    ending: Option<Instant>,
 }
 
 /// What has come.
@@ -72,7 +75,13 @@ impl StackWatch {
             waiting: Vec::new(),
             asked: None,
             wanted: None,
+            ending: None,
         }
+    }
+
+    /// The program is told to end.
+    pub(crate) fn note_ending(&mut self) {
+        self.ending = Some(Instant::now());
     }
 
     /// How long the loop may sleep.
@@ -96,7 +105,11 @@ impl StackWatch {
             if is_still {
                 news.lines = places(&stacks, &collection.absent());
                 news.is_still = true;
-                collection.result.still_stacks = Some(stacks.clone());
+                // Ranks that were told to end are where that finds them, or gone.
+                let is_ending = self.ending.is_some_and(|ending| ending.elapsed() < ENDING_TIME);
+                if !is_ending || collection.result.still_stacks.is_none() {
+                    collection.result.still_stacks = Some(stacks.clone());
+                }
             }
             collection.result.stacks = Some(stacks);
         }

@@ -427,6 +427,7 @@ impl Run {
             if std::mem::take(&mut self.is_ending) {
                 collection.note_ending(started.elapsed());
                 collection.result.standstills.note_ending(started.elapsed());
+                self.stacks.iter_mut().for_each(StackWatch::note_ending);
             }
             views.outputs.serve();
             if views.screen.react() {

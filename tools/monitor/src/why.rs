@@ -63,6 +63,16 @@ pub enum WhyNews<'a> {
     Stacks(&'a Why),
 }
 
+impl<'a> WhyNews<'a> {
+    /// What is known with it.
+    #[must_use]
+    pub fn why(&self) -> &'a Why {
+        match self {
+            Self::Verdict(why) | Self::Stacks(why) => why,
+        }
+    }
+}
+
 /// Starts a program and watches it until it has ended: `tell` is given each verdict that is new.
 /// The code with which the program ended, and what is known then; nothing where the user had it
 /// all end at once.

@@ -75,12 +75,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         ..arguments.starting.wishes()
     };
     let mut last = None;
-    let mut told_wrong = Vec::new();
+    let (mut told_wrong, mut told_stacks) = (Vec::new(), Vec::new());
     let (code, why) = sapwood_monitor::why(&wishes, &mut |news| {
-        let (why, stuck) = match news {
-            WhyNews::Verdict(why) => (why, why.stuck.as_ref().map(Stuck::lines)),
-            WhyNews::Stacks(why) => (why, why.stuck.as_ref().map(Stuck::stack_lines)),
+        let why = news.why();
+        let stacks = why.stuck.as_ref().map(Stuck::stack_lines).unwrap_or_default();
+        let stuck = match news {
+            WhyNews::Verdict(why) => why.stuck.as_ref().map(Stuck::lines),
+            WhyNews::Stacks(_) => (stacks != told_stacks).then(|| stacks.clone()),
         };
+        told_stacks = stacks;
         let wrong = why.wrong_lines();
         if wrong != told_wrong {
             complain_all(&wrong);

@@ -17,7 +17,7 @@ const NAMES_INTERVAL: Duration = Duration::from_secs(5);
 /// A verdict that was not seen for this time holds no more.
 const UNSEEN_TIME: Duration = Duration::from_secs(1);
 /// What is seen within this time after a program was told to end is no reason.
-const ENDING_TIME: Duration = Duration::from_secs(10);
+pub(crate) const ENDING_TIME: Duration = Duration::from_secs(10);
 /// Verdicts that are told one by one, at most.
 const TOLD_MAX: usize = 32;
 
