@@ -1,13 +1,15 @@
 //! `cargo xtask check --changed`: the quick loop for what differs from a commit.
 //!
 //! Owns which packages a changed file concerns: its own, and all that depend on that one, for their
-//! tests too. Looks at the repository are made as always, for they take seconds.
+//! tests too. What lies outside of packages is with [`crate::areas`]. Looks at the repository are
+//! made as always, for they take seconds.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
 
+use crate::areas;
 use crate::command::output_of;
 use crate::gate;
 use crate::steps::{Selection, Step};
@@ -15,7 +17,8 @@ use crate::steps::{Selection, Step};
 /// What concerns all packages.
 const FOR_ALL: [&str; 5] = ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml", ".cargo/", "xtask/"];
 /// Files outside of packages that tests read, and the package by which they do.
-const READ_BY: [(&str, &str); 1] = [("docs/schema/", "sapwood-schema")];
+const READ_BY: [(&str, &str); 2] =
+    [("docs/schema/", "sapwood-schema"), ("bindings/mpi/functions.table", "sapwood-profile")];
 
 /// A package of the workspace.
 struct Package {
@@ -37,20 +40,31 @@ pub fn steps(root: &Path, since: &str) -> Result<Vec<Step>, String> {
     let metadata =
         output_of(root, "cargo", &["metadata", "--no-deps", "--offline", "--format-version", "1"])?;
     let metadata: Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
-    let Some(names) = concerned(&packages(root, &metadata), &files) else {
-        println!("check: {} changed files concern all packages", files.len());
-        return Ok(gate::check_steps());
-    };
-    println!("check: {} changed files concern {} packages", files.len(), names.len());
+    let concerned = concerned(&packages(root, &metadata), &files);
+    match &concerned {
+        None => println!("check: {} changed files concern all packages", files.len()),
+        Some(names) => {
+            println!("check: {} changed files concern {} packages", files.len(), names.len());
+        }
+    }
+    let work = areas::work(&files);
+    for line in &work.by_hand {
+        println!("check: what takes longer is left to you: {line}");
+    }
+    let of_packages = concerned.map_or_else(gate::check_steps, |names| package_steps(&names));
+    Ok(with_areas(of_packages, work.steps))
+}
+
+/// The steps for some packages.
+fn package_steps(names: &BTreeSet<String>) -> Vec<Step> {
     let mut steps = gate::looks();
     if names.is_empty() {
-        return Ok(steps);
+        return steps;
     }
     let chosen: String = names.iter().map(|name| format!(" -p {name}")).collect();
     steps.extend([
         Step::program("lints", format!("cargo clippy{chosen} --all-targets -- -D warnings"), 20),
-        // Tests run programs of other packages than their own.
-        Step::program(gate::BUILD, "cargo build --workspace --bins --examples", 20),
+        build(),
         Step::program(
             "tests",
             format!("env SAPWOOD_TESTS_BUILT=1 cargo test --no-fail-fast{chosen}"),
@@ -59,7 +73,22 @@ pub fn steps(root: &Path, since: &str) -> Result<Vec<Step>, String> {
         .after(&[gate::BUILD])
         .with_tests(Selection::Instead(" -p ")),
     ]);
-    Ok(steps)
+    steps
+}
+
+/// Tests run programs of other packages than their own.
+fn build() -> Step {
+    Step::program(gate::BUILD, "cargo build --workspace --bins --examples", 20)
+}
+
+/// Steps of packages, then those of areas, before which is built what they need.
+fn with_areas(mut steps: Vec<Step>, of_areas: Vec<Step>) -> Vec<Step> {
+    let is_built = steps.iter().any(|step| step.name == gate::BUILD);
+    if !is_built && of_areas.iter().any(|step| step.needs.contains(&gate::BUILD)) {
+        steps.push(build());
+    }
+    steps.extend(of_areas);
+    steps
 }
 
 fn packages(root: &Path, metadata: &Value) -> Vec<Package> {
@@ -120,6 +149,7 @@ mod tests {
             package("sapwood-schema", "tools/schema/", &[]),
             package("report", "tools/report/", &["sapwood-schema"]),
             package("nested", "crates/node/inner/", &[]),
+            package("sapwood-profile", "crates/profile/", &[]),
         ]
     }
 
@@ -134,6 +164,26 @@ mod tests {
         assert_eq!(names(&["crates/packet/Cargo.toml"]).as_deref(), Some("node packet wire"));
         assert_eq!(names(&["crates/node/inner/src/lib.rs"]).as_deref(), Some("nested"));
         assert_eq!(names(&["docs/schema/a.json"]).as_deref(), Some("report sapwood-schema"));
+        let table = "bindings/mpi/functions.table";
+        assert_eq!(names(&[table]).as_deref(), Some("sapwood-profile"));
+    }
+
+    fn step_names(of_packages: Vec<Step>, files: &[&str]) -> Vec<&'static str> {
+        let looks = gate::looks().len();
+        let steps = with_areas(of_packages, areas::work(files).steps);
+        steps.iter().skip(looks).map(|step| step.name).collect()
+    }
+
+    #[test]
+    fn steps_of_areas_follow_those_of_packages_and_what_they_need_is_built_once() {
+        let shim = ["bindings/mpi/region/region.c"];
+        assert_eq!(step_names(gate::looks(), &shim), ["counts under the MPI shims"]);
+        let hosts = ["testbed/testbed"];
+        let last = "a tree over hosts of the test bed";
+        assert_eq!(step_names(gate::looks(), &hosts), [gate::BUILD, last]);
+        let node = package_steps(&BTreeSet::from(["node".to_owned()]));
+        assert_eq!(step_names(node, &hosts), ["lints", gate::BUILD, "tests", last]);
+        assert_eq!(step_names(gate::check_steps(), &hosts), ["lints", gate::BUILD, "tests", last]);
     }
 
     #[test]

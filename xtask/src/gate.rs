@@ -209,7 +209,7 @@ fn release_program() -> String {
 }
 
 /// The command as the tests have it; all programs of the laboratory lie beside it.
-fn test_program() -> String {
+pub fn test_program() -> String {
     format!("{}/debug/sapwood", target())
 }
 

@@ -70,7 +70,8 @@ pub fn run(root: &Path, request: &Request) -> Result<bool, String> {
     let mut findings = schedules(root, seed, whole * 3 / 10);
     findings += properties(root, seed, whole / 10);
     findings += group_schedules(root, seed, whole * 2 / 10);
-    findings += storms(root, seed, whole * 2 / 10);
+    findings += storms(root, seed, whole / 10);
+    findings += group_storms(root, seed, whole / 10);
     findings += match fuzz::search(root, (whole * 2 / 10).as_secs(), seed as u32) {
         Ok(line) => {
             println!("hunt: {line}");
@@ -121,6 +122,14 @@ fn storms(root: &Path, seed: u64, share: Duration) -> usize {
     series("storms", share, seed, 1, |seed| {
         let program = format!("{}/debug/sapwood-storm", target());
         Try { line: format!("testbed/storm {program} {STORM_SECONDS} --seed {seed}"), root }
+    })
+}
+
+/// Groups of real members that are killed, stopped and replaced.
+fn group_storms(root: &Path, seed: u64, share: Duration) -> usize {
+    series("storms of groups", share, seed, 1, |seed| {
+        let program = format!("{}/debug/sapwood-storm", target());
+        Try { line: format!("{program} group --seconds {STORM_SECONDS} --seed {seed}"), root }
     })
 }
 

@@ -4,13 +4,17 @@
 //! [`steps`], the search for faults that no gate knows in [`hunt`]. What a step looks for is in the
 //! module of its name: [`alone`] for crates built by themselves, [`layers`], [`module_order`],
 //! [`method_order`] and [`io_line`] for what may use what, [`tidy`] for the house style,
-//! [`packages`] for what is published, [`one_build`] for what would be built twice, [`packet_path`]
-//! for the names in that page, [`fuzz`] and [`demo`] for the longer runs.
+//! [`packages`] for what is published, [`duplicates`] for packages in several versions,
+//! [`one_build`] for what would be built twice, [`packet_path`] for the names in that page,
+//! [`fuzz`] and [`demo`] for the longer runs; [`areas`] has the quick tests of what is in no
+//! package.
 
 mod alone;
+mod areas;
 mod changed;
 mod command;
 mod demo;
+mod duplicates;
 mod environment;
 mod failures;
 mod files;
@@ -45,7 +49,8 @@ cargo xtask COMMAND
 
   check        format, layers, house style, lints, unit tests: the quick loop
   check --changed [COMMIT]
-               the same for the packages that differ from a commit (HEAD), and those above them
+               the same for the packages that differ from a commit (HEAD), and those above them;
+               quick tests of the MPI shims, the bypass and the test bed where they differ
   ci           check, then each crate alone, documentation, release build, conformance, simulated
                faults, a short storm and soak, tests of a scraper, of exports, of MPI programs, of
                MRNet's interface, of the Python package, of launchers, of the tools of examples, of
@@ -57,7 +62,8 @@ cargo xtask COMMAND
                new schedules, new inputs of the fuzz targets and new storms, for N minutes (30)
   layers       only: which crate may use which, and what may touch the world
   tidy         only: the house style
-  packages     only: packs the published crates, and looks at the licences of foreign packages
+  packages     only: packs the published crates, and looks at the licences and versions of
+               foreign packages
   one-build    only: whether the programs of a release share one build of what is below them
   packet-path  only: the names in docs/packet-path.md
   alone        only: every crate of crates/ built by itself
@@ -86,7 +92,7 @@ fn main() -> ExitCode {
         }
         ["repeat", ref words @ ..] => judge(
             repeat::Request::read(words)
-                .and_then(|request| repeat::run(&root, gate::ci_steps(), &request)),
+                .and_then(|request| repeat::run(&root, repeatable_steps(), &request)),
         ),
         ["hunt", ref words @ ..] => {
             judge(hunt::Request::read(words).and_then(|request| hunt::run(&root, &request)))
@@ -100,6 +106,13 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// The steps of the gate, and those of `check --changed` that are not among them.
+fn repeatable_steps() -> Vec<steps::Step> {
+    let mut steps = gate::ci_steps();
+    steps.extend(areas::all_steps());
+    steps
 }
 
 fn check_changed(root: &Path, since: &str) -> ExitCode {

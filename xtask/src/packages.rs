@@ -1,8 +1,9 @@
 //! The crates that are published, and the foreign packages that all of them are made of.
 //!
 //! A published crate is packed as `cargo publish` would pack it, uses no crate that is not
-//! published, and says what it is. Foreign packages come from a registry and have licences that
-//! `deny.toml` allows: the same list that `cargo deny` reads, which is a program of its own.
+//! published, and says what it is. Foreign packages come from a registry, have licences that
+//! `deny.toml` allows, and are built in one version each but for those that it names: the same
+//! lists that `cargo deny` reads, which is a program of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,11 +12,12 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::command::output_of;
+use crate::duplicates::{self, Bans};
 use crate::finding::Finding;
 use crate::licence;
 use crate::steps::Look;
 
-/// Where the allowed licences are.
+/// Where the allowed licences and versions are.
 const TERMS: &str = "deny.toml";
 /// Other systems' packages are not fetched here, and are no part of what is given on.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
@@ -55,6 +57,7 @@ impl Package {
 #[derive(Deserialize)]
 struct Terms {
     licenses: Licences,
+    bans: Bans,
 }
 
 #[derive(Deserialize)]
@@ -83,6 +86,9 @@ pub fn look(root: &Path) -> Look {
         fs::read_to_string(root.join(TERMS)).map_err(|why| found(TERMS, why.to_string()))?;
     let terms: Terms = toml::from_str(&terms).map_err(|why| found(TERMS, why.to_string()))?;
     let mut findings = foreign(&metadata.packages, &terms.licenses);
+    let others = metadata.packages.iter().filter(|one| one.source.is_some());
+    let versions = others.map(|one| (one.name.as_str(), one.version.as_str()));
+    findings.extend(duplicates::findings(versions, &terms.bans, TERMS));
     findings.extend(published(&metadata.packages));
     if !findings.is_empty() {
         return Err(findings);

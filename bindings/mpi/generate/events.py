@@ -9,6 +9,10 @@ import transfers
 
 # By what `rules.stem` gives. What completes a collective of neighbours does not wait for all members.
 NEIGHBOURS = "Neighbor_"
+# Of an intra-communicator, all members give as many bytes, by what functions.table counts of them. Those that
+# end in v and w are not among them, except that MPI_Reduce_scatter has one list of counts for all.
+ALIKE = ("Allgather", "Allreduce", "Alltoall", "Bcast", "Exscan", "Gather", "Reduce", "Reduce_scatter",
+         "Reduce_scatter_block", "Scan", "Scatter")
 SENDS = ("Send", "Bsend", "Ssend", "Rsend")
 # A buffered send does not wait.
 WAITING_SENDS = ("Send", "Ssend", "Rsend")
@@ -38,12 +42,19 @@ def place_of(function, *names):
     return next((i for i, p in enumerate(function.parameters) if p.name in names), None)
 
 
+def records_bytes(function, row):
+    """Whether its event has the bytes of this process; they are known as `bytes` then."""
+    word, is_persistent = rules.stem(function.name)
+    return row.group == "collective" and word in ALIKE and not is_persistent
+
+
 def collective(function, row, a, starts):
     comm = next(i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer)
     root = place_of(function, "root")
     root = "SAPWOOD_NO_NUMBER" if root is None else f"(int){a.root(root)}"
     kind = "SAPWOOD_EVENT_COLLECTIVE" + ("_STARTED" if starts else "")
-    counted = f"sapwood_collective({row.id}, {kind}, {a.comm(comm)}, {root}, begin, ticks);"
+    moved = "bytes" if records_bytes(function, row) else "SAPWOOD_NO_AMOUNT"
+    counted = f"sapwood_collective({row.id}, {kind}, {a.comm(comm)}, {root}, {moved}, begin, ticks);"
     failed = [f"    sapwood_space_number_lost({a.comm(comm)});"]
     # Which others one of neighbours waits for is not followed.
     if not starts or rules.stem(function.name)[0].startswith(NEIGHBOURS):

@@ -203,8 +203,8 @@ def ended(function, row, a, succeeded):
         if target is not None and moved != "0":
             moved = f"{a.root(target)} == MPI_PROC_NULL ? 0 : {moved}"
         sized = "" if moved == "0" else "_sized"
-        counted = [f"uint64_t bytes = {moved};", extra(".bytes = bytes, .dest = -1"),
-                   f"sapwood_end{sized}({row.id}, class, ticks, bytes);"]
+        known = [] if events.records_bytes(function, row) else [f"uint64_t bytes = {moved};"]
+        counted = [*known, extra(".bytes = bytes, .dest = -1"), f"sapwood_end{sized}({row.id}, class, ticks, bytes);"]
     good = [f"unsigned class = {size_class};", *counted]
     indented = lambda lines: ["        " + line for line in lines]
     return [f"    if (LIKELY({succeeded})) {{", *indented(good), "    } else {", *indented(alone), "    }"]
@@ -244,6 +244,8 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
                   enter(function, row, a), *before,
                   f"    {returns}{call};",
                   "    uint64_t ticks = sapwood_ticks() - begin;"]
+        if events.records_bytes(function, row):
+            lines.append(f"    uint64_t bytes = LIKELY({succeeded}) ? ({bytes_expression(row.bytes, a)}) : 0;")
         if recorded:
             lines += [f"    if (LIKELY({succeeded})) {{", *["    " + line for line in recorded],
                       *(["    } else {", *["    " + line for line in failed]] if failed else []), "    }"]

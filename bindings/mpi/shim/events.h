@@ -67,7 +67,9 @@
  *    20  sequence         u32      of a collective on its communicator, from 1, 0 where it is not
  *                                  known; of a message in its channel, from 1
  *    24  peer             i32      root, or the message's other side, in the communicator
- *    28  tag              i32      of the message
+ *    28  tag              i32      of the message. Of a collective that needs the same amount of data of all
+ *                                  processes, the bytes of this one, and 1, as u32; 0 of another one,
+ *                                  and where they are no u32
  *
  *   The place of a freed communicator is used again, only when no ring holds a record that names it. A
  *   reader that has copied records, and then looks at their spaces, may find one changed: records from
@@ -134,6 +136,9 @@ enum {
     SAPWOOD_EVENT_RECEIVE_COMPLETED = 7,
     SAPWOOD_EVENT_CLOCK = 8,
 };
+
+/* In the place of the bytes of a collective: the processes need not give as many. */
+#define SAPWOOD_NO_AMOUNT UINT64_MAX
 
 struct sapwood_events_header {
     char magic[8];
@@ -259,11 +264,17 @@ static SAPWOOD_HOT bool sapwood_is_recording(void)
     return __builtin_expect(atomic_load_explicit(&sapwood_recording, memory_order_relaxed) != 0, 0);
 }
 
+/* The bytes of a collective in the place of its tag. */
+static SAPWOOD_HOT int32_t sapwood_amount(uint64_t bytes)
+{
+    return bytes < UINT32_MAX ? (int32_t)(uint32_t)(bytes + 1) : 0;
+}
+
 /* A collective has returned: it is counted in its communicator, whether or not it is recorded.
  * Only one thread at a time may be in a collective of a communicator. Its number; a record
  * of it, and what is made of one, has 0 where that is lost. */
 static SAPWOOD_HOT uint32_t sapwood_collective(uint32_t function, uint32_t kind, MPI_Comm comm, int root,
-                                               uint64_t begin, uint64_t ticks)
+                                               uint64_t bytes, uint64_t begin, uint64_t ticks)
 {
     struct sapwood_space *space = sapwood_space_of(comm);
     uint32_t sequence = atomic_load_explicit(&space->sequence, memory_order_relaxed) + 1;
@@ -276,7 +287,8 @@ static SAPWOOD_HOT uint32_t sapwood_collective(uint32_t function, uint32_t kind,
         sequence = 0;
     sapwood_record((struct sapwood_event_of_call){.begin = begin, .ticks = ticks, .space = space,
                                                   .function = function, .kind = kind, .members = 1,
-                                                  .sequence = sequence, .peer = root});
+                                                  .sequence = sequence, .peer = root,
+                                                  .tag = sapwood_amount(bytes)});
     return sequence;
 }
 

@@ -166,6 +166,8 @@ void sapwood_library_open(void)
     FIND(comm_remote_group, "PMPI_Comm_remote_group");
     FIND(comm_get_name, "PMPI_Comm_get_name");
     FIND(comm_get_parent, "PMPI_Comm_get_parent");
+    FIND(comm_create_keyval, "PMPI_Comm_create_keyval");
+    FIND(comm_set_attr, "PMPI_Comm_set_attr");
     FIND(group_translate_ranks, "PMPI_Group_translate_ranks");
     FIND(group_free, "PMPI_Group_free");
     FIND(error_class, "PMPI_Error_class");
@@ -183,6 +185,7 @@ void sapwood_library_open(void)
 #endif
 #if defined(SAPWOOD_FOR_OPENMPI)
     sapwood_library.comm_world = sapwood_symbol("ompi_mpi_comm_world");
+    sapwood_library.comm_self = sapwood_symbol("ompi_mpi_comm_self");
     sapwood_library.comm_null = sapwood_symbol("ompi_mpi_comm_null");
     sapwood_library.type_null = sapwood_symbol("ompi_mpi_datatype_null");
     sapwood_library.request_null = sapwood_symbol("ompi_request_null");
@@ -193,6 +196,7 @@ void sapwood_library_open(void)
     sapwood_library.fortran_statuses_ignore = sapwood_symbol("mpi_fortran_statuses_ignore_");
 #else
     sapwood_library.comm_world = MPI_COMM_WORLD;
+    sapwood_library.comm_self = MPI_COMM_SELF;
     sapwood_library.comm_null = MPI_COMM_NULL;
     sapwood_library.type_null = MPI_DATATYPE_NULL;
     sapwood_library.request_null = MPI_REQUEST_NULL;

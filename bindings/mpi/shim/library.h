@@ -49,10 +49,13 @@ struct sapwood_library {
     __typeof__(PMPI_Comm_remote_group) *comm_remote_group;
     __typeof__(PMPI_Comm_get_name) *comm_get_name;
     __typeof__(PMPI_Comm_get_parent) *comm_get_parent;
+    __typeof__(PMPI_Comm_create_keyval) *comm_create_keyval;
+    __typeof__(PMPI_Comm_set_attr) *comm_set_attr;
     __typeof__(PMPI_Group_translate_ranks) *group_translate_ranks;
     __typeof__(PMPI_Group_free) *group_free;
     __typeof__(PMPI_Error_class) *error_class;
     MPI_Comm comm_world;
+    MPI_Comm comm_self;
     MPI_Comm comm_null;
     MPI_Datatype type_null;
     MPI_Request request_null;

@@ -1,6 +1,8 @@
 /* See places.h. */
 #include "places.h"
 
+#include "names.h"
+
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
 #define WRITE(word, value) atomic_store_explicit(&(word), (value), memory_order_relaxed)
 
@@ -117,7 +119,7 @@ static struct sapwood_space *emptied(uint32_t number)
     WRITE(space->posted, 0);
     WRITE(space->last, 0);
     WRITE(space->held, 0);
-    WRITE(space->name, 0);
+    sapwood_name_dropped(space);
     WRITE(places[number - 1].uses, READ(places[number - 1].uses) + 1);
     return space;
 }
@@ -154,6 +156,7 @@ void sapwood_place_leave(struct sapwood_space *space)
         link = &places[*link - 1].next;
     *link = places[number - 1].next;
     WRITE(space->handle, 0);
+    sapwood_name_released(space);
     /* Of a thread whose request is gone at this moment, and this one, one sees what the other has done. */
     atomic_thread_fence(memory_order_seq_cst);
     free_place(number);

@@ -2,11 +2,11 @@
  * after the program's own call succeeded, so the handles are known to be good. */
 #include "sizes.h"
 
-#include <string.h>
-
 #include "events.h"
 #include "extras.h"
+#include "names.h"
 #include "observe.h"
+#include "places.h"
 
 _Atomic uint64_t sapwood_classes[SAPWOOD_CACHE_WORDS];
 _Atomic uint64_t sapwood_sizes[SAPWOOD_CACHE_WORDS];
@@ -16,9 +16,6 @@ static_assert(sizeof(MPI_Fint) == sizeof(int), "Fortran counts are read as C int
 /* Larger handles or values are not cached but asked for each time. */
 #define HANDLE_MAX (UINT64_C(1) << 48)
 enum { CACHED_SIZE_MAX = 0xffff };
-
-/* Names of communicators together take no more of the name area; the rest is for regions. */
-enum { COMM_NAMES_BYTES_MAX = SAPWOOD_NAMES_BYTES / 4 };
 
 /* The communicator's place in the table, made its own. Two of one place take turns. */
 static struct sapwood_communicator *communicator_of(uint64_t handle, unsigned class)
@@ -47,38 +44,28 @@ unsigned sapwood_class_asked(MPI_Comm comm)
     return class;
 }
 
-/* Where the name stands in the table, plus 1; 0 for none. */
-static uint32_t name_handle(uint64_t handle, unsigned class, const char *name, size_t length)
+/* Gives a communicator or window its name, in the table and in its space. */
+static void name_handle(uint64_t handle, unsigned class, const char *name, size_t length)
 {
-    static size_t used;
-    while (length > 0 && name[length - 1] == ' ')
-        length--;
-    length = strnlen(name, length);
     sapwood_table_lock();
-    struct sapwood_communicator *place = communicator_of(handle, class);
-    uint32_t known = atomic_load_explicit(&place->name, memory_order_relaxed);
-    const char *before = known == 0 ? "" : sapwood_table->names + known - 1;
-    bool is_new = strncmp(before, name, length) != 0 || before[length] != '\0';
-    if (is_new && length > 0 && used + length + 1 <= COMM_NAMES_BYTES_MAX) {
-        int64_t offset = sapwood_name_stored(name, length);
-        used += offset < 0 ? 0 : length + 1;
-        SAPWOOD_TELL(place->name, (uint32_t)(offset + 1));
-    }
-    uint32_t stored = atomic_load_explicit(&place->name, memory_order_relaxed);
+    uint32_t kept = sapwood_name_kept(name, length);
+    SAPWOOD_TELL(communicator_of(handle, class)->name, kept);
+    struct sapwood_space *space = sapwood_events == NULL ? NULL : sapwood_place_of(handle);
+    if (space != NULL)
+        sapwood_name_held(space, kept);
     sapwood_table_unlock();
-    return stored;
 }
 
 void sapwood_name_window(uint64_t window, const char *name, size_t length)
 {
-    sapwood_handle_named(window, name_handle(window, SAPWOOD_CLASS_NONE, name, length));
+    name_handle(window, SAPWOOD_CLASS_NONE, name, length);
 }
 
 void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
 {
-    uint32_t stored = name_handle(SAPWOOD_HANDLE(comm), sapwood_class(comm), name, length);
+    unsigned class = sapwood_class(comm);
     sapwood_space_seen(comm);
-    sapwood_handle_named(SAPWOOD_HANDLE(comm), stored);
+    name_handle(SAPWOOD_HANDLE(comm), class, name, length);
     /* Calls from now on are tallied under the new name. */
     sapwood_extras_forget(comm);
 }
@@ -95,15 +82,20 @@ uint64_t sapwood_size_asked(MPI_Datatype type)
     return (uint64_t)size;
 }
 
+void sapwood_forget_name(uint64_t handle)
+{
+    struct sapwood_communicator *place = &sapwood_table->communicators[sapwood_cache_place(handle)];
+    if (atomic_load_explicit(&place->handle, memory_order_relaxed) == handle)
+        SAPWOOD_TELL(place->handle, 0);
+}
+
 void sapwood_forget_comm(MPI_Comm comm)
 {
     sapwood_extras_forget(comm);
     sapwood_space_forget(comm);
     uint64_t handle = SAPWOOD_HANDLE(comm);
     atomic_store_explicit(&sapwood_classes[sapwood_cache_place(handle)], 0, memory_order_relaxed);
-    struct sapwood_communicator *place = &sapwood_table->communicators[sapwood_cache_place(handle)];
-    if (atomic_load_explicit(&place->handle, memory_order_relaxed) == handle)
-        SAPWOOD_TELL(place->handle, 0);
+    sapwood_forget_name(handle);
 }
 
 void sapwood_forget_type(MPI_Datatype type)

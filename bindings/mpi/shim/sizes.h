@@ -58,6 +58,9 @@ void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length);
 /* After MPI_Win_set_name; the window's SAPWOOD_HANDLE. */
 void sapwood_name_window(uint64_t window, const char *name, size_t length);
 
+/* A handle is freed: what the table says of it holds no more. */
+SAPWOOD_HIDDEN void sapwood_forget_name(uint64_t handle);
+
 /* Before a handle is freed. */
 void sapwood_forget_comm(MPI_Comm comm);
 void sapwood_forget_type(MPI_Datatype type);

@@ -40,8 +40,46 @@ static struct {
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
+/* An attribute of communicators that have a space, by which MPI says when one is freed, also by its PMPI_ name. */
+static int freed_keyval = MPI_KEYVAL_INVALID;
+/* MPI gives up the attribute of a communicator that is in use, for another one. */
+static _Thread_local bool is_marking __attribute__((tls_model("initial-exec")));
+
+static int copy_nothing(MPI_Comm comm, int keyval, void *state, void *value, void *copied, int *flag)
+{
+    (void)comm, (void)keyval, (void)state, (void)value, (void)copied;
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+
+/* The communicator of an attribute is freed. MPI may hold a lock of its own for attributes: nothing is asked of it. */
+static int note_freed(MPI_Comm comm, int keyval, void *handle, void *state)
+{
+    (void)comm, (void)keyval, (void)state;
+    if (is_marking || atomic_load_explicit(&sapwood_phase, memory_order_relaxed) < SAPWOOD_PAUSED)
+        return MPI_SUCCESS;
+    sapwood_table_lock();
+    bool is_known = sapwood_place_of((uint64_t)(uintptr_t)handle) != NULL;
+    sapwood_table_unlock();
+    if (is_known)
+        sapwood_forget_comm((MPI_Comm)(uintptr_t)handle);
+    return MPI_SUCCESS;
+}
+
+/* Callers do not hold the table's lock. The two that are never freed have no attribute: MPI_Finalize deletes those of
+ * MPI_COMM_SELF first, in an order that programs rely on. */
+static void mark(MPI_Comm comm)
+{
+    if (freed_keyval == MPI_KEYVAL_INVALID || comm == sapwood_library.comm_world || comm == sapwood_library.comm_self)
+        return;
+    is_marking = true;
+    sapwood_library.comm_set_attr(comm, freed_keyval, (void *)(uintptr_t)SAPWOOD_HANDLE(comm));
+    is_marking = false;
+}
+
 void sapwood_spaces_begin(void)
 {
+    sapwood_library.comm_create_keyval(copy_nothing, note_freed, &freed_keyval, NULL);
     for (int place = 0; place < SAPWOOD_CACHE_WORDS; place++)
         atomic_store_explicit(&sapwood_space_at[place], &sapwood_no_space, memory_order_relaxed);
 }
@@ -176,10 +214,13 @@ struct sapwood_space *sapwood_space_found(MPI_Comm comm)
         return &sapwood_no_space;
     sapwood_table_lock();
     struct sapwood_space *space = sapwood_place_of(handle);
-    if (space == NULL)
+    bool is_new = space == NULL;
+    if (is_new)
         space = space_new(comm, 0);
     keep(handle, space);
     sapwood_table_unlock();
+    if (is_new && space != &sapwood_no_space)
+        mark(comm);
     return space;
 }
 
@@ -206,8 +247,11 @@ void sapwood_space_made(MPI_Comm comm, uint64_t origin)
     sapwood_table_lock();
     /* Of one that was freed unseen. */
     forget(handle);
-    keep(handle, space_new(comm, origin));
+    struct sapwood_space *space = space_new(comm, origin);
+    keep(handle, space);
     sapwood_table_unlock();
+    if (space != &sapwood_no_space)
+        mark(comm);
 }
 
 void sapwood_space_promised(MPI_Comm parent, MPI_Comm comm, uint64_t origin)
@@ -297,15 +341,6 @@ static void forget_handle(uint64_t handle)
     sapwood_table_unlock();
 }
 
-void sapwood_handle_named(uint64_t handle, uint32_t name)
-{
-    struct sapwood_space *space = known_and_locked(handle);
-    if (space == NULL)
-        return;
-    atomic_store_explicit(&space->name, name, memory_order_relaxed);
-    sapwood_table_unlock();
-}
-
 void sapwood_space_forget(MPI_Comm comm)
 {
     forget_handle(SAPWOOD_HANDLE(comm));
@@ -314,6 +349,7 @@ void sapwood_space_forget(MPI_Comm comm)
 void sapwood_window_forget(uint64_t window)
 {
     forget_handle(window);
+    sapwood_forget_name(window);
 }
 
 void sapwood_window_made(MPI_Comm comm, uint64_t window)

@@ -33,9 +33,6 @@ SAPWOOD_HIDDEN void sapwood_space_promised(MPI_Comm parent, MPI_Comm comm, uint6
 SAPWOOD_HIDDEN void sapwood_space_number_lost(MPI_Comm comm);
 /* Before a communicator is freed. */
 void sapwood_space_forget(MPI_Comm comm);
-/* A communicator or window was named: where that stands in the table, plus 1. */
-SAPWOOD_HIDDEN void sapwood_handle_named(uint64_t handle, uint32_t name);
-
 /* Windows have handles of their own kind; these are SAPWOOD_HANDLE of them. */
 #define SAPWOOD_HELD_ALL UINT32_MAX
 /* After a window was made on a communicator. */

@@ -16,7 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static _Atomic unsigned long asked, locked;
+/* Of the thread that calls alone: threads of the MPI library ask and lock when they like. */
+static _Thread_local unsigned long asked, locked;
 
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
@@ -24,19 +25,19 @@ void *__libc_realloc(void *memory, size_t bytes);
 
 void *malloc(size_t bytes)
 {
-    atomic_fetch_add(&asked, 1);
+    asked++;
     return __libc_malloc(bytes);
 }
 
 void *calloc(size_t count, size_t bytes)
 {
-    atomic_fetch_add(&asked, 1);
+    asked++;
     return __libc_calloc(count, bytes);
 }
 
 void *realloc(void *memory, size_t bytes)
 {
-    atomic_fetch_add(&asked, 1);
+    asked++;
     return __libc_realloc(memory, bytes);
 }
 
@@ -46,7 +47,7 @@ int pthread_mutex_lock(pthread_mutex_t *mutex)
     int (*lock)(pthread_mutex_t *) = next;
     if (lock == NULL)
         next = lock = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_lock");
-    atomic_fetch_add(&locked, 1);
+    locked++;
     return lock(mutex);
 }
 

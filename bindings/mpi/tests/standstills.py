@@ -6,6 +6,7 @@ Needs the environment that watched.py names.
 import os
 import select
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
@@ -17,6 +18,39 @@ from watched import LAUNCHERS, SYSTEM_PYTHON, Hang, Watched, has_mpi, test_progr
 
 RANKS = 4
 LINE = "no MPI call has returned"
+STUCK = "sapwood: stuck for "
+COMPILE_SECONDS_MAX = 60
+# Ranks 2 and 3 receive from each other, while ranks 0 and 1 exchange messages without an end. Given a file, rank 2
+# sends to rank 3 instead once the file is there, and all end a moment later.
+PAIRS = """
+#include <mpi.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    int rank, word = 0, goes_on = 1;
+    MPI_Comm pair;
+    alarm(100);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &pair);
+    if (rank == 2 && argc == 2) {
+        while (access(argv[1], F_OK) != 0)
+            usleep(10000);
+        MPI_Send(&word, 1, MPI_INT, 3, 7, MPI_COMM_WORLD);
+    } else if (rank >= 2) {
+        MPI_Recv(&word, 1, MPI_INT, 5 - rank, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    while (rank < 2 && goes_on) {
+        int is_over = argc == 2 && access(argv[1], F_OK) == 0;
+        MPI_Allreduce(&is_over, &goes_on, 1, MPI_INT, MPI_MAX, pair);
+        goes_on = !goes_on;
+        usleep(1000);
+    }
+    MPI_Finalize();
+    return 0;
+}
+"""
 RECEIVES_FROM_ANY = "from mpi4py import MPI; MPI.COMM_WORLD.recv(source=MPI.ANY_SOURCE)"
 # A thread of each rank receives from the next rank, which sends once its first thread has done what it does.
 BESIDE = """
@@ -73,6 +107,51 @@ class Standstills:
             run = Watched(command, "--interval", "200ms", *options, while_running=act, environment=environment)
             run.errors = told[0] + run.errors
             return run
+
+    def pairs(self, *options, is_released=False):
+        """Runs PAIRS until its verdict is told; then it is let go, or told to end."""
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-pairs-") as folder:
+            program, stop = os.path.join(folder, "pairs"), os.path.join(folder, "stop")
+            subprocess.run([f"mpicc.{self.abi}", "-x", "c", "-o", program, "-"], input=PAIRS, text=True, check=True,
+                           timeout=COMPILE_SECONDS_MAX)
+            told = []
+
+            def act(run):
+                told.append(words_until(run, STUCK))
+                if is_released:
+                    open(stop, "x", encoding="utf-8").close()
+                else:
+                    run.process.send_signal(signal.SIGTERM)
+
+            command = [*LAUNCHERS[self.abi], str(RANKS), program, *([stop] if is_released else [])]
+            run = Watched(command, "--interval", "200ms", *options, while_running=act)
+            run.errors = told[0] + run.errors
+            return run
+
+    def test_ranks_that_are_deadlocked_while_others_work_are_named_on_standard_error_and_in_the_report(self):
+        run = self.pairs("--quiet", "--deadline", "1s")
+        self.assertNotIn(LINE, run.errors, "ranks 0 and 1 work")
+        [line] = [line for line in run.errors.splitlines() if line.startswith(STUCK)]
+        self.assertIn("deadlock in a ring of 2 ranks: ", line)
+        for one, other in ((2, 3), (3, 2)):
+            self.assertIn(f"{one} waits for {other} (MPI_Recv on MPI_COMM_WORLD)", line)
+            self.assertIn(f"waiting: rank {one} in MPI_Recv on MPI_COMM_WORLD tag 7 for rank {other}, for ", line)
+        stuck = run.profile["stuck"]
+        self.assertEqual((stuck["finding"], stuck["culprits"], sorted(stuck["ring"])), ("ring", "2-3", [2, 3]))
+        waiting = sorted((one["ranks"], one["function"], one["waits_for"]) for one in stuck["waiting"])
+        self.assertEqual(waiting, [("2", "MPI_Recv", "3"), ("3", "MPI_Recv", "2")])
+        self.assertGreaterEqual(min(one["longest_s"] for one in stuck["waiting"]), 0.5)
+        self.assertEqual((run.profile["passed"], run.profile["standstills"]), (0, []))
+        self.assertRegex(run.report, r"(?m)^stuck +seen at [0-9.]+ s\n +stuck for .*: deadlock in a ring of 2 ranks: ")
+
+    def test_a_verdict_after_which_the_ranks_go_on_is_counted(self):
+        run = self.pairs("--deadline", "1s", is_released=True)
+        self.assertEqual(run.code, 0, run.errors)
+        [line] = [line for line in run.errors.splitlines() if line.startswith(STUCK)][:1]
+        self.assertRegex(line, "rank 2 is sleeping outside MPI for .*, and has not sent the message with tag 7")
+        self.assertIsNone(run.profile["stuck"])
+        self.assertGreaterEqual(run.profile["passed"], 1)
+        self.assertRegex(run.report, r"(?m)^stuck +ranks were found waiting (once|several times) before, and went on")
 
     def line(self, run):
         lines = [line for line in run.errors.splitlines() if LINE in line and line.startswith("sapwood: ")]
@@ -156,6 +235,7 @@ class OpenMpi(Standstills, unittest.TestCase):
             self.assertIn("the program is done", run.output)
             self.assertIn("waiting: ranks 0,2-3 in MPI_Barrier on MPI_COMM_WORLD", self.line(run))
             self.assertIn(f"not arrived: rank 1 {condition} outside MPI", self.line(run))
+            self.assertNotIn(STUCK, run.errors, "the line has said it")
             [episode] = run.profile["standstills"]
             self.assertGreaterEqual(episode["seen_s"] - episode["began_s"], 10)
 

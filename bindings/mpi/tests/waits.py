@@ -13,6 +13,8 @@ import contextlib
 import json
 import os
 import re
+import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -23,6 +25,7 @@ import watched
 from paced import Paced
 from rank_events import COLLECTIVE, COMPLETED, RECEIVE, RECEIVE_COMPLETED, SEND, SEND_STARTED, STARTED, Waits
 from recorded import RecordedRun
+from standstills import LINE, words_until
 from truth import TREES
 from watched import LAUNCHERS, Watched, has_mpi, library_folder, sapwood, test_program
 
@@ -462,6 +465,53 @@ class WaitsTruth:
         expected = (calls["MPI_Allreduce"] + calls["MPI_Bcast"]) // self.ranks
         waits = profile["waits"]
         self.assertEqual((waits["collectives"], waits["incomplete"], waits["dropped"]), (expected, 0, 0))
+
+    def named_last(self, case, rounds):
+        """Behind as many names of what was freed since, a communicator's name is told."""
+        told = []
+
+        def end(run):
+            told.append(words_until(run, LINE))
+            run.process.send_signal(signal.SIGTERM)
+
+        command = [*LAUNCHERS[self.abi], "2", test_program(self.abi, "names"), case, str(rounds)]
+        run = Watched(command, "--interval", "200ms", while_running=end)
+        self.assertIn("rank 0 in MPI_Barrier on last", told[0])
+        self.assertNotIn("names of communicators", told[0] + run.errors)
+        [episode] = run.profile["standstills"][-1:]
+        self.assertIn(("MPI_Barrier", "last"), [(one["function"], one["communicator"]) for one in episode["waiting"]])
+
+    def test_the_room_of_names_is_used_again_once_communicators_are_freed(self):
+        self.named_last("passing", 20000)
+
+    def test_the_room_of_names_is_used_again_once_windows_are_freed(self):
+        self.named_last("windows", 1500)
+
+    def names_left_out(self, case):
+        """What is said of 1200 communicators at once, and how many names each rank has left out."""
+        run = Watched([*LAUNCHERS[self.abi], "2", test_program(self.abi, "names"), case, "1200"], "--quiet")
+        self.assertEqual((run.code, sorted(run.dumps)), (0, [0, 1]), run.errors)
+        left_out = [struct.unpack_from("<Q", dump.data, 376)[0] for dump in run.dumps.values()]
+        return run.errors.count("names of communicators and windows"), left_out
+
+    def test_names_that_find_no_room_are_counted_and_said_once(self):
+        # 48 bytes each, of 8192.
+        self.assertEqual(self.names_left_out("living"), (1, [1200 - 8 * (1024 // 48)] * 2))
+
+    def test_one_name_of_many_communicators_stands_once(self):
+        self.assertEqual(self.names_left_out("alike"), (0, [0, 0]))
+
+    def test_handles_of_communicators_that_are_made_and_freed_unseen_mean_others(self):
+        run = RecordedRun([*LAUNCHERS[self.abi], "2", test_program(self.abi, "unseen"), "300"], "--waits", "--interval",
+                          "100ms", "--quiet")
+        self.assertEqual(run.code, 0, run.errors)
+        again = int(run.output.split()[0])
+        self.assertGreater(again, 300)
+        waits = run.profile["waits"]
+        told = {what: waits[what] for what in ("collectives", "mixed", "incomplete", "unordered", "left_out")}
+        # One to five in a round, and one to three.
+        wanted = {"collectives": 300 * 3 + 300 * 2, "mixed": 0, "incomplete": 0, "unordered": 0, "left_out": 0}
+        self.assertEqual(told, wanted, run.report)
 
     def test_a_ring_of_no_size_is_said(self):
         run = self.run_case("started", environment={"SAPWOOD_MPI_RING_BYTES": "12x"})

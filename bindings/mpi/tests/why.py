@@ -23,6 +23,8 @@ from standstills import words_until
 from truth import TREES
 from watched import HERE, LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, sapwood, test_program
 
+# The parts of an answer that say that calls do not fit together.
+WRONG = ("mixed", "amounts", "uneven")
 # What a program that only waits is watched for.
 SLOW_SECONDS = 8
 COLLECTIVES_MIN = 10
@@ -157,7 +159,7 @@ class WhyTruth:
                 program = [test_program(self.abi, "waits"), case, os.path.join(notes, "notes")]
                 run = WhyRun([*LAUNCHERS[self.abi], "4", *program], *tree, out=False)
             self.assertEqual((run.code, run.why["stuck"]), (0, None), run.errors)
-            self.assertEqual([name for name in ("mixed", "uneven") if run.why[name]], [kind], run.errors)
+            self.assertEqual([name for name in WRONG if run.why[name]], [kind], run.errors)
             answers.append(run.why[kind])
             text = " ".join(line.removeprefix("sapwood:").strip() for line in run.errors.splitlines())
             self.assertIn(f"wrong: {answers[-1][0]['text']}", text)
@@ -199,7 +201,27 @@ class WhyTruth:
                     program = [test_program(self.abi, "waits"), case, os.path.join(notes, "notes")]
                     threaded = {"WAITS_THREADED": "1"} if case == "makers" else {}
                     run = WhyRun([*LAUNCHERS[self.abi], "4", *program], *tree, out=False, environment=threaded)
-                self.assertEqual((run.code, run.why["mixed"], run.why["uneven"]), (0, [], []), (case, run.errors))
+                self.assertEqual((run.code, *(run.why[name] for name in WRONG)), (0, [], [], []), (case, run.errors))
+
+    def test_a_rank_that_gives_another_amount_is_named_though_the_call_returns(self):
+        expected = expected_of("unequal_amounts")
+        for tree in self.trees:
+            run = WhyRun(self.command("unequal_amounts", expected), *tree, out=False)
+            self.assertEqual((run.code, run.why["stuck"]), (0, None), run.errors)
+            self.assertEqual([name for name in WRONG if run.why[name]], ["amounts"], run.errors)
+            [one] = run.why["amounts"]
+            most = {"bytes": 80, "count": 3, "lowest": 0}
+            self.assertEqual(one["amounts"], [{"bytes": 72, "count": 1, "lowest": 3}, most])
+            self.assertEqual((one["function"], one["number"], one["collectives"]), ("MPI_Reduce", 12, 1), one)
+            self.assertEqual([one["culprit"]], expected["culprits"], one)
+            said = "wrong: MPI_Reduce number 12 on row: rank 3 gave 72 bytes where 3 ranks gave 80 bytes"
+            self.assertIn(said, run.errors)
+
+    def test_no_rank_is_accused_whose_amounts_may_differ(self):
+        for tree in self.trees:
+            run = WhyRun(self.command("equal_amounts", expected_of("equal_amounts")), *tree, out=False)
+            self.assertEqual((run.code, *(run.why[name] for name in WRONG)), (0, [], [], []), run.errors)
+            self.assertGreater(run.why["collectives"], 100, run.errors)
 
     def test_a_rank_that_was_held_up_by_the_late_one_before_the_collective_is_not_named(self):
         for tree in self.trees:

@@ -15,6 +15,7 @@ import numpy
 import pytest
 import sapwood
 from conftest import FOLDER, HANG
+from sapwood import address_file, inbox
 
 PAGE = FOLDER.parents[2] / "docs" / "groups.md"
 SIZE = 4
@@ -96,6 +97,51 @@ def test_an_address_file_is_waited_for_and_removed_at_the_end(key: Path, tmp_pat
     with pytest.raises(FileNotFoundError):
         sapwood.Group.create(key, address_file=tmp_path / "none" / "address")
     assert sorted(os.listdir(tmp_path)) == ["key"]
+
+
+@pytest.mark.parametrize("found", ["a folder", "no text", "a folder that is a file"])
+def test_a_member_leaves_whatever_has_become_of_its_address_file(key: Path, tmp_path: Path, found: str) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    place = folder / "address"
+    group = sapwood.Group.create(key, address_file=place, timeout=HANG)
+    place.unlink()
+    if found == "a folder":
+        place.mkdir()
+    elif found == "no text":
+        place.write_bytes(b"\xff\n")
+    else:
+        folder.rmdir()
+        folder.write_text("")
+    group.leave()
+    assert repr(group) == "<sapwood.Group, left>"
+    assert place.exists() == (found != "a folder that is a file")
+
+
+def test_a_member_leaves_when_the_removal_of_its_address_file_is_interrupted(
+    key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    group = sapwood.Group.create(key, address_file=tmp_path / "address", timeout=HANG)
+    monkeypatch.setattr(address_file, "remove", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        group.leave()
+    assert repr(group) == "<sapwood.Group, left>"
+    group.leave()
+
+
+def test_values_without_bytes_count_against_the_limit(
+    alone: sapwood.Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox, "HELD_BYTES_MAX", 3 * inbox.VALUE_BYTES)
+    for tag in range(5):
+        alone.Send(b"", 0, tag=tag)
+    alone.Send(b"", 0, tag=9)
+    assert alone.Recv(bytearray(), tag=9, timeout=HANG).tag == 9
+    assert alone.lost == 2
+    assert [alone.Recv(bytearray(), timeout=HANG).tag for _ in range(3)] == [2, 3, 4]
 
 
 def test_values_that_are_not_wanted_yet_stay_in_their_order(alone: sapwood.Group) -> None:

@@ -32,6 +32,21 @@ def is_watched(group: sapwood.Group) -> bool:
     return asyncio.get_running_loop().remove_reader(group.fileno())
 
 
+async def until_waited_for(group: sapwood.Group, count: int) -> None:
+    """Lets the other tasks of the loop run until this many of them wait for the group's descriptor."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + HANG
+    while (found := waiters(group)) != count:
+        assert loop.time() < end, f"{found} tasks wait for the group, and not {count}"
+        await asyncio.sleep(0)
+
+
+def waiters(group: sapwood.Group) -> int:
+    """How many tasks of the loop that runs wait for the group's descriptor."""
+    watch = waiting._watches.get(asyncio.get_running_loop(), {}).get(group.fileno())
+    return 0 if watch is None else len(watch.waiting)
+
+
 def test_two_requests_of_one_member_are_awaited_at_once(pair: Pair) -> None:
     one, other = pair
 
@@ -55,14 +70,14 @@ def test_a_cancelled_wait_leaves_no_reader_and_the_request_goes_on(pair: Pair) -
 
     async def story() -> None:
         request = one.iallgather("one")
-        waiters = [asyncio.ensure_future(_awaited(request)) for _ in range(2)]
-        await asyncio.sleep(0.05)
-        waiters[0].cancel()
+        tasks = [asyncio.ensure_future(_awaited(request)) for _ in range(2)]
+        await until_waited_for(one, 2)
+        tasks[0].cancel()
         with pytest.raises(asyncio.CancelledError):
-            await waiters[0]
-        assert not waiters[1].done()
-        waiters[1].cancel()
-        await asyncio.wait(waiters, timeout=HANG)
+            await tasks[0]
+        assert not tasks[1].done()
+        tasks[1].cancel()
+        await asyncio.wait(tasks, timeout=HANG)
         assert not is_watched(one)
         theirs = other.iallgather("other")
         assert await asyncio.wait_for(_awaited(request), HANG) == ["one", "other"]
@@ -78,7 +93,7 @@ def test_a_member_that_leaves_ends_what_is_awaited(pair: Pair) -> None:
 
     async def story() -> None:
         task = asyncio.ensure_future(_awaited(one.ibarrier()))
-        await asyncio.sleep(0.05)
+        await until_waited_for(one, 1)
         await asyncio.to_thread(one.leave)
         with pytest.raises(sapwood.EndedError):
             await asyncio.wait_for(task, HANG)

@@ -1,8 +1,6 @@
 //! Folding in place: the same bits however a body is cut, and no panic whatever the bytes.
 
-mod harness;
-
-use harness::{aligned, make};
+use crate::harness::{aligned, make};
 use proptest::prelude::*;
 use sapwood_packet::{Directive, ElementType, Format, FormatRef, Shape, Slab};
 

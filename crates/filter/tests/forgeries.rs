@@ -1,8 +1,6 @@
 //! No packet makes a filter or a reader panic, whatever its bytes.
 
-mod harness;
-
-use harness::{aligned, make};
+use crate::harness::{aligned, make};
 use proptest::prelude::*;
 use sapwood_filter::{
     AnySketch, Distinct, Emitter, EquivalenceClasses, HeavyHitters, Histogram, ItemSet, Kll,

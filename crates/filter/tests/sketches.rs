@@ -2,11 +2,9 @@
 //! process that made the sketch; and results that are independent of the shape are the same for all
 //! shapes.
 
-mod harness;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use harness::{leaf, regular, tree_of};
+use crate::harness::{leaf, regular, tree_of};
 use proptest::prelude::*;
 use sapwood_filter::{
     Distinct, FilterError, FilterSpec, HeavyHitters, Histogram, Item, ItemSet, Kll, PrefixTree,

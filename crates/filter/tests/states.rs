@@ -1,9 +1,7 @@
 //! Filters that keep something from wave to wave: what they give when, and what becomes of their
 //! state when another instance takes it over.
 
-mod harness;
-
-use harness::{TAG, leaf, make};
+use crate::harness::{TAG, leaf, make};
 use proptest::prelude::*;
 use sapwood_filter::{Chain, Emitter, Filter, FilterError, FilterSpec, Registry, State, WaveRef};
 use sapwood_packet::{Packet, Rank, RankSet, Values, answer_wave};
@@ -263,7 +261,7 @@ proptest! {
     ) {
         use sapwood_packet::{FormatRef, ValuesRef};
         let Some(format) = FormatRef::from_codes(&codes) else { return Ok(()) };
-        let body = harness::aligned(&words);
+        let body = crate::harness::aligned(&words);
         let Ok(state) = ValuesRef::parse(format, body.as_bytes()) else { return Ok(()) };
         let mut filter = accumulate(2);
         if filter.absorb(state).is_ok() {

@@ -1,8 +1,6 @@
 //! What each filter makes of a wave.
 
-mod harness;
-
-use harness::{TAG, leaf, make, node, transform};
+use crate::harness::{TAG, leaf, make, node, transform};
 use sapwood_filter::{
     Chain, EquivalenceClasses, Filter, FilterError, FilterSpec, Registry, Statistics, WaveRef,
 };

@@ -1,8 +1,6 @@
 //! The answer does not depend on the shape of the tree.
 
-mod harness;
-
-use harness::{leaf, node, regular, tree};
+use crate::harness::{leaf, node, regular, tree};
 use proptest::prelude::*;
 use sapwood_filter::{Moments, Statistics};
 use sapwood_packet::{Directive, ElementType, Packet, Shape, Values};

@@ -14,6 +14,12 @@ pub const VALUE_BYTES_MAX: u64 = 1 << 32;
 /// is waited for four times as long: it is seen within two minutes, whatever members say.
 pub const ROUND_TRIP_MAX: u64 = 10 * 1_000_000_000;
 
+/// Most work of one message, in nanoseconds. What a member says beyond it is taken for this.
+pub const WORK_MAX: u64 = 1_000_000_000;
+
+/// Most time of one byte, in picoseconds: 1 kB/s.
+pub const BYTE_PS_MAX: u64 = 1_000_000_000;
+
 /// Shortest segment of a bulk transfer, in bytes.
 pub const SEGMENT_BYTES_MIN: u32 = 4 << 10;
 

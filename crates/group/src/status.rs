@@ -10,7 +10,7 @@ use crate::error::{GroupError, Reason};
 use crate::identity::{MemberId, Time};
 use crate::member::Member;
 use crate::message::{Life, Ranges};
-use crate::trees::{Step, TreeKind};
+use crate::trees::{Choice, Step, TreeKind};
 
 /// How many changes are remembered.
 const CHANGES_MAX: usize = 256;
@@ -90,6 +90,8 @@ pub struct TreeStatus {
     pub bytes: u64,
     /// Each member below the root, parents before children; for each stripe its own.
     pub steps: Vec<Step>,
+    /// Which of its trees `adaptive` takes for this length, and from which figures.
+    pub choice: Option<Choice>,
 }
 
 /// The changes that a member remembers.
@@ -153,21 +155,22 @@ impl Member {
             probes: self.probes(),
             held: self.held() as u64,
             changes: self.history.0.iter().map(age).collect(),
-            tree: TreeStatus { kind, root, bytes, steps: self.steps(kind, root, bytes) },
+            tree: self.tree_status(kind, root, bytes),
         }
     }
 
-    /// The steps of a tree, parents before children.
-    fn steps(&self, kind: TreeKind, root: u32, bytes: u64) -> Vec<Step> {
-        let Some(at) = self.view().owner(root) else { return Vec::new() };
-        let stripes = self.stripes_of(bytes, kind);
+    fn tree_status(&self, kind: TreeKind, root: u32, bytes: u64) -> TreeStatus {
+        let mut tree = TreeStatus { kind, root, bytes, steps: Vec::new(), choice: None };
+        let Some(at) = self.view().owner(root) else { return tree };
         let mut targets = self.view().everyone().clone();
         targets.subtract(self.view().names_of(at).as_ref());
         let above = crate::trees::Terrain { me: at, ..self.terrain_for(bytes) };
-        match stripes {
+        tree.choice = self.choice(bytes, kind, at, targets.as_ref());
+        tree.steps = match tree.choice.and_then(|choice| choice.stripes) {
             Some(count) => above.explain_stripes(count, targets.as_ref()),
             None => above.explain(kind, targets.as_ref()),
-        }
+        };
+        tree
     }
 }
 

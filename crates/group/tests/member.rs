@@ -110,6 +110,44 @@ fn all_get_the_sum() {
     assert_eq!(results, vec![Payload::from(6_i32.to_le_bytes().to_vec()); 3]);
 }
 
+/// Members call in the order opposite to that of their virtual nodes, so that values come in that
+/// order where the tree lets them.
+#[test]
+fn a_sum_in_order_has_the_same_bits_by_every_tree() {
+    let values = [1e16_f64, 1.0, -1e16, 3.0, 0.1, 1e-9];
+    let in_order = values.iter().skip(1).fold(values[0], |sum, value| sum + value);
+    let reversed = values.iter().rev().skip(1).fold(values[5], |sum, value| sum + value);
+    assert_ne!(in_order.to_bits(), reversed.to_bits(), "the order shows");
+    let mut room = Room::new(&["0", "1", "2", "3", "4", "5"]);
+    for (number, tree) in (1..).zip(TreeKind::ALL) {
+        for index in (0..values.len()).rev() {
+            let call = Call::Reduce {
+                root: 0,
+                number,
+                operation: Operation::SumInOrder,
+                element: Element::F64,
+                value: Payload::from(values[index].to_le_bytes().to_vec()),
+                to_all: true,
+                leaves_early: false,
+            };
+            let deadline = room.now + SECOND;
+            room.give(index, Input::Call { request: number, tree, deadline, call });
+        }
+        let results: Vec<Option<Payload>> = room
+            .events
+            .iter()
+            .filter_map(|(_, event)| match event {
+                Event::Answered(request, answer) if *request == number => {
+                    Some(answer.value.clone())
+                }
+                _ => None,
+            })
+            .collect();
+        let right = Some(Payload::from(in_order.to_le_bytes().to_vec()));
+        assert_eq!(results, vec![right; values.len()], "{tree}");
+    }
+}
+
 #[test]
 fn a_member_with_another_type_is_told_and_the_others_go_on() {
     let mut room = Room::new(&["0", "1", "2"]);

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use sapwood_group::limits::{
     ROUND_TRIP_MAX, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, STRIPES_MAX, VALUE_BYTES_MAX,
 };
+use sapwood_group::measure::{Costs, NearCosts};
 use sapwood_group::message::{
     Head, Life, Message, PartHead, Purpose, Ranges, Record, Route, Table, decode, encode,
     encoded_bytes,
@@ -67,6 +68,10 @@ fn any_message() -> impl Strategy<Value = Message> {
                 author: MemberId(7),
                 labels: vec![(MemberId(7), targets.clone())],
                 distances: vec![(0, 0, version)],
+                costs: Costs {
+                    near: Some(NearCosts { work: 40_000, byte_ps: 9_090 }),
+                    far_ps: Some(33_000),
+                },
             },
             targets,
         }),

@@ -425,7 +425,7 @@ impl<'a> TableReader<'a> {
 
     /// How the rank has spent its time until this moment, or until its process or its counting
     /// ended. `MPI_Init` is before the begin, a call that has not returned counts as far as it has
-    /// come.
+    /// come. The times of threads are added: [`Load`](crate::Load) keeps them to the wall time.
     #[must_use]
     pub fn time(&self, moment: Moment) -> TimeShare {
         let started = long(self.bytes, 40);
@@ -433,16 +433,18 @@ impl<'a> TableReader<'a> {
         // When it entered or left its last call.
         let last = threads.clone().map(|one| self.nanoseconds(long(one, 8))).max().unwrap_or(0);
         let begun = threads.filter(|one| long(one, 0) != 0);
-        let begun = begun.map(|one| self.nanoseconds(long(one, 8))).min();
+        let begun: Vec<u64> = begun.map(|one| self.nanoseconds(long(one, 8))).collect();
         // A finalized rank may still be inside of MPI_Finalize.
-        let is_outside = self.state != RankState::Running && begun.is_none();
+        let is_outside = self.state != RankState::Running && begun.is_empty();
         let end = if is_outside { last } else { moment.last_ns().max(last) };
-        let in_progress = begun.map_or(0, |begun| end.saturating_sub(begun));
+        // Each thread's, as its slot will have it: else the round in which it returns would count
+        // what lies before it.
+        let in_progress = begun.iter().map(|&begun| end.saturating_sub(begun));
         let returned = self.slots.chunks_exact(SLOT_BYTES).filter_map(|slot| {
             let is_call = long(slot, 0) & REGION == 0 && !is_initialisation(long(slot, 0));
             is_call.then(|| long(slot, 16))
         });
-        let mpi_ns = returned.fold(in_progress, u64::saturating_add);
+        let mpi_ns = returned.chain(in_progress).fold(0, u64::saturating_add);
         TimeShare { wall_ns: end.saturating_sub(started), mpi_ns }
     }
 

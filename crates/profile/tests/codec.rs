@@ -1,8 +1,6 @@
 //! Rounds and rows come back as they were sent, and no values make their readers panic.
 
-mod harness;
-
-use harness::{busy, program, round};
+use crate::harness::{busy, program, round};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use sapwood_packet::{Format, ValuesRef};

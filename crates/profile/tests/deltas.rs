@@ -1,10 +1,8 @@
 //! Rounds that travel as changes are the whole rounds, whatever becomes of the tree on the way.
 
-mod harness;
-
 use std::collections::BTreeMap;
 
-use harness::{program, round};
+use crate::harness::{program, round};
 use proptest::prelude::*;
 use sapwood_filter::{Emitter, Filter, Registry, WaveRef};
 use sapwood_packet::{Packet, RankSet, Values, ValuesRef, Wave};

@@ -1,11 +1,9 @@
 //! Histograms, classes, outliers and values of ranks that were merged in trees, against what the
 //! ranks' own profiles say when they are all in one place.
 
-mod harness;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use harness::{busy, key, program, round};
+use crate::harness::{busy, key, program, round};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use sapwood_filter::{Emitter, FilterError, Registry, WaveRef};

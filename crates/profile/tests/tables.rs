@@ -347,6 +347,27 @@ fn time_is_divided_between_mpi_and_the_rest() {
 }
 
 #[test]
+fn calls_of_several_threads_count_in_the_interval_in_which_they_lie() {
+    let share = |table: &Table, now_ns| {
+        let words = table.words();
+        let reader = TableReader::new(&words).expect("a table");
+        reader.time(Moment { now_ns, ..Moment::default() })
+    };
+    let mut table = Table::new(0, 8);
+    table.put(40, &5000_u64.to_le_bytes());
+    // Three threads enter at 6000; the fourth has returned at 5500 and stays outside.
+    (0..3).for_each(|place| table.thread(place, function("MPI_Recv"), 1000, WORLD, 1));
+    table.thread(3, 0, 500, 0, i32::MIN);
+    let before = share(&table, 8000);
+    assert_eq!((before.wall_ns, before.mpi_ns), (3000, 3 * 2000));
+    // They return at 9000: of each call 1000 ns lie behind the round at 8000.
+    table.slot(u64::from(function("MPI_Recv")) << 8 | 3, [3, 3 * 3000, 0]);
+    (0..3).for_each(|place| table.thread(place, 0, 4000, 0, i32::MIN));
+    let interval = share(&table, 14_000).since(before);
+    assert_eq!((interval.wall_ns, interval.mpi_ns), (6000, 3 * 1000));
+}
+
+#[test]
 fn a_call_lasts_until_its_process_has_ended() {
     let mut table = Table::new(0, 8);
     table.thread(0, function("MPI_Recv"), 3500, WORLD, 1);

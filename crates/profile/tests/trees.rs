@@ -1,9 +1,7 @@
 //! A round that was merged in a tree is, to the bit, the one that was folded in one place, whatever
 //! the shape of the tree and the order of the children.
 
-mod harness;
-
-use harness::{busy, node, program, round};
+use crate::harness::{busy, node, program, round};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use sapwood_packet::Packet;

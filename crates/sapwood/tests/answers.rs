@@ -1,14 +1,12 @@
 //! Who is missing, and why: processes are killed while the front-end waits for them.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
-use sapwood::{Answer, Error, Event, RankSet, Recovery, Stream};
-use support::{
+use crate::support::{
     ENDING, HANG, Links, back_ends, builder, network, new_mark, of_rank, tags, tree_below_us,
     wait_until_gone,
 };
+use sapwood::{Answer, Error, Event, RankSet, Recovery, Stream};
 
 fn missing(answer: &Answer) -> RankSet {
     let mut all = RankSet::new();

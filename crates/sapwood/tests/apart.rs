@@ -2,13 +2,13 @@
 
 #[path = "support/sleeper.rs"]
 mod sleeper;
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{
+    HANG, back_ends, new_mark, tags, topology, tree_below_us, trial, wait_until_gone,
+};
 use sapwood::{Event, Network, RankSet, TransportKind};
 use sleeper::{SLEEPER, filters};
-use support::{HANG, back_ends, new_mark, tags, topology, tree_below_us, trial, wait_until_gone};
 
 const SHAPE: &str = "2x2";
 /// The sum of the ranks of its back-ends.

@@ -1,11 +1,11 @@
 //! Questions and their answers: each question has its own answer, whatever else is under way.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{
+    HANG, Links, Seen, back_ends, builder, new_mark, of_rank, tags, tree_below_us,
+};
 use sapwood::{Answer, Error, Network, Recovery, Stream, WaveRule};
-use support::{HANG, Links, Seen, back_ends, builder, new_mark, of_rank, tags, tree_below_us};
 
 /// A time within which nothing comes from back-ends that sleep for [`NAP_MS`].
 const SHORT: Duration = Duration::from_millis(50);

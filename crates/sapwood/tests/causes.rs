@@ -1,12 +1,12 @@
 //! Why a back-end is missing, for programs: the cause is known where it arises, and travels.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{
+    HANG, Links, Seen, back_ends, builder, new_mark, of_rank, tags, tree_below_us,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use sapwood::{Answer, Cause, Event, Network, Recovery, Stream, Tag, WaveRule};
-use support::{HANG, Links, Seen, back_ends, builder, new_mark, of_rank, tags, tree_below_us};
 
 const SHAPES: [&str; 2] = ["2", "2x2"];
 

@@ -3,7 +3,6 @@
 //! Each process runs in a time namespace of its own, in which the kernel shows it a clock that is
 //! ahead by a known number of seconds. Who may not make those has clocks that agree.
 
-mod support;
 #[path = "../../launch/tests/written/mod.rs"]
 mod written;
 
@@ -13,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::support::{Links, MARK_VARIABLE, builder, new_mark, sapwood, trial};
 use sapwood::{Clocks, Network, Program};
-use support::{Links, MARK_VARIABLE, builder, new_mark, sapwood, trial};
 use written::write_program;
 
 const WAIT: Duration = Duration::from_secs(5);

@@ -1,12 +1,12 @@
 //! Calls that send end though back-ends are gone that had not read yet.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use crate::support::{
+    HANG, Links, Seen, back_ends, builder, new_mark, of_rank, tags, tree_below_us,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use sapwood::{Error, Event, Network, Recovery, Stream, WaveRule};
-use support::{HANG, Links, Seen, back_ends, builder, new_mark, of_rank, tags, tree_below_us};
 
 /// More than a process keeps of a stream.
 const LOAD_BYTES: usize = 1_100_000;
@@ -54,7 +54,7 @@ fn lose_first(network: &mut Network, stream: &mut Stream, tree: &[Seen], manner:
     }
     // A process that is stopped is killed at once, and leaves when it goes on.
     signal(first, if manner == Manner::Killed { Signal::KILL } else { Signal::CONT });
-    support::wait_until("rank 0 gone", HANG, || !first.is_alive());
+    crate::support::wait_until("rank 0 gone", HANG, || !first.is_alive());
 }
 
 /// The back-ends that do not wait for rank 0: no process is above both but the front-end.

@@ -1,17 +1,15 @@
 //! However a network ends, nothing of it is left: no process, no socket.
 
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use rustix::process::{Pid, Signal, kill_process};
-use sapwood::{RankSet, Recovery, WaveRule};
-use support::{
+use crate::support::{
     ENDING, Links, MARK_VARIABLE, Seen, back_ends, builder, marked, network, new_mark, of_rank,
     sapwood, tree_below_us, trial, wait_until, wait_until_gone,
 };
+use rustix::process::{Pid, Signal, kill_process};
+use sapwood::{RankSet, Recovery, WaveRule};
 
 const SHAPE: &str = "2x2";
 /// Front-end, two communication processes, four back-ends.
@@ -126,7 +124,7 @@ fn a_stopped_communication_process_delays_others_only_briefly() {
     kill_process(pid, Signal::STOP).unwrap();
     let rule = WaveRule::Timeout { milliseconds: 200 };
     let mut sum = network.stream(&network.everyone()).up("sum").wave(rule).open().unwrap();
-    sum.broadcast(support::tags::RANK, ()).unwrap();
+    sum.broadcast(crate::support::tags::RANK, ()).unwrap();
     let answer = sum.recv_timeout(ENDING).unwrap();
     assert_eq!(answer.contributors, RankSet::range(2, 3));
     println!("{}: {}", answer.missing[0].ranks, answer.missing[0].reason);
@@ -151,7 +149,7 @@ fn a_stream_may_outlive_its_network() {
     let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
     network.close().unwrap();
     wait_until_gone(&tree);
-    assert!(stream.broadcast(support::tags::RANK, ()).is_err() || stream.recv().is_err());
+    assert!(stream.broadcast(crate::support::tags::RANK, ()).is_err() || stream.recv().is_err());
 }
 
 #[test]

@@ -1,16 +1,14 @@
 //! The example that README.md shows: it says what the example says, and the example does what it
 //! says.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 #[test]
 fn the_sum_of_the_example_is_right() {
-    let add = support::example("add");
-    let output = Command::new(add).env("SAPWOOD_NODE", support::sapwood()).output().unwrap();
+    let add = crate::support::example("add");
+    let output = Command::new(add).env("SAPWOOD_NODE", crate::support::sapwood()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "1720 from ranks 0-15\n", "{errors}");

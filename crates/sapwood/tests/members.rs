@@ -1,19 +1,17 @@
 //! Members come and go on purpose while a tree of real processes works: no wave lacks a member of
 //! its stream, and new streams have all present members.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
-use sapwood::{AttachFile, BackEnd, Event, Network, RankSet, Stream};
-use support::{
+use crate::support::{
     HANG, Links, MARK_VARIABLE, Seen, back_ends, builder, new_mark, of_rank, sapwood, tags,
     tree_below_us, trial, wait_until_gone,
 };
+use rustix::process::{Pid, Signal, kill_process};
+use sapwood::{AttachFile, BackEnd, Event, Network, RankSet, Stream};
 
 /// Fan-outs 1, 2 and the default of 8.
 const SHAPES: [&str; 3] = ["1x1", "2x2", "8"];

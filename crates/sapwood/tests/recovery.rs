@@ -1,16 +1,14 @@
 //! Communication processes are killed or stopped, and the tree goes on without them: every wave has
 //! everybody in it, and what goes down reaches everybody once.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
-use sapwood::{Event, Network, RankSet, Recovery, Stream};
-use support::{
+use crate::support::{
     HANG, Links, Seen, back_ends, builder, new_mark, of_rank, tags, tree_below_us, wait_until_gone,
 };
+use rustix::process::{Pid, Signal, kill_process};
+use sapwood::{Event, Network, RankSet, Recovery, Stream};
 
 fn repairing(shape: &str, links: Links, recovery: Recovery) -> (Network, Vec<Seen>) {
     let mark = new_mark();

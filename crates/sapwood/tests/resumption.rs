@@ -1,8 +1,6 @@
 //! The front-end is gone: the tree ends within a stated time, or waits for another one that proves
 //! the key.
 
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -10,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use sapwood::{Error, Network, Recovery};
-use support::{
+use crate::support::{
     ENDING, HANG, Links, MARK_VARIABLE, Seen, back_ends, builder, marked, new_mark, sapwood, trial,
     wait_until, wait_until_gone,
 };
+use sapwood::{Error, Network, Recovery};
 
 /// A front-end in a process of its own that may be replaced, and its tree.
 struct Scene {
@@ -89,7 +87,7 @@ fn a_tree_that_is_struck_without_its_front_end_is_whole_again() {
     scene.kill_front_end();
     // One below the root, and one below the other.
     for rank in [9, 13] {
-        support::of_rank(&scene.tree, rank).kill();
+        crate::support::of_rank(&scene.tree, rank).kill();
     }
     says(&scene.resume(), "8 28");
     wait_until_gone(&scene.tree);
@@ -139,7 +137,7 @@ fn dynamic_members_come_back_to_another_front_end() {
     network.wait_for_back_ends(9, HANG).unwrap();
     let everyone = network.everyone();
     let mut stream = network.stream(&everyone).up("sum").open().unwrap();
-    stream.broadcast(support::tags::RANK, ()).unwrap();
+    stream.broadcast(crate::support::tags::RANK, ()).unwrap();
     assert_eq!(stream.recv_timeout(HANG).unwrap().contributors, *everyone.ranks());
     drop(stream);
     network.close().unwrap();
@@ -234,7 +232,7 @@ fn by_default_everything_ends_with_the_front_end() {
         tree.retain(|seen| seen.pid != front_end.id());
         assert_eq!(tree.len(), 14);
         if is_struck {
-            let victim = support::of_rank(&tree, 9).clone();
+            let victim = crate::support::of_rank(&tree, 9).clone();
             victim.kill();
             wait_until("the victim gone", ENDING, || !victim.is_alive());
         }

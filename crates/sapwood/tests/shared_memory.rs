@@ -1,16 +1,14 @@
 //! Trees whose links are in shared memory: they are where both ends can, and a tree is the same
 //! tree.
 
-mod support;
-
 use std::fs;
 use std::time::Duration;
 
-use sapwood::{Event, Network, Recovery};
-use support::{
+use crate::support::{
     HANG, Links, Seen, back_ends, builder, network, new_mark, of_rank, tags, tree_below_us,
     wait_until, wait_until_gone,
 };
+use sapwood::{Event, Network, Recovery};
 
 /// How the memory of a link is called in a process.
 const NAME: &str = "memfd:sapwood-link";

@@ -3,15 +3,13 @@
 
 #[path = "support/samples.rs"]
 mod samples;
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{HANG, Links, network, tags};
 use sapwood::{
     Answer, Distinct, FilterSpec, HeavyHitters, Histogram, IntoValues, Item, ItemSet, Kll, Network,
     PrefixTree, Quantiles, Rank, TopK, TopNumber, Values,
 };
-use support::{HANG, Links, network, tags};
 
 /// Eight back-ends each: below a chain, below pairs, and below the front-end alone.
 const SHAPES: [&str; 3] = ["1x1x8", "2^3", "8"];

@@ -1,18 +1,16 @@
 //! Processes that are slow or stopped for longer than any time limit: they come back without loss.
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
-use sapwood::{Event, Network, Program, RankSet, Recovery};
-use support::{
+use crate::support::{
     HANG, Links, MARK_VARIABLE, Seen, back_ends, builder, marked, new_mark, of_rank, tags,
     tree_below_us, trial, wait_until, wait_until_gone,
 };
+use rustix::process::{Pid, Signal, kill_process};
+use sapwood::{Event, Network, Program, RankSet, Recovery};
 
 /// A pipe with a name, which goes with the test.
 struct Door(PathBuf);

@@ -1,11 +1,9 @@
 //! A network says how it is: to its own application, and to a visitor.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Links, back_ends, builder, network, new_mark, of_rank, tags, tree_below_us};
 use sapwood::{Error, Health, NodeStatus, Recovery, Role, Status, VisibleNetwork};
-use support::{Links, back_ends, builder, network, new_mark, of_rank, tags, tree_below_us};
 
 const WAIT: Duration = Duration::from_secs(5);
 

@@ -1,14 +1,12 @@
 //! Streams over real trees: every filter, wave rule and direction, over every kind of link.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{HANG, Links, network, tags};
 use sapwood::{
     Answer, EquivalenceClasses, Error, FIRST_TAG, Network, Policy, RankSet, Recipients, Statistics,
     Stream, Values, WaveRule,
 };
-use support::{HANG, Links, network, tags};
 
 const SHAPES: [&str; 6] = ["1", "4", "2x4", "2^3", "1x1x1x1", "1x3"];
 

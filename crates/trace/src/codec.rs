@@ -16,7 +16,7 @@ use crate::mixture::{Called, Callers, Kinds};
 use crate::place::PlaceWaits;
 use crate::total::Total;
 
-const VERSION: u32 = 10;
+const VERSION: u32 = 11;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const LAYOUT: [Directive; 13] =
@@ -81,6 +81,13 @@ fn push_instance(row: &mut Vec<u64>, (key, one): (&(u64, u32), &Instance)) {
         pair(first.count, second.count),
         pair(second.called.function, second.called.root.cast_unsigned()),
     ]);
+    let first = one.amounts.map_or_else(Callers::default, |amounts| amounts.first);
+    let second = one.amounts.and_then(|amounts| amounts.second).unwrap_or_default();
+    row.extend([
+        pair(first.called, second.called),
+        pair(first.count, second.count),
+        pair(first.lowest, second.lowest),
+    ]);
 }
 
 /// What the processes of an instance called, of which the first did `function`.
@@ -94,6 +101,20 @@ fn kinds(words: &[u64], function: u32) -> Result<Kinds, TraceError> {
     let first = callers(function, root, count, lowest);
     let second = callers(second_function, second_root, others, halves(words[3]).1);
     kinds_of(first, second)
+}
+
+/// Which amounts at most `most` processes of an instance gave; of none all is zero.
+fn amounts(words: &[u64], most: u32) -> Result<Option<Kinds<u32>>, TraceError> {
+    if words[19..22] == [0; 3] {
+        return Ok(None);
+    }
+    let [called, count, lowest] = [19, 20, 21].map(|at| halves(words[at]));
+    let first = Callers { called: called.0, count: count.0, lowest: lowest.0 };
+    let second = Callers { called: called.1, count: count.1, lowest: lowest.1 };
+    if first.count.saturating_add(second.count) > most {
+        return Err(WRONG);
+    }
+    kinds_of(first, second).map(Some)
 }
 
 /// One kind of processes, or two in order; of a second one that is not there all is zero.
@@ -115,6 +136,7 @@ fn instance(words: &[u64]) -> Result<((u64, u32), Instance), TraceError> {
     let low = i128::from(words[4]);
     let one = Instance {
         kinds: kinds(words, function)?,
+        amounts: amounts(words, count)?,
         pattern: Pattern::from_code(u64::from(halves(words[3]).0 >> PATTERN_SHIFT)).ok_or(WRONG)?,
         size,
         count,
@@ -211,7 +233,7 @@ fn total(words: &[u64]) -> Result<(u64, Total), TraceError> {
 
 impl Gathered {
     /// Words of a row of each array, from the array of instances on.
-    pub const ROW_WORDS: [usize; 10] = [19, 8, 9, 10, 5, 7, 5, 6, 12, 5];
+    pub const ROW_WORDS: [usize; 10] = [22, 8, 9, 10, 5, 7, 5, 6, 12, 5];
 
     /// As the values of a packet.
     #[must_use]

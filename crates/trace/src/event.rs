@@ -73,8 +73,22 @@ pub struct Event {
     pub sequence: u32,
     /// The root of a collective or the other side of a message, as the program gave it.
     pub peer: i32,
-    /// The tag of a message.
+    /// The tag of a message. Of a collective its [`amount`](Self::amount) and 1, or 0.
     pub tag: i32,
+}
+
+impl Event {
+    /// How many bytes this process gave in a collective that needs the same of all of them; none of
+    /// another event, and where that is not known.
+    #[must_use]
+    pub const fn amount(&self) -> Option<u32> {
+        match self.kind {
+            EventKind::Collective | EventKind::CollectiveStarted => {
+                self.tag.cast_unsigned().checked_sub(1)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What a record holds.
@@ -135,5 +149,21 @@ mod tests {
         assert_eq!(Record::decode([7, 8, 8 << 16, 0]), Some(Record::Clock(7, 8)));
         assert_eq!(Record::decode([7, 8, 99 << 16, 0]), None);
         assert_eq!(Record::decode([0; 4]), None);
+    }
+
+    #[test]
+    fn a_collective_has_the_bytes_of_its_process_where_they_are_known() {
+        let amount = |kind: EventKind, word: u64| {
+            let what = u64::from(kind as u8) << 16;
+            let read = Record::decode([1000, 378, what, word << 32]).expect("a known kind");
+            let Record::Event(event) = read else { panic!("no event: {read:?}") };
+            event.amount()
+        };
+        for kind in [EventKind::Collective, EventKind::CollectiveStarted] {
+            let amounts = [0, 1, 81, u64::from(u32::MAX)].map(|word| amount(kind, word));
+            assert_eq!(amounts, [None, Some(0), Some(80), Some(u32::MAX - 1)]);
+        }
+        assert_eq!(amount(EventKind::Send, 81), None, "that is its tag");
+        assert_eq!(amount(EventKind::CollectiveCompleted, 81), None);
     }
 }

@@ -42,7 +42,7 @@ pub struct FrozenEvent {
     pub sequence: u32,
     /// The root of a collective or the other side of a message; negative for none.
     pub peer: i32,
-    /// The tag of a message.
+    /// The tag of a message; of a collective what its record has in that place.
     pub tag: i32,
     /// Receives that the same call has completed; 0 for one of which nothing is claimed.
     pub members: u8,

@@ -6,12 +6,13 @@
 //! grows with the number of events that have been settled. It travels as these values:
 //!
 //! ```text
-//!  0  %ud    version, 9
+//!  0  %ud    version, 11
 //!  1  %auld  the clock of the lowest rank: rank, ticks, nanoseconds, scale, whether it is cycles;
 //!            or nothing
 //!  2  %auld  counters, in the order of `Counter`
-//!  3  %auld  instances, 19 words each: key, sizes, times, and what at most two kinds of processes
-//!            called
+//!  3  %auld  instances, 22 words each: key, sizes, times, what at most two kinds of processes
+//!            called, and which at most two amounts they gave: the bytes of both, how many gave
+//!            them, and the lowest of each
 //!  4  %auld  sends, 8 words each, with whether the call receives, too
 //!  5  %auld  receives, 9 words each
 //!  6  %auld  calls that complete receives, 10 words each

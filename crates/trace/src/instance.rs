@@ -94,6 +94,9 @@ pub type InstanceKey = (u64, u32);
 pub struct Instance {
     /// What its processes called.
     pub kinds: Kinds,
+    /// How many bytes those of them gave of which it is known; none of a collective in which that
+    /// need not be the same.
+    pub amounts: Option<Kinds<u32>>,
     /// Who waits for whom.
     pub pattern: Pattern,
     /// Processes of the communicator.
@@ -134,6 +137,7 @@ impl Instance {
         };
         Self {
             kinds: Kinds::of(called, arrival.rank),
+            amounts: None,
             pattern,
             size,
             count: 1,
@@ -146,11 +150,24 @@ impl Instance {
         }
     }
 
+    /// Of the same process, which gave as many bytes. What two groups give each other need not be
+    /// the same.
+    #[must_use]
+    pub fn with_amount(mut self, bytes: Option<u32>) -> Self {
+        let bytes = bytes.filter(|_| self.pattern != Pattern::Unknown);
+        self.amounts = bytes.map(|bytes| Kinds::of(bytes, self.first.rank));
+        self
+    }
+
     /// Takes in what is known of other processes.
     pub fn merge(&mut self, other: &Self) {
         // Where calls do not fit together, the order of merging does not matter either.
         self.pattern = self.pattern.min(other.pattern);
         self.kinds.merge(&other.kinds);
+        match (&mut self.amounts, &other.amounts) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
+            (mine, theirs) => *mine = mine.or(*theirs),
+        }
         self.is_mixed |= other.is_mixed || self.kinds.second.is_some() || self.size != other.size;
         self.count = self.count.saturating_add(other.count);
         self.sum = self.sum.saturating_add(other.sum);

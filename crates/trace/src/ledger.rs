@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use sapwood_packet::Rank;
 
+use crate::amount::Unequal;
 use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
 use crate::instance::{Instance, InstanceKey, Latecomer, Pattern};
 use crate::link::LinkFigures;
@@ -19,8 +20,8 @@ const OPEN_MAX: usize = 1 << 17;
 /// Ends of instances that wait to be told to the leaves, at most.
 const SETTLED_MAX: usize = 1 << 18;
 
-/// Communicators of which the first collective is kept that is mixed, and of which it is kept that
-/// processes did not call as many.
+/// Communicators of which the first collective is kept that is mixed, or in which amounts differ,
+/// and of which it is kept that processes did not call as many.
 const MIXTURES_MAX: usize = 256;
 
 /// Places that are told apart, at most.
@@ -49,6 +50,9 @@ pub struct Findings {
     pub mixed: u64,
     /// The first ones of these, by communicator.
     pub mixtures: BTreeMap<u64, Mixture>,
+    /// By communicator, the first collective that is not mixed in which processes gave different
+    /// amounts.
+    pub unequal: BTreeMap<u64, Unequal>,
     /// By communicator, the first collective that is not whole.
     pub unfinished: BTreeMap<u64, Unfinished>,
     /// Communicators whose processes have ended, and had not called as many collectives.
@@ -91,6 +95,30 @@ impl Findings {
             let mixture = self.mixtures.entry(communicator).or_default();
             mixture.add(number, one.size, &one.kinds);
         }
+    }
+
+    fn note_unequal(&mut self, key: InstanceKey, one: &Instance) {
+        let Some(unequal) = Unequal::of(key, one) else { return };
+        if self.unequal.len() < MIXTURES_MAX || self.unequal.contains_key(&key.0) {
+            self.unequal.entry(key.0).or_default().add(&unequal);
+        }
+    }
+
+    /// By communicator, the first collective in which processes gave different amounts, of those
+    /// from which some have not returned, too. Behind one that is mixed nothing is told: there the
+    /// calls of processes meet others than they should.
+    #[must_use]
+    pub fn unequal_amounts(&self) -> BTreeMap<u64, Unequal> {
+        let mut all = self.unequal.clone();
+        for (&space, one) in &self.unfinished {
+            if let Some(unequal) = Unequal::of_unfinished(one) {
+                all.entry(space).or_default().add(&unequal);
+            }
+        }
+        all.retain(|space, one| {
+            self.mixtures.get(space).is_none_or(|mixture| one.number < mixture.number)
+        });
+        all
     }
 
     /// The waits of each event, by its number.
@@ -162,8 +190,8 @@ impl Ledger {
         unfinished.clear();
         for (&(communicator, number), one) in &self.open.instances {
             if unfinished.len() < MIXTURES_MAX && one.pattern != Pattern::Unknown {
-                let Instance { size, count, kinds, .. } = *one;
-                let first = Unfinished { number, size, count, kinds };
+                let Instance { size, count, kinds, amounts, .. } = *one;
+                let first = Unfinished { number, size, count, kinds, amounts };
                 unfinished.entry(communicator).or_insert(first);
             }
         }
@@ -200,6 +228,7 @@ impl Ledger {
             if one.is_mixed {
                 found.note_mixed(key, one);
             }
+            found.note_unequal(key, one);
             // It is compared only: its waits are not known, and no leaf waits for its end.
             if one.pattern == Pattern::Unknown {
                 return false;
@@ -252,6 +281,7 @@ impl Ledger {
             let removed = open.instances.remove(&key);
             if let Some(one) = removed.filter(|one| one.pattern != Pattern::Unknown) {
                 self.findings.incomplete += 1;
+                self.findings.note_unequal(key, &one);
                 // So that its leaves wait no longer.
                 self.settled.push(Settled { key, pattern: one.pattern, culprit: None });
             }
@@ -294,6 +324,8 @@ impl Ledger {
     #[must_use]
     pub fn close(mut self) -> Findings {
         self.give_up(0);
+        // The amounts in these have been noted with the others.
+        self.findings.unfinished.values_mut().for_each(|one| one.amounts = None);
         self.findings
     }
 

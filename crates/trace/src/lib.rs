@@ -50,6 +50,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod amount;
 mod clock;
 mod codec;
 mod coscheduling;
@@ -81,6 +82,7 @@ mod standing_codec;
 mod total;
 mod verdict;
 
+pub use amount::Unequal;
 pub use clock::{HostClock, READING_ERROR_NS};
 pub use coscheduling::Coscheduling;
 pub use culprit::{Culprit, culprits};

@@ -28,10 +28,10 @@ impl Default for Called {
     }
 }
 
-/// Processes that called the same, or as many times.
+/// Processes that called the same, or as many times, or gave as many bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Callers<T = Called> {
-    /// What, or how many times.
+    /// What, how many times, or with how many bytes.
     pub called: T,
     /// How many they are.
     pub count: u32,
@@ -127,6 +127,8 @@ pub struct Unfinished {
     pub count: u32,
     /// What these called.
     pub kinds: Kinds,
+    /// How many bytes they gave; none where that need not be the same.
+    pub amounts: Option<Kinds<u32>>,
 }
 
 impl Unfinished {
@@ -220,7 +222,7 @@ mod tests {
         let called = |root| Called { function: 3, root };
         let mut kinds = Kinds::of(called(0), 0);
         kinds.merge(&Kinds::of(called(0), 1));
-        let open = Unfinished { number: 6, size: 4, count: 2, kinds };
+        let open = Unfinished { number: 6, size: 4, count: 2, kinds, amounts: None };
         let inside = [(called(0), 2), (called(2), 3)];
         let mixture = open.mixture(&inside).expect("two kinds");
         assert_eq!((mixture.number, mixture.collectives), (6, 1));

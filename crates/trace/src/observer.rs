@@ -194,7 +194,7 @@ impl Observer {
         let key = (identity, event.sequence);
         let is_root = event.peer == rank.cast_signed();
         let called = Called { function: about.procedure, root: event.peer };
-        let one = Instance::of(called, pattern, size, begin, is_root);
+        let one = Instance::of(called, pattern, size, begin, is_root).with_amount(event.amount());
         self.gathered.add_instance(key, &one);
         if pattern == Pattern::Unknown {
             return;

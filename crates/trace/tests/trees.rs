@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use sapwood_filter::{Emitter, Registry, WaveRef};
 use sapwood_packet::{Packet, RankSet, Values, ValuesRef};
 use sapwood_trace::{
-    Arrival, Awaited, Beside, COUNTERS, Circumstances, Event, EventKind, Exchange,
-    ExchangeReceived, FileClock, Findings, Gathered, HostClock, Ledger, Link, MESSAGES, Made,
-    MessageKey, Observer, Pattern, PlaceWaits, ReceivingCall, Sent, Space, TRACE_WAITS, Total,
-    TraceError, Wait, register,
+    Arrival, Awaited, Beside, COUNTERS, Called, Circumstances, Event, EventKind, Exchange,
+    ExchangeReceived, FileClock, Findings, Gathered, HostClock, Instance, Ledger, Link, MESSAGES,
+    Made, MessageKey, Observer, Pattern, PlaceWaits, ReceivingCall, Sent, Space, TRACE_WAITS,
+    Total, TraceError, Wait, register,
 };
 
 const ALLREDUCE: u32 = 17;
@@ -214,6 +214,96 @@ proptest! {
     }
 }
 
+/// A rank's part in a collective in which it gave as many bytes.
+fn given(number: u32, bytes: u32) -> Event {
+    let time = u64::from(number) * 1_000;
+    let tag = (bytes + 1).cast_signed();
+    Event { tag, ..event(EventKind::Collective, time, 500, number, -1) }
+}
+
+/// The first two amounts of a collective in order, each with how many ranks gave it and the lowest.
+fn kinds_of(amounts: &[(u32, usize)]) -> Vec<(u32, u32, u32)> {
+    let mut kinds: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+    for (rank, &(bytes, _)) in (0_u32..).zip(amounts) {
+        kinds.entry(bytes).or_insert((0, rank)).0 += 1;
+    }
+    kinds.into_iter().take(2).map(|(bytes, (count, lowest))| (bytes, count, lowest)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn amounts_that_differ_are_found_alike_in_every_tree(
+        given_amounts in prop::collection::vec(
+            prop::collection::vec((prop_oneof![9 => Just(80_u32), 1 => 70_u32..90], 0_usize..3), 2..9),
+            1..20,
+        ),
+        fan_out in 2_usize..5,
+        ranks_per_leaf in 1_u32..4,
+    ) {
+        let ranks = given_amounts.iter().map(Vec::len).min().expect("one at least");
+        let mut events = Events::new();
+        let mut unequal = Vec::new();
+        for (number, amounts) in (1_u32..).zip(&given_amounts) {
+            let amounts = &amounts[..ranks];
+            for (rank, &(bytes, round)) in (0_u32..).zip(amounts) {
+                events.push((round, about(rank, ranks as u32, ALLREDUCE), given(number, bytes)));
+            }
+            let kinds = kinds_of(amounts);
+            if kinds.len() > 1 {
+                unequal.push((number, kinds));
+            }
+        }
+        let found = run(&events, ranks as u32, ranks_per_leaf, fan_out).unequal_amounts();
+        prop_assert_eq!(found.len(), usize::from(!unequal.is_empty()));
+        if let Some((number, kinds)) = unequal.first() {
+            let one = found[&77];
+            prop_assert_eq!((one.number, one.collectives), (*number, unequal.len() as u64));
+            let told: Vec<(u32, u32, u32)> =
+                one.amounts.iter().map(|all| (all.called, all.count, all.lowest)).collect();
+            prop_assert_eq!(&told, kinds);
+        }
+    }
+}
+
+#[test]
+fn of_a_collective_from_which_a_process_has_not_returned_the_amounts_of_the_others_are_known() {
+    let mut ledger = Ledger::default();
+    let mut observer = Observer::default();
+    for (rank, bytes) in [(0, 80), (1, 80), (2, 72), (3, 80)] {
+        observer.observe(&given(1, bytes), &about(rank, 5, ALLREDUCE), &clock());
+    }
+    ledger.absorb(observer.take());
+    let so_far = ledger.findings().unequal_amounts();
+    let minority = so_far[&77].minority().expect("one gave less");
+    assert_eq!((minority.few.lowest, minority.few.called, minority.most.count), (2, 72, 3));
+    assert_eq!(ledger.close().unequal_amounts(), so_far);
+}
+
+#[test]
+fn behind_a_collective_that_is_mixed_no_amounts_are_told() {
+    let told = |number: u32| {
+        let mut gathered = Gathered::default();
+        for rank in 0..3_u32 {
+            let arrival = Arrival { rank, ..Arrival::default() };
+            let odd = rank == 2;
+            let one = |function: u32, bytes: u32| {
+                let called = Called::without_root(function);
+                Instance::of(called, Pattern::All, 3, arrival, false).with_amount(Some(bytes))
+            };
+            gathered.add_instance((77, 5), &one(if odd { 8 } else { 7 }, 4));
+            gathered.add_instance((77, number), &one(7, if odd { 8 } else { 4 }));
+        }
+        let mut ledger = Ledger::default();
+        ledger.absorb(gathered);
+        let found = ledger.close();
+        assert_eq!((found.mixed, found.mixtures[&77].number), (1, 5));
+        found.unequal_amounts().len()
+    };
+    assert_eq!((told(4), told(6)), (1, 0));
+}
+
 #[test]
 fn what_never_comes_is_counted_and_the_rest_is_right() {
     let mut events = Events::new();
@@ -256,6 +346,8 @@ fn a_started_collective_waits_in_the_call_that_completes_it() {
 
 /// The arrays of rows in a packet.
 const ROWS: std::ops::Range<usize> = 3..13;
+/// Those of collectives.
+const INSTANCES: usize = 3;
 /// Those of calls that send and receive.
 const EXCHANGES: usize = 11;
 /// Those of how many collectives those had called that have ended.
@@ -321,6 +413,17 @@ fn altered(array: usize, at: usize, word: u64) -> Result<Gathered, TraceError> {
     let mut row = row.to_vec();
     row[at] = word;
     Gathered::decode(forged(values.as_ref(), array, &row).as_ref())
+}
+
+#[test]
+fn forged_amounts_are_refused() {
+    let decoded = |at: usize, word: u64| altered(INSTANCES, at, word);
+    let amounts = |read: Gathered| read.instances.values().next().and_then(|one| one.amounts);
+    let other = decoded(19, 70).map(amounts).expect("another amount");
+    assert_eq!(other.map(|all| (all.first.called, all.first.count)), Some((70, 1)));
+    assert!(decoded(20, 0).is_err(), "none gave what was given");
+    assert!(decoded(20, 2).is_err(), "more gave it than have come");
+    assert!(decoded(19, 2 | 70 << 32).is_err(), "the second ones are none, and have given some");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //!
 //! The storm kills, stops, cuts off and resets random processes of a network while four streams of
 //! different filters run, and checks every answer. Dead communication processes are not replaced:
-//! when few are left, the storm goes on with a fresh network. The soak sends as much as it can and
-//! watches the memory of every process. docs/testbed.md says how they are run.
+//! when few are left, the storm goes on with a fresh network. `group` does the like to a group of
+//! members, which are replaced. The soak sends as much as it can and watches the memory of every
+//! process. docs/testbed.md says how they are run.
 //!
 //! `front_end` is the course of one network in the storm, `back_end` its leaves, `contribution`
 //! what they send, `ledger` the oracle, `faults` what is done to them (`chance` chooses), `members`
@@ -14,6 +15,7 @@ mod chance;
 mod contribution;
 mod faults;
 mod front_end;
+pub mod group;
 mod ledger;
 mod members;
 mod plan;
@@ -25,17 +27,20 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use front_end::FrontEnd;
-use plan::Plan;
+use plan::{Plan, Subject};
 use report::Report;
 use sapwood_command_line::exit::{Failure, OWN_FAILURE, print};
 use sapwood_random::mix;
 
 pub use back_end::{BACK_END, back_end};
 pub use plan::Arguments;
-pub use program::program;
+pub use program::{ProgramRole, program};
 
 /// Raises a storm and prints what it has shown. Fails if anything went against the rules.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Some(Subject::Group(arguments)) = &arguments.subject {
+        return group::run(arguments);
+    }
     let plan = Plan::new(arguments)?;
     let began = Instant::now();
     let until = began + plan.duration;

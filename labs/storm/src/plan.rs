@@ -7,6 +7,7 @@ use std::time::Duration;
 use sapwood::{Hosts, Recovery, Shape, Topology, TransportKind};
 
 use super::faults::Fault;
+use super::group::GroupArguments;
 use sapwood_bench::Transport;
 use sapwood_command_line::exit::Failure;
 
@@ -18,8 +19,10 @@ const SECONDS_MAX: u32 = 86_400;
 
 /// Networks of real processes under random faults, every answer checked
 #[derive(clap::Parser)]
-#[command(name = "sapwood-storm", version)]
+#[command(name = "sapwood-storm", version, args_conflicts_with_subcommands = true)]
 pub struct Arguments {
+    #[command(subcommand)]
+    pub(super) subject: Option<Subject>,
     /// How long, in seconds.
     #[arg(long, value_name = "N", default_value_t = 600)]
     seconds: u32,
@@ -56,6 +59,13 @@ pub struct Arguments {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+/// What the storm is raised over, if not over networks.
+#[derive(clap::Subcommand)]
+pub(super) enum Subject {
+    /// One group of real processes that are killed, stopped, leave and join; every answer checked.
+    Group(GroupArguments),
 }
 
 /// A test bed that is up.

@@ -20,6 +20,30 @@ fn a_report_of_a_storm_is_as_its_schema_says() {
     assert_eq!(report["violations"], 0, "{report}");
 }
 
+fn group(seconds: &str, options: &[&str]) -> (bool, Value) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sapwood-storm"));
+    command.args(["group", "--json", "--seconds", seconds, "--seed", "1"]).args(options);
+    let output = command.output().unwrap();
+    let report = serde_json::from_slice(&output.stdout);
+    (output.status.success(), report.unwrap_or_else(|error| panic!("{error}: {output:?}")))
+}
+
+// What chance and time find here is not the same in each run, so that the report may have
+// violations: `make hunt` looks for these.
+#[test]
+fn a_report_of_a_storm_over_a_group_is_as_its_schema_says() {
+    let (_, report) = group("3", &["-n", "6"]);
+    assert_fits("group-storm-1", &report);
+    assert!(report["complete"].as_u64() > Some(0), "{report}");
+}
+
+#[test]
+fn a_storm_whose_members_lie_fails() {
+    let (is_success, report) = group("3", &["-n", "4", "--lie"]);
+    assert_fits("group-storm-1", &report);
+    assert!(!is_success && report["wrong"].as_u64() > Some(0), "{report}");
+}
+
 // A second is too short to judge whether memory rises, so that the report may have violations.
 #[test]
 fn a_report_of_a_soak_is_as_its_schema_says() {

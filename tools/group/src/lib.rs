@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sapwood::{GroupBuilder, Key, RankSet, TreeKind, key_from_environment};
+use sapwood::{Group, GroupBuilder, Key, RankSet, TreeKind, key_from_environment};
 use sapwood_command_line::exit::Failure;
 use sapwood_command_line::times::patience;
 
@@ -127,10 +127,11 @@ struct JoinArguments {
     /// The address of any member, as 'create' and 'status' print it.
     #[arg(required_unless_present = "address_file", conflicts_with = "address_file")]
     address: Option<String>,
-    /// Read the address from the file of 'create --address-file', and wait until it is there.
+    /// Read the address from the file of 'create --address-file', and wait until it is there and a
+    /// member listens at that address.
     #[arg(long, value_name = "FILE")]
     address_file: Option<PathBuf>,
-    /// Time limit for the wait for that file.
+    /// Time limit for that wait.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = patience)]
     wait: Duration,
     #[command(flatten)]
@@ -146,7 +147,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Subject::Run(arguments) => run::run(arguments),
         Subject::Demo(arguments) => demo::run(arguments),
         Subject::Create(CreateArguments { membership, address_file }) => {
-            let group = membership.builder(true)?.create()?;
+            let builder = membership.builder(true)?;
+            if let Some(file) = address_file {
+                AddressFile::clear(file)?;
+            }
+            let group = builder.create()?;
             let written = |file: &PathBuf| AddressFile::write(file, group.address());
             // Removed at the end of this member, however it ends its work.
             let _file = address_file.as_ref().map(written).transpose()?;
@@ -156,8 +161,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             let membership = &arguments.membership;
             // What is wrong with the key is said before a wait.
             let builder = membership.builder(false)?;
-            let group = builder.join(&arguments.address()?)?;
-            member::serve(group, membership.stay)
+            member::serve(arguments.join(builder)?, membership.stay)
         }
         Subject::Status(arguments) => status::show(arguments),
         Subject::Explain(arguments) => status::explain(arguments),
@@ -169,11 +173,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl JoinArguments {
-    /// Where a member is.
-    fn address(&self) -> Result<String, Failure> {
+    /// A member of the group whose address was given, or is in the file.
+    fn join(&self, builder: GroupBuilder) -> Result<Group, Failure> {
         match (&self.address, &self.address_file) {
-            (Some(address), _) => Ok(address.clone()),
-            (None, Some(file)) => address_file::wait_for(file, self.wait),
+            (Some(address), _) => Ok(builder.join(address)?),
+            (None, Some(file)) => address_file::join(file, self.wait, &builder),
             (None, None) => Err(Failure::usage("name the address of a member")),
         }
     }
@@ -181,7 +185,7 @@ impl JoinArguments {
 
 impl Membership {
     fn builder(&self, may_make_key: bool) -> Result<GroupBuilder, Failure> {
-        let mut builder = sapwood::Group::builder(self.key.read(may_make_key)?)
+        let mut builder = Group::builder(self.key.read(may_make_key)?)
             .space(self.space)
             .site(self.site)
             .silence(self.silence)

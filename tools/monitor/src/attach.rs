@@ -28,6 +28,7 @@ use super::page::RunPage;
 use super::presence::Attachable;
 use super::screen::Screen;
 use super::stacks::StackWatch;
+use super::standing::Deadline;
 use super::watch::{End, Views};
 
 /// The word after `sapwood mpi` that means this.
@@ -56,6 +57,10 @@ struct AttachArguments {
     /// Time between two readings of all ranks' call stacks; none by default.
     #[arg(long, value_name = "TIME", value_parser = super::stacks_interval)]
     stacks: Option<Duration>,
+    /// Name the ranks that are the reason when others have waited in one call for this time;
+    /// 'never' or 0 for not at all [default: 10s].
+    #[arg(long, value_name = "TIME", value_parser = Deadline::read)]
+    deadline: Option<Deadline>,
     /// Write profile.json, ranks.parquet and report.txt to this folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -96,6 +101,7 @@ pub(crate) fn run(shared: &Arguments, words: &[OsString]) -> Result<ExitCode, Fa
     let mut arguments = shared.clone();
     arguments.interval = own.interval.unwrap_or(shared.interval);
     arguments.stacks = own.stacks.or(shared.stacks);
+    arguments.deadline = own.deadline.unwrap_or(shared.deadline);
     arguments.out = own.out.clone().or(arguments.out);
     arguments.json = own.json.clone().or(arguments.json);
     arguments.quiet |= own.quiet;
@@ -251,7 +257,8 @@ fn until_end(
         if has_come {
             views.show(job, collection, elapsed, Some(arguments.interval));
         }
-        let places = stacks.step(collection, elapsed, line.is_some()).lines;
+        let is_verdict = views.tell_news(collection, elapsed);
+        let places = stacks.step(collection, elapsed, line.is_some() || is_verdict).lines;
         // The table in place has it already. That ranks do not come is said in quiet runs, too.
         let is_said = !views.screen.is_in_place();
         let unjudged = collection.result.standstills.take_unjudged();

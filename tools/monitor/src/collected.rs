@@ -6,6 +6,7 @@ use sapwood_profile::{RankRows, Round};
 use sapwood_report::freeze::Freeze;
 use sapwood_report::record::{Settings, Stacks};
 use sapwood_report::scope::ScopeRecord;
+use sapwood_report::why::Stuck;
 use sapwood_report::{Analysis, FirstLost, HostRanks, Intervals, Missing, Outdated, Standstills};
 use sapwood_trace::{Findings, Standing};
 
@@ -77,6 +78,16 @@ pub(crate) struct Collected {
 }
 
 impl Collected {
+    /// The verdict that held, with where the ranks are that it names, if that was read since.
+    pub(crate) fn stuck(&self) -> Option<Stuck> {
+        let held = self.held.as_ref()?;
+        let mut stuck = Stuck::of(held.at, &held.verdict, &held.standing);
+        if let Some(stacks) = &self.still_stacks {
+            stuck.note_stacks(stacks, &held.verdict);
+        }
+        Some(stuck)
+    }
+
     /// An answer about waits has come. A leaf tells how long its ranks waited in a collective with
     /// the answer after the one with which it became known who was last; of the first answer none
     /// is known.

@@ -31,7 +31,7 @@ use super::places::{ANSWERS, NOT_WATCHED, Place, Places, SILENT, Verb};
 use super::processes;
 use super::scope::Scopes;
 use super::stack_reader;
-use super::standing::StandingWatch;
+use super::standing::{Deadline, StandingWatch};
 use super::tallies::{self, Answers, Extras, TALLIES, TALLY_ROWS};
 use super::tree_start::{absent_leaves, builder};
 use super::waits::WaitsInquiry;
@@ -98,8 +98,12 @@ pub(crate) struct Collection {
     pub(crate) scopes: Scopes,
     /// What was frozen, or is to be.
     pub(crate) freeze: FreezeWatch,
-    /// Where ranks stand that wait for long, if that is to be told.
+    /// From when on ranks that wait are asked where they stand.
+    pub(crate) deadline: Deadline,
+    /// Where ranks stand that wait for long, once some do, or that is to be told.
     pub(crate) standing: Option<StandingWatch>,
+    /// When the program was last told to end.
+    pub(crate) ending: Option<Instant>,
     /// The next wave of the last rounds.
     last_wave: Wave,
     /// What has been collected.
@@ -155,11 +159,13 @@ impl Collection {
             placed: 0,
             place_question: 0,
             absences: BTreeMap::new(),
-            long: arguments.deadline.unwrap_or(interval).max(LONG_MIN),
-            standing: match arguments.standing_deadline() {
-                Some(deadline) => Some(StandingWatch::open(&network, deadline)?),
-                None => None,
+            long: arguments.long.unwrap_or(interval).max(LONG_MIN),
+            deadline: arguments.deadline,
+            standing: match arguments.waits {
+                true => Some(StandingWatch::open(&network, arguments.deadline)?.with_names()),
+                false => None,
             },
+            ending: None,
             extras: arguments.extras,
             waits: None,
             effort: arguments.waits_effort(),

@@ -92,6 +92,7 @@ use self::page::{PageArguments, RunPage};
 use self::past::Past;
 use self::placement::{Placement, Reaching};
 use self::screen::Screen;
+use self::standing::Deadline;
 use self::watch::{End, Views, watch, watch_later};
 use sapwood_command_line::exit::{Failure, complain};
 
@@ -110,8 +111,6 @@ const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 const STACKS_INTERVAL_MIN: Duration = Duration::from_millis(200);
 /// Bytes of randomness in the name of a run's leaves, so that two runs never meet.
 const NAME_BYTES: usize = 8;
-/// Beside waits a call that lasts this long is one in which ranks wait.
-const STANDING_DEADLINE: Duration = Duration::from_secs(2);
 
 /// The commands below `sapwood mpi` that have a parser of their own, since what follows `mpi` may
 /// be any program: for manual pages and completions.
@@ -204,9 +203,13 @@ pub struct Arguments {
     effort: WaitsEffort,
     #[command(flatten)]
     analysis: analysis::Arguments,
-    /// When a call is long enough to ask why; none for never.
+    /// Name the ranks that are the reason when others have waited in one call for this time, such
+    /// as 10s; 'never' or 0 for not at all.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = Deadline::read)]
+    deadline: Deadline,
+    /// When a call is long; none for the time between two rounds.
     #[arg(skip)]
-    deadline: Option<Duration>,
+    long: Option<Duration>,
     /// What is to be frozen by the first trigger; none for nothing.
     #[arg(skip)]
     freeze: Option<FreezeOrder>,
@@ -229,12 +232,6 @@ impl Arguments {
     /// what they select.
     fn waits_effort(&self) -> Option<WaitsEffort> {
         (self.waits || self.scopes.is_empty()).then_some(self.effort)
-    }
-
-    /// After which time a call is one in which ranks wait, where it is looked at where they stand:
-    /// for verdicts, or for the names of communicators beside waits.
-    fn standing_deadline(&self) -> Option<Duration> {
-        self.deadline.or(self.waits.then_some(STANDING_DEADLINE))
     }
 
     /// Whether rounds are shown while the program runs.
@@ -349,6 +346,7 @@ fn base_name() -> Result<String, Failure> {
 
 /// What is known of the run by this time.
 fn report(job: &Job, elapsed: Duration, collected: Collected, interval: Duration) -> Report {
+    let stuck = collected.stuck();
     Report {
         program: collected.program,
         command: job.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -362,6 +360,8 @@ fn report(job: &Job, elapsed: Duration, collected: Collected, interval: Duration
         deaths: collected.deaths.section(),
         rounds: collected.rounds,
         standstills: collected.standstills,
+        stuck,
+        passed: collected.passed,
         stacks: collected.still_stacks.or(collected.stacks),
         elapsed,
         round: collected.round,

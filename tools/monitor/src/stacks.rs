@@ -102,14 +102,11 @@ impl StackWatch {
         if let Some(stacks) = collection.take_stacks(elapsed) {
             let is_still = self.asked.take().is_some_and(|(_, is_still)| is_still);
             self.hand_out(&stacks);
-            if is_still {
+            let ending = self.ending.map(|ending| ending.elapsed());
+            if is_still && is_kept(ending, collection.result.still_stacks.is_some()) {
                 news.lines = places(&stacks, &collection.absent());
                 news.is_still = true;
-                // Ranks that were told to end are where that finds them, or gone.
-                let is_ending = self.ending.is_some_and(|ending| ending.elapsed() < ENDING_TIME);
-                if !is_ending || collection.result.still_stacks.is_none() {
-                    collection.result.still_stacks = Some(stacks.clone());
-                }
+                collection.result.still_stacks = Some(stacks.clone());
             }
             collection.result.stacks = Some(stacks);
         }
@@ -169,6 +166,12 @@ impl StackWatch {
     }
 }
 
+/// Whether stacks of a standstill take the place of those that are there, if any; the program was
+/// told to end this long ago, if at all: its ranks are then where that has found them, or gone.
+fn is_kept(ending: Option<Duration>, are_there: bool) -> bool {
+    !are_there || ending.is_none_or(|ending| ending >= ENDING_TIME)
+}
+
 /// Where ranks are that do not come, the innermost frame first: a line for each place.
 fn places(stacks: &Stacks, absent: &RankSet) -> Vec<String> {
     let told = |one: &RankStack| format!("rank {} is in {}", one.ranks, one.frames.join(" < "));
@@ -188,6 +191,13 @@ mod tests {
     use sapwood_report::record::StackFrame;
 
     use super::*;
+
+    #[test]
+    fn stacks_of_ranks_that_are_told_to_end_replace_none() {
+        assert!(is_kept(None, true) && is_kept(Some(ENDING_TIME), true));
+        assert!(is_kept(Some(Duration::ZERO), false));
+        assert!(!is_kept(Some(Duration::ZERO), true));
+    }
 
     #[test]
     fn the_places_of_ranks_that_do_not_come_are_told_from_within() {

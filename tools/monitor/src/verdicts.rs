@@ -1,11 +1,12 @@
 //! Asks where ranks stand while the program runs, and says what that means: as soon as some wait
-//! for long, at the end, and when another process asks.
+//! for long, at the end, and when another process asks. As long as none of these comes, nothing is
+//! asked, and no stream is open for it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sapwood::{Values, Wave};
 use sapwood_report::freeze::FreezeReason;
-use sapwood_report::why::{Parts, Why};
+use sapwood_report::why::{Parts, Stuck, Why};
 use sapwood_trace::Standing;
 
 use super::collection::Collection;
@@ -15,16 +16,27 @@ use super::standing::StandingWatch;
 impl Collection {
     /// Asks where ranks stand, if some wait for long.
     pub(crate) fn ask_standing(&mut self) {
+        if self.standing.is_none() && self.deadline.is_reached(&self.result.round) {
+            self.open_standing();
+        }
         let question = self.question_of_waves();
         if let Some(standing) = &mut self.standing {
             standing.step(&self.result.round, question);
         }
     }
 
+    fn open_standing(&mut self) {
+        // A tree that fails at this will not answer either.
+        self.standing = StandingWatch::open(&self.network, self.deadline).ok();
+        if let (Some(standing), Some(at)) = (&mut self.standing, self.ending) {
+            standing.note_ending(at);
+        }
+    }
+
     /// Asks where ranks stand, whether or not they wait.
     pub(crate) fn look_at_standing(&mut self, deadline: Duration) {
         if self.standing.is_none() {
-            self.standing = StandingWatch::open(&self.network, deadline).ok();
+            self.open_standing();
         }
         let question = self.question_of_waves();
         if let Some(standing) = &mut self.standing {
@@ -41,11 +53,29 @@ impl Collection {
         is_new
     }
 
+    /// A line for the user on the verdict that holds: each once, and none where a standstill of all
+    /// ranks goes on that names the same ones.
+    pub(crate) fn verdict_line(&mut self) -> Option<String> {
+        let held = self.standing.as_mut()?.take_due()?;
+        if self.result.standstills.names(&held.verdict.culprits()) {
+            return None;
+        }
+        Some(Stuck::of(held.at, &held.verdict, &held.standing).line())
+    }
+
+    /// The watch whose verdicts the report has: none where these are not wanted, though another
+    /// process may have asked for them.
+    pub(crate) fn reported(&self) -> Option<&StandingWatch> {
+        self.standing.as_ref().filter(|_| self.deadline.time().is_some())
+    }
+
     /// The program is told to end.
     pub(crate) fn note_ending(&mut self, elapsed: Duration) {
         self.trigger_freeze(FreezeReason::Signal, elapsed);
+        let now = Instant::now();
+        self.ending = Some(now);
         if let Some(standing) = &mut self.standing {
-            standing.note_ending();
+            standing.note_ending(now);
         }
     }
 
@@ -59,9 +89,11 @@ impl Collection {
         }
         self.result.was_told_to_end = standing.is_ending();
         standing.finish(question, wait);
-        self.result.held = standing.held().cloned();
-        self.result.passed = standing.passed();
         self.result.standing = standing.latest().cloned();
+        if let Some(reported) = self.reported() {
+            let (held, passed) = (reported.held().cloned(), reported.passed());
+            (self.result.held, self.result.passed) = (held, passed);
+        }
     }
 
     /// Makes the question for a wave.

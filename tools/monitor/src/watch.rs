@@ -24,6 +24,7 @@ use super::placement::{JobHosts, Placement, job_with_comment};
 use super::screen::Screen;
 use super::shim;
 use super::stacks::StackWatch;
+use super::standing::StandingWatch;
 use super::{tallies, waits};
 use sapwood_command_line::exit::{Failure, OWN_FAILURE, complain};
 use sapwood_hosts::signals::{Signals, stop_this_process, terminal_signals_our_group};
@@ -196,9 +197,12 @@ fn follow(
 
 /// What has come while the program runs.
 fn so_far(collection: &Collection) -> Collected {
+    let standing = collection.reported();
     Collected {
         settings: Some(collection.guidance.section()),
         deaths: collection.guidance.deaths.clone(),
+        held: standing.and_then(|watch| watch.held().cloned()),
+        passed: standing.map_or(0, StandingWatch::passed),
         ..collection.result.clone()
     }
 }
@@ -298,11 +302,17 @@ impl Views<'_> {
         self.outputs.keep(&record, elapsed, report);
     }
 
-    /// Tells the listener what has come beside rounds; whether there is a new verdict.
-    fn tell_news(&mut self, collection: &mut Collection, elapsed: Duration) -> bool {
+    /// Tells what has come beside rounds to the listener, or of a verdict to the user where there
+    /// is none; whether there is a new one.
+    pub(crate) fn tell_news(&mut self, collection: &mut Collection, elapsed: Duration) -> bool {
         let is_verdict = collection.take_verdict(elapsed);
         let (freeze, scopes) = (collection.take_freezes(elapsed), collection.take_scopes(elapsed));
-        let Some(tell) = &mut self.listener else { return is_verdict };
+        let Some(tell) = &mut self.listener else {
+            // In quiet runs, too, and beside a table; a view has the whole terminal.
+            let line = collection.verdict_line().filter(|_| self.screen.live().is_none());
+            line.iter().for_each(complain);
+            return is_verdict;
+        };
         if is_verdict {
             tell(News::Verdict(&collection.why(elapsed)));
         }

@@ -17,6 +17,7 @@ use super::outputs::Outputs;
 use super::page::RunPage;
 use super::scope::NamedScope;
 use super::screen::Screen;
+use super::standing::Deadline;
 use super::watch::{End, Listener, News, Views};
 use super::{Abi, Arguments, control_command, observe, shim};
 
@@ -123,7 +124,13 @@ pub(crate) fn observed(
 ) -> Result<Watched, Failure> {
     let scopes = scopes.to_vec();
     watched_with(
-        &Arguments { scopes, waits: false, deadline: None, ..arguments(wishes)? },
+        &Arguments {
+            scopes,
+            waits: false,
+            deadline: Deadline::Never,
+            long: None,
+            ..arguments(wishes)?
+        },
         listener,
     )
 }
@@ -172,7 +179,8 @@ fn arguments(wishes: &WhyWishes) -> Result<Arguments, Failure> {
         Failure::usage(line.strip_prefix("error: ").unwrap_or(line))
     };
     let mut arguments = read.map_err(told)?.arguments;
-    arguments.deadline = Some(wishes.deadline);
+    arguments.deadline = Deadline::After(wishes.deadline);
+    arguments.long = Some(wishes.deadline);
     arguments.live = wishes.is_live;
     arguments.effort = wishes.effort;
     arguments.mpi = wishes.mpi;

@@ -17,6 +17,7 @@ use crate::record::{
 };
 use crate::rounds_file::RoundsFacts;
 use crate::tallies::{Calls, Peers};
+use crate::why::Stuck;
 use crate::{FirstLost, HostRanks, Report};
 
 /// Which form a `profile.json` has. A member that is added leaves it as it is; one that changes its
@@ -81,6 +82,12 @@ pub struct Profile {
     pub standstills: Vec<Episode>,
     /// How many more of these there were.
     pub standstills_left_out: u64,
+    /// Why ranks waited by the verdict that held last; none where they were not found stuck.
+    #[serde(default)]
+    pub stuck: Option<Stuck>,
+    /// Verdicts that held before, after which the ranks went on.
+    #[serde(default)]
+    pub passed: u64,
     /// How the time was spent.
     pub time: Option<Time>,
     /// When the program was started, as `2026-01-31T12:00:00Z`; empty if that is not known.
@@ -252,6 +259,8 @@ impl Profile {
             activities: round.activities().iter().map(Activity::of).collect(),
             standstills: report.standstills.episodes.iter().map(Episode::of).collect(),
             standstills_left_out: report.standstills.more,
+            stuck: report.stuck.clone(),
+            passed: report.passed,
             time: round.load().map(Time::of),
             intervals: report.intervals.kept().to_vec(),
             intervals_left_out: report.intervals.left_out(),

@@ -16,6 +16,7 @@ use crate::rounds_file::{ROUNDS_FILE, RoundsFacts};
 use crate::standstill::{Standstills, told};
 use crate::table::loss_lines;
 use crate::text::{Grid, Paint, Side, printable};
+use crate::why::{Stuck, passed_line};
 use crate::{
     Analysis, FirstLost, HostRanks, Intervals, LiveTable, Missing, ReportError, Tallies, atomic,
     hosts, load, messages, quantity,
@@ -106,6 +107,10 @@ pub struct Report {
     pub round: Round,
     /// Times at which no MPI call returned.
     pub standstills: Standstills,
+    /// The verdict that held last; none where ranks were not found stuck.
+    pub stuck: Option<Stuck>,
+    /// Verdicts that held before, after which the ranks went on.
+    pub passed: u64,
     /// Call stacks: of the latest standstill if there was one, else the latest.
     pub stacks: Option<Stacks>,
     /// Why ranks are missing from it, as far as it is known.
@@ -271,6 +276,9 @@ impl Report {
         for (at, line) in self.standstill_lines().iter().enumerate() {
             fact(if at == 0 { "waits" } else { "" }, line);
         }
+        for (at, line) in self.stuck_lines().iter().enumerate() {
+            fact(if at == 0 { "stuck" } else { "" }, line);
+        }
         fact("culprit", &self.waits_section().map_or_else(String::new, |waits| waits.line()));
         let left = round.activities().iter().filter(|(kind, _)| is_left(kind));
         for (at, (kind, statistics)) in left.enumerate() {
@@ -296,6 +304,19 @@ impl Report {
             lines.push(format!("and {more} more times"));
         }
         lines.extend(self.standstills.unjudged_line());
+        lines
+    }
+
+    /// Lines for the verdict that held last: why ranks wait, who waits, where those are that are
+    /// named; and for verdicts that have passed.
+    fn stuck_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(stuck) = &self.stuck {
+            lines.push(format!("seen at {:.1} s", stuck.seen_s));
+            lines.extend(stuck.sentences());
+            lines.extend(stuck.stack_sentences());
+        }
+        lines.extend(passed_line(self.passed));
         lines
     }
 

@@ -73,6 +73,14 @@ impl Standstill {
         Some(Self { waiting, absent, ended, unknown: round.missing() })
     }
 
+    /// All ranks that do not come.
+    fn not_arrived(&self) -> RankSet {
+        let mut ranks = self.ended.clone();
+        ranks.union_with(self.unknown.as_ref());
+        self.absent.iter().for_each(|(_, one)| ranks.union_with(one.ranks.as_ref()));
+        ranks
+    }
+
     /// For how long no call has returned.
     #[must_use]
     pub fn lasts(&self) -> Duration {
@@ -219,6 +227,15 @@ impl Standstills {
         }
         episode.is_told = true;
         Some(standstill.lines().join("; "))
+    }
+
+    /// Whether a standstill goes on in which all of these ranks are among those that do not come.
+    #[must_use]
+    pub fn names(&self, ranks: &RankSet) -> bool {
+        let episode = self.episodes.last().filter(|_| self.is_going_on);
+        episode.is_some_and(|episode| {
+            ranks.difference(episode.standstill.not_arrived().as_ref()).is_empty()
+        })
     }
 
     /// The program is told to end at this time.
@@ -432,6 +449,21 @@ mod tests {
         assert!(all.note(seconds(9), &still).is_some());
         let times: Vec<_> = all.episodes.iter().map(|one| (one.began, one.seen)).collect();
         assert_eq!(times, [(seconds(3), seconds(6)), (seconds(7), seconds(9))]);
+    }
+
+    #[test]
+    fn ranks_that_do_not_come_are_named_while_the_standstill_goes_on() {
+        let set = |ranks: &str| ranks.parse::<RankSet>().expect("a rank set");
+        let mut all = Standstills::default();
+        assert!(!all.names(&set("2")), "nothing was seen");
+        let stopped = activity("", true, Condition::Stopped);
+        let _ = all.note(Duration::from_secs(5), &round(&[waits(), waits(), stopped, waits()]));
+        assert!(all.names(&set("2")));
+        assert!(!all.names(&set("1")), "it waits, and may differ from the others");
+        assert!(!all.names(&set("1-2")));
+        let moving = round(&[waits(), activity("", false, Condition::Computing)]);
+        let _ = all.note(Duration::from_secs(6), &moving);
+        assert!(!all.names(&set("2")), "it is over");
     }
 
     #[test]

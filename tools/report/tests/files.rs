@@ -6,6 +6,8 @@ use std::fs;
 
 use harness::{report, stacks};
 use sapwood_report::record::Settings;
+use sapwood_report::stacks::RankStack;
+use sapwood_report::why::{Stuck, StuckOdd, StuckWaiting};
 use sapwood_report::{Report, RoundsFacts};
 use sapwood_schema::{assert_fits, faults, read};
 use serde_json::Value;
@@ -56,6 +58,57 @@ fn a_profile_with_stacks_is_as_its_schema_says_and_so_are_these_alone() {
     assert!(
         report.text().contains("Call stacks at 4.6 s\n\nranks 0-4,6-7 (7)\n  main (solver.c:7)")
     );
+}
+
+/// Ranks 2 and 3 wait for each other.
+fn ring() -> Stuck {
+    let waiting = |rank: u32, other: u32| StuckWaiting {
+        ranks: rank.to_string(),
+        function: "MPI_Recv".into(),
+        communicator: "MPI_COMM_WORLD".into(),
+        with: Some(other),
+        tag: Some(7),
+        waits_for: other.to_string(),
+        longest_s: 10.5,
+        shortest_s: 10.5,
+        text: format!("rank {rank} in MPI_Recv on MPI_COMM_WORLD for rank {other}, for 10.5 s"),
+        ..StuckWaiting::default()
+    };
+    Stuck {
+        seen_s: 12.0,
+        for_s: 10.5,
+        finding: "ring".into(),
+        culprits: "2-3".into(),
+        statement: "deadlock in a ring of 2 ranks".into(),
+        ring: vec![2, 3],
+        waiting: vec![waiting(2, 3), waiting(3, 2)],
+        stacks: vec![RankStack { ranks: "2-3".into(), frames: vec!["PMPI_Recv".into()] }],
+        ..Stuck::default()
+    }
+}
+
+#[test]
+fn a_profile_of_ranks_that_are_stuck_is_as_its_schema_says_and_the_text_has_the_verdict() {
+    let report = Report { stuck: Some(ring()), passed: 2, ..report() };
+    let mut profile: Value = serde_json::from_str(&report.json()).expect("JSON");
+    assert_fits("profile-1", &profile);
+    assert_eq!((&profile["stuck"]["culprits"], &profile["passed"]), (&"2-3".into(), &2.into()));
+    let text = report.text();
+    let section = "\
+stuck     seen at 12.0 s
+          stuck for 10.5 s: deadlock in a ring of 2 ranks
+          waiting: rank 2 in MPI_Recv on MPI_COMM_WORLD for rank 3, for 10.5 s
+          waiting: rank 3 in MPI_Recv on MPI_COMM_WORLD for rank 2, for 10.5 s
+          ranks 2-3 are in PMPI_Recv
+          ranks were found waiting several times before, and went on (2)
+";
+    assert!(text.contains(section), "{text}");
+    assert!(!self::report().text().contains("\nstuck "), "no rank was");
+    profile["stuck"]["finding"] = "a ring".into();
+    assert_eq!(faults(&read("profile-1"), &profile).len(), 1);
+    let odd = StuckOdd { doing: "computing".into(), ..StuckOdd::default() };
+    let report = Report { stuck: Some(Stuck { odd: vec![odd], ..ring() }), ..self::report() };
+    assert_fits("profile-1", &serde_json::from_str(&report.json()).expect("JSON"));
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! The command line as a user meets it: help, versions, and one line for what is wrong.
 
-mod cli;
-
-use cli::{assert_refused, run, text};
+use crate::cli::{assert_refused, run, text};
 
 #[test]
 fn help_names_every_command_in_a_line() {
@@ -63,9 +61,9 @@ fn a_node_without_a_parent_says_so_in_one_line() {
 fn a_name_that_is_no_tool_runs_a_program_of_that_name() {
     let folder = tempfile::tempdir().unwrap();
     let script = "#!/bin/sh\necho \"$@\"\nexit 7\n";
-    cli::write_program(&folder.path().join("sapwood-greet"), script);
+    crate::cli::write_program(&folder.path().join("sapwood-greet"), script);
     let call = |arguments: &[&str]| {
-        let mut command = cli::command();
+        let mut command = crate::cli::command();
         command.args(arguments).env("PATH", folder.path()).output().unwrap()
     };
     let output = call(&["greet", "--to", "a b"]);
@@ -82,8 +80,8 @@ fn a_node_with_further_arguments_is_refused() {
 
 /// The exit code and the standard error of the command where its output goes there.
 fn with_output(arguments: &str, place: &str) -> (Option<i32>, String) {
-    let line = format!("exec '{}' {arguments} {place}", cli::program());
-    let mut shell = cli::clean_command("sh");
+    let line = format!("exec '{}' {arguments} {place}", crate::cli::program());
+    let mut shell = crate::cli::clean_command("sh");
     let output = shell.arg("-c").arg(line).env("SAPWOOD_LAUNCHER", "local").output().unwrap();
     (output.status.code(), text(&output.stderr).to_owned())
 }
@@ -135,8 +133,8 @@ fn a_standard_error_that_takes_no_more_changes_neither_exit_code_nor_output() {
     };
     for command in commands {
         let with = |errors| {
-            let line = format!("'{}' {command} 2>{errors}", cli::program());
-            let mut shell = cli::clean_command("sh");
+            let line = format!("'{}' {command} 2>{errors}", crate::cli::program());
+            let mut shell = crate::cli::clean_command("sh");
             shell.arg("-c").arg(line).env("SAPWOOD_LAUNCHER", "local").env("SAPWOOD_LOG", "debug");
             shell.env("XDG_RUNTIME_DIR", folder.path());
             let output = shell.stdin(std::process::Stdio::null()).output().unwrap();
@@ -153,8 +151,9 @@ fn a_reader_that_has_gone_ends_a_command_in_silence() {
     for command in
         ["nodeset expand -S '\\n' 'n[1-1000000]'", "run --new-tree -w 'n[1-2]' seq 1000000"]
     {
-        let line = format!("{{ '{}' {command}; echo $? >code; }} 2>said | head -1", cli::program());
-        let mut shell = cli::clean_command("sh");
+        let line =
+            format!("{{ '{}' {command}; echo $? >code; }} 2>said | head -1", crate::cli::program());
+        let mut shell = crate::cli::clean_command("sh");
         shell.arg("-c").arg(line).env("SAPWOOD_LAUNCHER", "local").current_dir(folder.path());
         shell.stdin(std::process::Stdio::null()).output().unwrap();
         assert_eq!(std::fs::read_to_string(&said).unwrap(), "", "{command}");

@@ -1,9 +1,7 @@
 //! `sapwood bench tree` with tiny counts: all figures are there, and nothing is left running.
 
-mod cli;
-
-use cli::benchmark::assert_leaves_no_process;
-use cli::{run, text};
+use crate::cli::benchmark::assert_leaves_no_process;
+use crate::cli::{run, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 

@@ -2,12 +2,10 @@
 //! what is there, a clear line for what is missing, and refusals. Programs that stand in for the
 //! other languages speak the protocol of turns.
 
-mod cli;
-
 use std::fs;
 use std::path::Path;
 
-use cli::{assert_refused, run, text, write_program};
+use crate::cli::{assert_refused, run, text, write_program};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 

@@ -1,9 +1,7 @@
 //! `sapwood bench bulk` with small arrays: everything that arrived was right, and all figures are
 //! there.
 
-mod cli;
-
-use cli::{assert_refused, run, text};
+use crate::cli::{assert_refused, run, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 

@@ -1,10 +1,8 @@
 //! `sapwood bench collectives` with few processes and turns: all figures are there, every value was
 //! right, what is not installed is named, and nothing is left running.
 
-mod cli;
-
-use cli::benchmark::assert_leaves_no_process;
-use cli::{assert_refused, code, run, text, write_program};
+use crate::cli::benchmark::assert_leaves_no_process;
+use crate::cli::{assert_refused, code, run, text, write_program};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 

@@ -1,10 +1,8 @@
 //! `sapwood bench group` with few members and rounds on this host: all figures are there, every
 //! value was right, and nothing is left running.
 
-mod cli;
-
-use cli::benchmark::assert_leaves_no_process;
-use cli::{assert_refused, run, text};
+use crate::cli::benchmark::assert_leaves_no_process;
+use crate::cli::{assert_refused, run, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 

@@ -1,9 +1,7 @@
 //! `sapwood bench scale`, `clocks` and `flood` with tiny counts: all figures are there and every
 //! sum was right.
 
-mod cli;
-
-use cli::{assert_refused, run, text};
+use crate::cli::{assert_refused, run, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 

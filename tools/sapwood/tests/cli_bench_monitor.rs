@@ -1,8 +1,6 @@
 //! `sapwood bench monitor` with tiny counts: all figures are there and every round was right.
 
-mod cli;
-
-use cli::{assert_refused, run, text};
+use crate::cli::{assert_refused, run, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 

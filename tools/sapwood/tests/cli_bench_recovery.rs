@@ -1,8 +1,6 @@
 //! `sapwood bench recovery` with a few strikes: the account of the waves is there, and clean.
 
-mod cli;
-
-use cli::{assert_refused, run, text};
+use crate::cli::{assert_refused, run, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 

@@ -2,9 +2,7 @@
 //! of fault are analysed, and what was left out is named. bindings/mpi/tests/culprit_trials.py has
 //! real programs.
 
-mod cli;
-
-use cli::{assert_refused, run, text};
+use crate::cli::{assert_refused, run, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 

@@ -1,15 +1,13 @@
 //! `sapwood copy` with real processes: pushing and gathering over all shapes of trees, what is in
 //! the way, hosts that die or hang meanwhile, and interruptions.
 
-mod cli;
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
-use cli::{LIMIT, assert_refused, assert_signals_end_reaching, code, text, wait_until};
+use crate::cli::{LIMIT, assert_refused, assert_signals_end_reaching, code, text, wait_until};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
@@ -65,7 +63,7 @@ impl Place {
 }
 
 fn command(arguments: &[&str]) -> Command {
-    cli::on_hosts(&[&["copy", "--substitute"], arguments].concat())
+    crate::cli::on_hosts(&[&["copy", "--substitute"], arguments].concat())
 }
 
 fn run(arguments: &[&str]) -> Output {

@@ -1,8 +1,6 @@
 //! `sapwood doctor` on this machine: every check is there, and small trees work.
 
-mod cli;
-
-use cli::{assert_refused, code, on_hosts, run, text, write_program};
+use crate::cli::{assert_refused, code, on_hosts, run, text, write_program};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 

@@ -1,13 +1,11 @@
 //! `sapwood group`: members that are processes of their own, over real sockets, while some are
 //! killed, join and leave.
 
-mod members;
-
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use members::{Folder, HANG, Member, group, output, sapwood};
+use crate::members::{Folder, HANG, Member, group, output, sapwood};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 

@@ -1,9 +1,31 @@
 //! `sapwood group`: the file with a group's address, and a name under which groups are not
 //! measured.
 
-mod members;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
 
-use members::{Folder, Member, output};
+use crate::members::{Folder, HANG, Member, output};
+
+/// An address at which no process listens, as a killed member leaves it.
+const OLD: &str = "tcp:127.0.0.1:1\n";
+
+/// The end of a pipe into which a reader looks that has opened it.
+fn pipe_with_reader(pipe: &Path) -> File {
+    let begun = Instant::now();
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    loop {
+        // Refused while there is no reader.
+        match File::options().write(true).custom_flags(flags).open(pipe) {
+            Ok(file) => return file,
+            Err(error) => assert!(begun.elapsed() < HANG, "no reader of the address: {error}"),
+        }
+        std::thread::yield_now();
+    }
+}
 
 #[test]
 fn members_find_the_first_one_by_a_file() {
@@ -26,7 +48,7 @@ fn members_find_the_first_one_by_a_file() {
     assert!(!file.exists(), "the file is removed with its member");
     // That of another member stays.
     let first = Member::start(&key, &["create", "--address-file", place]);
-    std::fs::write(&file, "tcp:127.0.0.1:1\n").unwrap();
+    std::fs::write(&file, OLD).unwrap();
     first.leave();
     assert!(file.exists());
     std::fs::remove_file(&file).unwrap();
@@ -41,6 +63,48 @@ fn members_find_the_first_one_by_a_file() {
         assert_eq!((code, stdout.as_str()), (Some(expected), ""), "{arguments:?}: {stderr}");
         assert!(stderr.contains(words) && stderr.trim_end().lines().count() == 1, "{stderr}");
     }
+}
+
+#[test]
+fn an_old_address_in_the_file_is_not_the_last_that_a_join_reads() {
+    let folder = Folder::new();
+    let (key, file) = (folder.key("key"), folder.key("address"));
+    let place = file.to_str().unwrap();
+    Member::start(&key, &["create"]).leave();
+    // The join reads the pipe to its end: there is a first member only after it has begun.
+    assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+    let join = ["join", "--address-file", place, "--wait", "1m", "--names", "1"];
+    let (mut first, second) = std::thread::scope(|scope| {
+        let second = scope.spawn(|| Member::start(&folder.key("key"), &join));
+        let mut old = pipe_with_reader(&file);
+        old.write_all(OLD.as_bytes()).unwrap();
+        let first = Member::start(&key, &["create", "--address-file", place]);
+        drop(old);
+        (first, second.join().unwrap())
+    });
+    first.wait_for("0-1");
+    second.leave();
+    first.leave();
+    // After its time the last reason is the answer.
+    std::fs::write(&file, OLD).unwrap();
+    let key = key.to_str().unwrap();
+    let late = ["join", "--address-file", place, "--wait", "10ms", "--key", key];
+    let (code, stdout, stderr) = output(&late);
+    assert_eq!((code, stdout.as_str()), (Some(125), ""), "{stderr}");
+    assert!(stderr.contains("no process listens at tcp:127.0.0.1:1"), "{stderr}");
+}
+
+#[test]
+fn a_first_member_removes_an_old_address_before_it_opens_its_group() {
+    let folder = Folder::new();
+    let (key, file) = (folder.key("key"), folder.key("address"));
+    std::fs::write(&file, OLD).unwrap();
+    let [key, place] = [&key, &file].map(|path| path.to_str().unwrap());
+    let create = ["create", "--address-file", place, "--listen", "unix:/no/such/folder/x"];
+    let (code, stdout, stderr) = output(&[&create[..], &["--key", key]].concat());
+    assert_eq!((code, stdout.as_str()), (Some(125), ""), "{stderr}");
+    assert!(stderr.contains("cannot listen"), "{stderr}");
+    assert!(!file.exists(), "the old address would be read");
 }
 
 #[test]

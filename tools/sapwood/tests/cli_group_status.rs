@@ -1,10 +1,8 @@
 //! `sapwood group status` and `explain`: pictures of groups, and the trees of all roots.
 
-mod members;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use members::{Folder, Member, group, output};
+use crate::members::{Folder, Member, group, output};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -126,6 +124,7 @@ fn the_trees_of_all_roots_are_printed_at_once() {
         let (_, text, _) = output(&[&[command], &all[..], &["--json"]].concat());
         let all: Value = serde_json::from_str(&text).unwrap();
         assert_fits(schema, &all);
+        assert!(all["trees"][0]["choice"].is_null(), "the tree 'list' has no choice: {all}");
         let roots = all["trees"].as_array().unwrap().iter().map(|tree| &tree["root"]);
         assert_eq!(roots.collect::<Vec<_>>(), [0, 1, 2], "{all}");
     }
@@ -134,9 +133,18 @@ fn the_trees_of_all_roots_are_printed_at_once() {
     let one: Value = serde_json::from_str(&text).unwrap();
     assert_fits("group-tree-1", &one);
     assert_eq!(one["root"], 2, "{one}");
+    // A value of one byte goes by the latency tree, whatever was measured.
+    let why = one["choice"]["why"].as_str().unwrap();
+    assert!(one["choice"]["stripes"].is_null(), "{one}");
+    assert!(why.starts_with("the latency tree: shorter than "), "{one}");
+    let (_, text, _) = output(&["explain", &members[1].address, "--key", key, "--root", "2"]);
+    let line = text.lines().nth(1).unwrap();
+    assert!(line.starts_with("the latency tree: shorter than "), "{text}");
     for (further, words) in [
         (&["--root", "all", "--svg", file][..], "name its root"),
         (&["--root", "oak"], "a number, or all"),
+        (&["--root", "9"], "virtual node 9 belongs to no member"),
+        (&["--root", "9", "--svg", file], "virtual node 9 belongs to no member"),
         (&["--svg", "/no/such/folder/x"], "/no/such/folder/x"),
     ] {
         let status = ["status", &members[1].address, "--key", key];

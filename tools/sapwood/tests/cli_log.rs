@@ -1,12 +1,10 @@
 //! `SAPWOOD_LOG`: what the processes of a tree write about themselves, and nothing where it is not
 //! set.
 
-mod cli;
-
 use std::fs;
 use std::path::Path;
 
-use cli::{assert_refused, on_hosts, text};
+use crate::cli::{assert_refused, on_hosts, text};
 
 /// Four hosts below two communication processes.
 const TREE: [&str; 6] = ["run", "--new-tree", "--shape", "2x2", "-w", "n[0-3]"];
@@ -20,7 +18,7 @@ fn run_logged(asked: &str, file: &Path, command: &str) -> String {
     let mut call = on_hosts(&[&TREE[..], &[command]].concat());
     call.env("SAPWOOD_LOG", asked).env("SAPWOOD_LOG_FILE", file);
     let output = call.output().unwrap();
-    assert_eq!(cli::code(&output), Some(0), "{}", text(&output.stderr));
+    assert_eq!(crate::cli::code(&output), Some(0), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "", "events go to the file alone");
     fs::read_to_string(file).unwrap()
 }
@@ -31,7 +29,7 @@ fn nothing_is_written_unless_it_is_asked_for() {
         let mut call = on_hosts(&[&TREE[..], &["true"]].concat());
         asked.map(|asked| call.env("SAPWOOD_LOG", asked));
         let output = call.output().unwrap();
-        assert_eq!(cli::code(&output), Some(0));
+        assert_eq!(crate::cli::code(&output), Some(0));
         assert_eq!(text(&output.stderr), "", "{asked:?}");
     }
 }
@@ -74,7 +72,7 @@ fn parts_are_chosen_and_each_process_can_have_its_file() {
     let mut call = on_hosts(&[&TREE[..], &["true"]].concat());
     call.env("SAPWOOD_LOG", "off,sapwood::link=debug");
     call.env("SAPWOOD_LOG_FILE", folder.path().join("%p.log"));
-    assert_eq!(cli::code(&call.output().unwrap()), Some(0));
+    assert_eq!(crate::cli::code(&call.output().unwrap()), Some(0));
     let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap()).collect();
     assert_eq!(files.len(), 7, "a front-end, two communication processes, four back-ends");
     for file in files {
@@ -89,7 +87,7 @@ fn parts_are_chosen_and_each_process_can_have_its_file() {
 #[test]
 fn what_cannot_be_followed_is_refused_in_one_line() {
     let call = |asked: &str, file: &str| {
-        let mut command = cli::command();
+        let mut command = crate::cli::command();
         command.args(["nodeset", "count", "n[0-3]"]);
         command.env("SAPWOOD_LOG", asked).env("SAPWOOD_LOG_FILE", file).output().unwrap()
     };
@@ -97,5 +95,5 @@ fn what_cannot_be_followed_is_refused_in_one_line() {
         assert_refused(&call(asked, ""), "SAPWOOD_LOG has '", &[asked]);
     }
     assert_refused(&call("info", "/proc/none/file"), "SAPWOOD_LOG_FILE: cannot write", &["file"]);
-    assert_eq!(cli::code(&call("info", "")), Some(0));
+    assert_eq!(crate::cli::code(&call("info", "")), Some(0));
 }

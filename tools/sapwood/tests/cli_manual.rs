@@ -1,13 +1,11 @@
 //! The manual pages and the completions are of the commands that the help names, with all options.
 
-mod cli;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use cli::{run, text};
+use crate::cli::{run, text};
 
 /// Commands that their parents' help does not list, since other parsers read their arguments.
 const OWN_PARSER: [[&str; 2]; 2] = [["mpi", "attach"], ["mpi", "control"]];
@@ -133,5 +131,5 @@ fn zsh_and_fish_have_every_command_and_other_shells_are_refused() {
         let fish = text(&fish);
         assert!(fish.contains(&format!("-a \"{name}\"")), "{name}");
     }
-    cli::assert_refused(&run(&["completions", "tcsh"]), "tcsh", &["completions", "tcsh"]);
+    crate::cli::assert_refused(&run(&["completions", "tcsh"]), "tcsh", &["completions", "tcsh"]);
 }

@@ -1,8 +1,6 @@
 //! `sapwood nodeset`: what it calculates, and what it refuses.
 
-mod cli;
-
-use cli::{assert_refused, run, run_with_input, text};
+use crate::cli::{assert_refused, run, run_with_input, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -58,14 +56,14 @@ fn a_file_that_may_not_grow_is_an_error_and_no_death() {
     let file = folder.path().join("names");
     let script = format!(
         "ulimit -f 0; exec '{}' nodeset expand 'n[1-3]' >'{}'",
-        cli::program(),
+        crate::cli::program(),
         file.display()
     );
-    let output = cli::clean_command("sh").args(["-c", &script]).output().unwrap();
+    let output = crate::cli::clean_command("sh").args(["-c", &script]).output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{:?}", output.status);
     assert!(text(&output.stderr).contains("File too large"), "{}", text(&output.stderr));
     let both = format!("{script} 2>&1");
-    let output = cli::clean_command("sh").args(["-c", &both]).output().unwrap();
+    let output = crate::cli::clean_command("sh").args(["-c", &both]).output().unwrap();
     assert_eq!(output.status.code(), Some(125), "no place to say why: {:?}", output.status);
 }
 
@@ -83,7 +81,7 @@ fn groups_are_listed_and_put_in_the_place_of_their_members() {
     let path = folder.path().join("site.yaml");
     std::fs::write(&path, "racks:\n  r1: n[1-4]\n  r2: n[5-8]\n  all: '@r1,@r2,n9'\n").unwrap();
     let asked = |arguments: &[&str]| {
-        let output = cli::command()
+        let output = crate::cli::command()
             .arg("nodeset")
             .args(arguments)
             .env("SAPWOOD_GROUPS", &path)

@@ -1,12 +1,10 @@
 //! `sapwood run` with real processes: every style of output, every exit code, and what goes wrong.
 
-mod cli;
-
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 
-use cli::{
+use crate::cli::{
     assert_refused, assert_signals_end_reaching, code, interrupt_until, interrupt_until_it_stops,
     read_until, text, wait_for_end, wait_until, write_program,
 };
@@ -16,7 +14,7 @@ use serde_json::Value;
 
 fn command(arguments: &[&str]) -> Command {
     // Whatever tree the user of the tests has up.
-    cli::on_hosts(&[&["run", "--cold"], arguments].concat())
+    crate::cli::on_hosts(&[&["run", "--cold"], arguments].concat())
 }
 
 fn run(arguments: &[&str]) -> Output {
@@ -408,7 +406,7 @@ fn a_host_that_asks_for_a_copy_of_the_program_and_then_hangs_is_given_up_as_any_
     write_program(&shell, script);
     let shell = shell.to_str().unwrap();
     let words = ["run", "--new-tree", "--remote-shell", shell, "-t", "10", "-w", "far[1-3]"];
-    let output = cli::run(&[&words[..], &["echo hi"]].concat());
+    let output = crate::cli::run(&[&words[..], &["echo hi"]].concat());
     assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "far3: hi\n");
     let errors = text(&output.stderr);
@@ -481,7 +479,7 @@ fn habits_of_other_tools_are_understood() {
         let output = command(&["-w", option, "echo x"]).env("WCOLL", &list).output().unwrap();
         assert_eq!((code(&output), text(&output.stdout)), (Some(2), ""), "{option}");
     }
-    let output = cli::command()
+    let output = crate::cli::command()
         .args(["run", "--cold", "-o", "-p 2222", "-w", "far[1-2]", "--dry-run", "true"])
         .output()
         .unwrap();
@@ -506,11 +504,12 @@ fn what_other_tools_have_and_this_has_not_is_refused_with_what_to_use() {
         assert_refused(&run(&[&["-w", "n1"], arguments].concat()), what, arguments);
     }
     let arguments = ["run", "--tree", "t", "-f", "2", "true"];
-    assert_refused(&cli::run(&arguments), "--fan-out", &arguments);
+    assert_refused(&crate::cli::run(&arguments), "--fan-out", &arguments);
     let arguments = ["run", "--tree", "t", "--interfaces", "lo", "true"];
-    assert_refused(&cli::run(&arguments), "--interfaces is for a new tree", &arguments);
+    assert_refused(&crate::cli::run(&arguments), "--interfaces is for a new tree", &arguments);
     // What the environment says is not meant for this command alone.
-    let output = cli::command().args(arguments).env("SAPWOOD_INTERFACES", "lo").output().unwrap();
+    let output =
+        crate::cli::command().args(arguments).env("SAPWOOD_INTERFACES", "lo").output().unwrap();
     assert_refused(&output, "no tree", &arguments);
 }
 

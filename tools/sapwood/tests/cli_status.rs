@@ -1,7 +1,5 @@
 //! `sapwood status` and `sapwood trace-wave` look at networks of other processes.
 
-mod cli;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,8 +8,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use cli::benchmark::{Running, ask};
-use cli::{assert_refused, json, text};
+use crate::cli::benchmark::{Running, ask};
+use crate::cli::{assert_refused, json, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -247,7 +245,7 @@ fn a_network_that_ends_leaves_nothing() {
 fn watching_ends_with_the_network() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(folder.path(), "2x2x2");
-    let mut watching = cli::command()
+    let mut watching = crate::cli::command()
         .args(["status", "--json", "--watch", "100ms"])
         .env("XDG_RUNTIME_DIR", folder.path())
         .stdin(Stdio::null())

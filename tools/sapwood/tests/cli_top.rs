@@ -1,15 +1,13 @@
 //! `sapwood top` with real processes: what is shown of hosts, of which each has files of its own,
 //! and what becomes of those that hang, die or lack something.
 
-mod cli;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
-use cli::{LIMIT, assert_refused, assert_signals_end_reaching, text};
+use crate::cli::{LIMIT, assert_refused, assert_signals_end_reaching, text};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
@@ -19,7 +17,7 @@ use tempfile::TempDir;
 const PATIENT: [&str; 2] = ["--wave-timeout", "60"];
 
 fn command(arguments: &[&str]) -> Command {
-    cli::on_hosts(&[&["top"], arguments].concat())
+    crate::cli::on_hosts(&[&["top"], arguments].concat())
 }
 
 fn run(arguments: &[&str]) -> Output {

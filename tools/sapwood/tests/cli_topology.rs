@@ -1,10 +1,8 @@
 //! `sapwood topology`: what it shows, and every malformed file in one line.
 
-mod cli;
-
 use std::fs;
 
-use cli::{assert_refused, run, run_with_input, text};
+use crate::cli::{assert_refused, run, run_with_input, text};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -162,7 +160,7 @@ fn what_is_neither_a_specification_nor_a_file_is_refused() {
 fn a_reader_that_leaves_ends_the_command_in_silence() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let output = cli::command()
+    let output = crate::cli::command()
         .args(["topology", "print", "64^2"])
         .stdout(writer)
         .stderr(std::process::Stdio::piped())

@@ -1,14 +1,12 @@
 //! `sapwood trace tree` follows the waves of networks of other processes.
 
-mod cli;
-
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cli::benchmark::{Running, ask};
-use cli::{assert_refused, json, text};
+use crate::cli::benchmark::{Running, ask};
+use crate::cli::{assert_refused, json, text};
 use rustix::process::{Pid, Signal, kill_process};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
@@ -84,7 +82,7 @@ fn the_back_end_that_stops_is_what_answers_wait_for_at_fan_outs_1_2_and_8() {
         let running = Running::start(folder.path(), shape);
         let status = json(&ask(folder.path(), &["status", "--json"]));
         let node = list(&status["nodes"]).iter().find(|node| node["rank"] == slow).unwrap();
-        let command = cli::command()
+        let command = crate::cli::command()
             .args(["trace", "tree", "--for", "2s", "--timeout", "2s", "--json"])
             .env("XDG_RUNTIME_DIR", folder.path())
             .stdin(Stdio::null())
@@ -155,7 +153,7 @@ fn the_table_names_every_process_and_says_what_is_lacking() {
 
 /// Follows for a minute; signals are its own from here on, though it may not have begun to read.
 fn followed_for_long(folder: &Path) -> Child {
-    let command = cli::command()
+    let command = crate::cli::command()
         .args(["trace", "tree", "--for", "60s", "--every", "50ms"])
         .env("XDG_RUNTIME_DIR", folder)
         .stdin(Stdio::null())
@@ -164,7 +162,7 @@ fn followed_for_long(folder: &Path) -> Child {
         .spawn()
         .unwrap();
     let status = format!("/proc/{}/status", command.id());
-    cli::wait_until("it does not catch interrupts", || {
+    crate::cli::wait_until("it does not catch interrupts", || {
         let text = std::fs::read_to_string(&status).unwrap();
         let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
         u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (Signal::INT.as_raw() - 1) != 0

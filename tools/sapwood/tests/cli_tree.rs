@@ -1,16 +1,14 @@
 //! Which tree `sapwood run` has over its hosts, as `--dry-run` says: chosen, asked for, or refused.
 
-mod cli;
-
 use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use cli::{assert_refused, text};
+use crate::cli::{assert_refused, text};
 
 /// A run over 64 hosts that starts nothing, with a cache folder of its own.
 fn dry_run(cache: &Path, arguments: &[&str]) -> Output {
-    let mut command = cli::command();
+    let mut command = crate::cli::command();
     command.args(["run", "--dry-run", "--launcher", "ssh", "-w", "n[0-63]"]).args(arguments);
     command.arg("true").env("XDG_CACHE_HOME", cache);
     command.output().unwrap()

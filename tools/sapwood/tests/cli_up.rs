@@ -1,14 +1,12 @@
 //! A tree that stays up between commands: who uses it, what holds in it, and how it ends.
 
-mod cli;
-
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
-use cli::user::{User, pid_of};
-use cli::{assert_refused, code, interrupt_until_it_stops, read_until, text, wait_for_end};
+use crate::cli::user::{User, pid_of};
+use crate::cli::{assert_refused, code, interrupt_until_it_stops, read_until, text, wait_for_end};
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
@@ -374,8 +372,8 @@ fn bad_input_and_hosts_that_cannot_be_reached_leave_no_tree() {
 fn a_tree_of_which_its_user_cannot_be_told_does_not_stay() {
     let user = User::new();
     let up = |to: &str| {
-        let mut shell = cli::clean_command("sh");
-        shell.arg("-c").arg(format!("exec '{}' up -w n0 {to}", cli::program()));
+        let mut shell = crate::cli::clean_command("sh");
+        shell.arg("-c").arg(format!("exec '{}' up -w n0 {to}", crate::cli::program()));
         shell.env("SAPWOOD_LAUNCHER", "local").env("XDG_RUNTIME_DIR", user.folder.path());
         shell.output().unwrap()
     };

@@ -1,10 +1,7 @@
 //! Wrong input of `sapwood mpi`: one line that names it, exit code 2, and nothing left behind.
 //! What needs an installed MPI is tried in `bindings/mpi/tests/failures.py`.
 
-#[path = "../../../crates/launch/tests/surroundings/mod.rs"]
-mod surroundings;
-
-use surroundings::clean_command;
+use crate::cli::clean_command;
 
 /// The one line that a command line gets.
 fn refused(words: &[&str]) -> String {

@@ -83,7 +83,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             WhyNews::Verdict(why) => why.stuck.as_ref().map(Stuck::lines),
             WhyNews::Stacks(_) => (stacks != told_stacks).then(|| stacks.clone()),
         };
-        told_stacks = stacks;
+        if !stacks.is_empty() {
+            told_stacks = stacks;
+        }
         let wrong = why.wrong_lines();
         if wrong != told_wrong {
             complain_all(&wrong);

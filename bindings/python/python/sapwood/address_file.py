@@ -46,10 +46,11 @@ def read(path: str | PathLike[str], timeout: float) -> str:
 
 
 def remove(path: str | PathLike[str], address: str) -> None:
-    """Removes the file, unless another member has written its address to it."""
+    """Removes the file, unless something else was put in its place, such as the address of another member."""
     place = Path(path)
     try:
         if place.read_text().strip() == address:
             place.unlink()
-    except FileNotFoundError:
+    except (OSError, UnicodeDecodeError):
+        # It is not what `write` has left, or may not be removed any more; a member leaves all the same.
         pass

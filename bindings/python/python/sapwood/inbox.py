@@ -23,6 +23,9 @@ ANY_TAG = -1
 HELD_BYTES_MAX = 256 << 20
 """Values that no call wants take at most this many bytes; the oldest are dropped and counted."""
 
+VALUE_BYTES = 512
+"""What a value takes beside its bytes, so that those without any have a limit too."""
+
 
 class Inbox:
     """What was received and not asked for, and who receives."""
@@ -34,31 +37,42 @@ class Inbox:
         self._changed = Condition()
         # One thread at a time takes values from the member, so that those of a sender stay in order.
         self._has_receiver = False
+        # How many were put back, by which a thread that has received sees whether it must look again.
+        self._restored = 0
         self.lost = 0
 
     def take(self, source: int, tag: int, timeout: float) -> GroupValue | None:
         """The oldest value of this sender with this tag; none after the time."""
         until = time.monotonic() + timeout
         with self._changed:
-            while (found := self._matching(source, tag)) is None:
+            found = self._matching(source, tag)
+            while found is None:
                 left = max(until - time.monotonic(), 0.0)
                 if not self._has_receiver:
+                    restored = self._restored
                     value = self._receive(left)
+                    # No other thread receives meanwhile, but one may put back what is older than what has come.
+                    if self._restored != restored:
+                        found = self._matching(source, tag)
+                    if found is None and value is not None and _fits(value, source, tag):
+                        return value
                     if value is not None:
                         self._hold(value)
                     elif left == 0.0:
-                        return None
+                        return found
                 elif left == 0.0:
                     return None
                 else:
                     self._changed.wait(left)
+                    found = self._matching(source, tag)
             return found
 
     def restore(self, value: GroupValue) -> None:
         """Puts back what was taken, as the oldest."""
         with self._changed:
             self._held.appendleft(value)
-            self._held_bytes += value.nbytes
+            self._held_bytes += _size(value)
+            self._restored += 1
             self._changed.notify_all()
 
     def _receive(self, left: float) -> GroupValue | None:
@@ -74,15 +88,25 @@ class Inbox:
 
     def _hold(self, value: GroupValue) -> None:
         self._held.append(value)
-        self._held_bytes += value.nbytes
+        self._held_bytes += _size(value)
         while self._held_bytes > HELD_BYTES_MAX and len(self._held) > 1:
-            self._held_bytes -= self._held.popleft().nbytes
+            self._held_bytes -= _size(self._held.popleft())
             self.lost += 1
 
     def _matching(self, source: int, tag: int) -> GroupValue | None:
         for index, value in enumerate(self._held):
-            if (source == ANY_SOURCE or source in value.sender) and (tag in (ANY_TAG, value.tag)):
+            if _fits(value, source, tag):
                 del self._held[index]
-                self._held_bytes -= value.nbytes
+                self._held_bytes -= _size(value)
                 return value
         return None
+
+
+def _fits(value: GroupValue, source: int, tag: int) -> bool:
+    """Whether a value is of this sender and has this tag."""
+    return tag in (ANY_TAG, value.tag) and (source == ANY_SOURCE or source in value.sender)
+
+
+def _size(value: GroupValue) -> int:
+    """What a value counts for while it is held."""
+    return value.nbytes + VALUE_BYTES

@@ -168,10 +168,12 @@ class Membership:
 
     def leave(self) -> None:
         """Leaves the group."""
-        if self._address_file is not None:
-            address_files.remove(*self._address_file)
-            self._address_file = None
-        self._member.leave()
+        place, self._address_file = self._address_file, None
+        try:
+            if place is not None:
+                address_files.remove(*place)
+        finally:
+            self._member.leave()
 
     def __enter__(self) -> Self:
         return self

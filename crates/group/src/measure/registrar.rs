@@ -52,6 +52,11 @@ impl Member {
                 }
             }
         }
+        self.gather_reports();
+    }
+
+    /// Computes the table in a moment, when others have reported too.
+    pub(super) fn gather_reports(&mut self) {
         if !self.registrar.is_timed && !self.registrar.pairs.is_empty() {
             self.registrar.is_timed = true;
             self.need_clusters(GATHER);
@@ -67,7 +72,8 @@ impl Member {
         self.registrar.pairs.retain(|pair, _| view.is_alive(pair.0) && view.is_alive(pair.1));
         let Some(near) = self.near_limit() else { return };
         let groups = self.groups(near);
-        let table = self.table(&groups, near);
+        let costs = self.gathered_costs();
+        let table = Table { costs, ..self.table(&groups, near) };
         if !self.is_news(&table) {
             return;
         }
@@ -158,6 +164,7 @@ impl Member {
             author: self.me,
             labels,
             distances: distances.into_iter().map(|((from, to), time)| (from, to, time)).collect(),
+            costs: self.clusters.table().costs,
         }
     }
 
@@ -180,6 +187,7 @@ impl Member {
         let last = self.clusters.table();
         let differs = |one: Time, other: Time| one.abs_diff(other) > one.min(other) / 4;
         table.labels != last.labels
+            || table.costs.is_news_after(&last.costs)
             || table.distances.len() != last.distances.len()
             || table.distances.iter().zip(&last.distances).any(|(new, old)| differs(new.2, old.2))
     }

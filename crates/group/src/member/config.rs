@@ -23,19 +23,23 @@ pub struct Config {
     pub seed: u64,
     /// The work of one send: the o of LogP.
     pub overhead: Time,
-    /// What the network card carries, in megabytes per second; only the shape of trees for values
-    /// of middle length depends on it.
+    /// What the network card carries, in megabytes per second, while no costs are measured; only
+    /// the shape of trees for values of middle length depends on it.
     pub card_rate: u64,
     /// How many interior-disjoint trees carry a bulk transfer.
     pub stripes: u8,
     /// Values of at least this many bytes travel in segments.
     pub bulk_bytes: u64,
-    /// Values of at least this many bytes are shared out over the stripes.
+    /// Values of at least this many bytes are shared out over the stripes on their way up, and a
+    /// quarter of that on their way down, while no costs are measured.
     pub stripe_bytes: u64,
     /// The length of segments, where it is not to be chosen by the length of the value.
     pub segment_bytes: Option<u32>,
     /// Whether distances are measured, and clusters inferred.
     pub measures: bool,
+    /// Whether the costs of messages and bytes are measured, which then decide in place of
+    /// `stripe_bytes` and `card_rate`.
+    pub measures_costs: bool,
     /// How often the next member on the ring is asked for a sign of life; up to four times as
     /// seldom while nothing changes.
     pub watch_period: Time,
@@ -71,6 +75,7 @@ impl Default for Config {
             stripe_bytes: 192 << 10,
             segment_bytes: None,
             measures: true,
+            measures_costs: true,
             watch_period: SECOND,
             ping_timeout: 100 * MILLISECOND,
             ping_tries: 3,

@@ -91,6 +91,7 @@ impl Member {
             Message::Attach { tree, names } => self.attached(from, tree, &names),
             Message::Detach { tree } => self.detached(from, tree),
             Message::Above { tree, position } => self.above(from, tree, position),
+            Message::Costs { costs } => self.costs_reported(from, costs),
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) use links::Links;
 
 use crate::hops::HopRing;
 use crate::identity::{CastId, FoldId, MemberId, Request, Time};
-use crate::measure::{Clusters, Prober, Registrar};
+use crate::measure::{Clusters, Flows, Prober, Registrar};
 use crate::members::{Detector, Past, Spread, View};
 use crate::message::{Message, PaperTree};
 use crate::mutation::Mutation;
@@ -83,6 +83,7 @@ pub struct Member {
     pub(crate) clusters: Clusters,
     pub(crate) papers: Papers,
     pub(crate) prober: Prober,
+    pub(crate) flows: Flows,
     pub(crate) registrar: Registrar,
     pub(crate) detector: Detector,
     pub(crate) past: Past,
@@ -119,6 +120,7 @@ impl Member {
             clusters: Clusters::default(),
             papers: Papers::default(),
             prober: Prober::default(),
+            flows: Flows::default(),
             registrar: Registrar::default(),
             detector: Detector::default(),
             past: Past::default(),
@@ -199,6 +201,9 @@ impl Member {
 
     /// The same for a value of this length.
     pub(crate) fn terrain_for(&self, bytes: u64) -> Terrain<'_> {
+        if let Some(near) = self.known_costs().near {
+            return Terrain { overhead: near.work, busy: near.busy(bytes), ..self.terrain() };
+        }
         let card = bytes.saturating_mul(1000) / self.config.card_rate.max(1);
         Terrain { busy: self.config.overhead.saturating_add(card), ..self.terrain() }
     }

@@ -23,7 +23,7 @@ where
     deserializer.deserialize_seq(Bounded::<T, MOST>(PhantomData))
 }
 
-/// Cuts round trips to [`ROUND_TRIP_MAX`].
+/// Cuts round trips to [`ROUND_TRIP_MAX`], and what messages and bytes cost to their limits.
 ///
 /// # Errors
 /// [`GroupError::Message`] for a length, stripe or segment that no value has, and for a route that
@@ -33,7 +33,9 @@ pub(super) fn bound_numbers(message: &mut Message) -> Result<(), GroupError> {
     match message {
         Message::Welcome { table, .. } | Message::Clusters { table, .. } => {
             table.distances.iter_mut().for_each(|(_, _, time)| cut(time));
+            table.costs.bound();
         }
+        Message::Costs { costs } => costs.bound(),
         Message::Report { distances } => distances.iter_mut().for_each(|(_, time)| cut(time)),
         Message::ProbeReply { position, .. } | Message::Above { position, .. } => {
             cut(&mut position.distance);

@@ -23,6 +23,7 @@ use crate::limits::{
     ADDRESS_BYTES_MAX, DISTANCES_MAX, LABELS_MAX, MEMBERS_MAX, REASONS_MAX, SEGMENTS_MAX,
     STRIPES_MAX, VALUE_BYTES_MAX,
 };
+use crate::measure::Costs;
 use crate::operations::{Element, Operation};
 use crate::payload::Payload;
 use crate::trees::TreeKind;
@@ -73,6 +74,8 @@ pub struct Table {
     /// Round trips between the labels at two indexes, in nanoseconds; within one if they are equal.
     #[serde(deserialize_with = "at_most::<_, _, DISTANCES_MAX>")]
     pub distances: Vec<(u16, u16, Time)>,
+    /// What messages and bytes cost, as far as long transfers have shown it.
+    pub costs: Costs,
 }
 
 /// The position of a subtree in a tree that the root has laid out: members in pre-order, each with
@@ -383,6 +386,12 @@ pub enum Message {
         tree: PaperTree,
         /// The position.
         position: Position,
+    },
+    /// What messages and bytes have cost in the transfers that came to the sender; for the
+    /// registrar.
+    Costs {
+        /// The costs.
+        costs: Costs,
     },
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use sapwood_packet::RankSet;
+use sapwood_packet::{RankSet, RankSetRef};
 
 use super::combine::entry;
 use super::fold::Fold;
@@ -16,13 +16,15 @@ use crate::limits::{
 use crate::member::{Answer, Call, Event, Member, Phase, Timer};
 use crate::message::{Head, PartHead, Purpose, Route};
 use crate::payload::Payload;
-use crate::trees::{Branch, TreeKind};
+use crate::trees::{Branch, Choice, ChoiceReason, Parcel, Terrain, TreeKind};
 
 /// Requests from here on are the member's own.
 pub(super) const INTERNAL: Request = 1 << 63;
 
 /// Down a tree, stripes pay off from this part of the length from which they do upwards.
 const DOWN_SHARE: u64 = 4;
+/// No estimate is made for shorter values, in bytes: the latency tree is far better for them.
+const ESTIMATED_BYTES_MIN: u64 = 4 << 10;
 
 /// A call that has not been answered.
 #[derive(Debug)]
@@ -140,9 +142,10 @@ impl Member {
     ) -> Vec<(CastId, u8)> {
         let Transfer { targets, value, purpose, tag } = transfer;
         let bytes = value.len() as u64;
-        let laid_out = self.stripes_of(bytes, tree);
+        let laid_out = self.choice(bytes, tree, self.me, targets.as_ref());
+        let laid_out = laid_out.and_then(|choice| choice.stripes);
         let (has_stripes, stripes) = (laid_out.is_some(), laid_out.unwrap_or(1));
-        let segment_bytes = self.segment_bytes(bytes, tree);
+        let segment_bytes = self.cast_segment_bytes(bytes, tree, has_stripes);
         let floor = self.own_floor(first);
         let mut keys = Vec::new();
         let mut layouts = has_stripes.then(|| {
@@ -173,11 +176,52 @@ impl Member {
         keys
     }
 
-    /// How many interior-disjoint trees carry a value of a length, if any do.
-    pub(crate) fn stripes_of(&self, bytes: u64, tree: TreeKind) -> Option<u8> {
-        let has_stripes =
-            bytes >= self.config.stripe_bytes / DOWN_SHARE && tree == TreeKind::Adaptive;
-        has_stripes.then(|| self.config.stripes.clamp(1, STRIPES_MAX))
+    /// By which of its trees `adaptive` brings a value of a length down from a member.
+    pub(crate) fn choice(
+        &self,
+        bytes: u64,
+        tree: TreeKind,
+        root: MemberId,
+        targets: RankSetRef<'_>,
+    ) -> Option<Choice> {
+        if tree != TreeKind::Adaptive {
+            return None;
+        }
+        let stripes = self.config.stripes.clamp(1, STRIPES_MAX);
+        let costs = self.known_costs();
+        if costs.near.is_none() {
+            let least = self.config.stripe_bytes / DOWN_SHARE;
+            let why = ChoiceReason::Length { bytes: least };
+            return Some(Choice { stripes: (bytes >= least).then_some(stripes), why });
+        }
+        if bytes < ESTIMATED_BYTES_MIN {
+            let why = ChoiceReason::Short { bytes: ESTIMATED_BYTES_MIN };
+            return Some(Choice { stripes: None, why });
+        }
+        let segment_bytes = |has_stripes| self.cast_segment_bytes(bytes, tree, has_stripes);
+        let parcel = Parcel {
+            bytes,
+            stripes,
+            whole_segment_bytes: u64::from(segment_bytes(false)),
+            stripe_segment_bytes: u64::from(segment_bytes(true)),
+        };
+        let from = Terrain { me: root, ..self.terrain_for(bytes) };
+        let estimate = from.estimate(costs, parcel, targets)?;
+        let is_long = estimate.bandwidth_trees < estimate.latency_tree;
+        let why = ChoiceReason::Estimate(estimate);
+        Some(Choice { stripes: is_long.then_some(stripes), why })
+    }
+
+    /// How many stripes a reduction has on its way up to a member: as many as a part of its length
+    /// has on its way down.
+    pub(super) fn stripes_up(
+        &self,
+        bytes: u64,
+        tree: TreeKind,
+        root: MemberId,
+        targets: RankSetRef<'_>,
+    ) -> Option<u8> {
+        self.choice(bytes / DOWN_SHARE, tree, root, targets).and_then(|choice| choice.stripes)
     }
 
     /// The root's branches: as laid out, with what the layout lacks point to point.
@@ -204,21 +248,34 @@ impl Member {
         branches
     }
 
-    /// The length of a segment: long enough that the work of sending is small, short enough that
-    /// the pipeline fills soon.
+    /// The length of a segment of a transfer. With measured costs whatever has stripes is cut.
+    fn cast_segment_bytes(&self, bytes: u64, tree: TreeKind, has_stripes: bool) -> u32 {
+        let Some(near) = self.known_costs().near else { return self.segment_bytes(bytes, tree) };
+        if bytes < self.config.bulk_bytes && !has_stripes {
+            return bytes.max(1) as u32;
+        }
+        self.cut_bytes(bytes, tree, near.work.saturating_mul(1000) / near.byte_ps.max(1))
+    }
+
+    /// The same of a reduction, whose members must agree on it: by no figure that was measured.
     fn segment_bytes(&self, bytes: u64, tree: TreeKind) -> u32 {
         if bytes < self.config.bulk_bytes {
             return bytes.max(1) as u32;
         }
+        self.cut_bytes(bytes, tree, self.config.overhead / 8)
+    }
+
+    /// Long enough that the work of sending is small, short enough that the pipeline fills soon;
+    /// `unit` bytes are on the card for as long as one message is work.
+    fn cut_bytes(&self, bytes: u64, tree: TreeKind, unit: u64) -> u32 {
         if let Some(fixed) = self.config.segment_bytes {
             let least = (bytes.div_ceil(SEGMENTS_MAX) as u32).next_multiple_of(8);
             return (fixed.max(8) / 8 * 8).max(least);
         }
         let members = self.view.len().max(2) as u64;
         let depth = if tree == TreeKind::List { members } else { u64::from(members.ilog2()) + 4 };
-        // The square root of length x (bytes that could be sent in one overhead) / depth.
-        let unit = (self.config.overhead / 8).max(1);
-        let best = (bytes * unit / depth).isqrt() / 8 * 8;
+        // The square root of length x unit / depth.
+        let best = (bytes.saturating_mul(unit.max(1)) / depth).isqrt() / 8 * 8;
         best.clamp(u64::from(SEGMENT_BYTES_MIN), u64::from(SEGMENT_BYTES_MAX)) as u32
     }
 

@@ -136,7 +136,6 @@ impl Member {
     /// This member's places in the trees of a reduction.
     pub(super) fn places(&self, root: MemberId, tree: TreeKind, bytes: u64) -> Vec<Place> {
         let own = self.view.names_of(self.me);
-        let has_stripes = bytes >= self.config.stripe_bytes;
         if root == self.me {
             let expected = self.view.everyone().clone();
             return Vec::from([Place { parent: None, expected }]);
@@ -149,8 +148,8 @@ impl Member {
         let mut targets = self.view.everyone().clone();
         targets.subtract(self.view.names_of(root).as_ref());
         let above = Terrain { me: root, ..self.terrain() };
-        if has_stripes && tree == TreeKind::Adaptive {
-            let stripes = above.lay_out(self.config.stripes, targets.as_ref());
+        if let Some(count) = self.stripes_up(bytes, tree, root, targets.as_ref()) {
+            let stripes = above.lay_out(count, targets.as_ref());
             let place = |branches| self.place_in_route(root, branches);
             return stripes.iter().map(place).collect();
         }

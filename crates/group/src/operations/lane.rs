@@ -48,6 +48,17 @@ pub(crate) struct Lane {
     pub(crate) progress: Time,
     /// When it was last impatient.
     pub(crate) asked: Time,
+    /// When the first segment came, and its length in bytes.
+    pub(crate) began: Option<FirstSegment>,
+    /// It was taken over by another sender, so that its pace says nothing of the links.
+    pub(crate) is_mended: bool,
+}
+
+/// The first segment of a stripe that came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstSegment {
+    pub(crate) time: Time,
+    pub(crate) bytes: u64,
 }
 
 impl Lane {
@@ -66,6 +77,8 @@ impl Lane {
             patience: 0,
             progress: now,
             asked: 0,
+            began: None,
+            is_mended: false,
         }
     }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, RankSetRef};
 
-use super::lane::{Child, Lane};
+use super::lane::{Child, FirstSegment, Lane};
 use crate::error::Reason;
 use crate::identity::{CastId, MILLISECOND, MemberId, Time};
 use crate::limits::TRANSFERS_MAX;
@@ -58,6 +58,7 @@ impl Member {
                 lane.have.is_empty() && bytes.unwrap_or(0) == data.len() as u64
             });
         if let Some(lane) = self.lanes.get_mut(&key) {
+            lane.is_mended |= ask;
             match lane.owed.iter_mut().find(|entry| entry.0 == from) {
                 Some(entry) => entry.1.union_with(targets),
                 None => lane.owed.push((from, targets.to_set())),
@@ -222,6 +223,7 @@ impl Member {
         }
         let is_first = index == u32::from(key.1);
         lane.have.insert(index);
+        lane.began.get_or_insert(FirstSegment { time: now, bytes: data.len() as u64 });
         lane.pieces.insert(index, data.clone());
         lane.progress = now;
         let next: Vec<MemberId> = lane
@@ -235,6 +237,7 @@ impl Member {
             let (cast, stripe) = key;
             self.send(member, Message::Segment { cast, stripe, index, data: data.clone() });
         }
+        self.note_flow(key);
         self.deliver(key, own, index, data);
     }
 

@@ -13,11 +13,11 @@ use super::{Share, Terrain};
 use crate::identity::{MILLISECOND, MemberId, Time};
 
 /// How many members of a far cluster the root sends to itself.
-const GATES: usize = 2;
+pub(super) const GATES: usize = 2;
 /// A round trip that is assumed where none was measured.
-const UNKNOWN: Time = 100 * MILLISECOND;
+pub(super) const UNKNOWN: Time = 100 * MILLISECOND;
 /// A cluster with fewer members has one gate: a second would save less than it costs.
-const GATED_MEMBERS_MIN: usize = 8;
+pub(super) const GATED_MEMBERS_MIN: usize = 8;
 
 /// Splits members, who are without the splitting one.
 pub(super) fn delegate(terrain: &Terrain<'_>, root: MemberId, members: &[MemberId]) -> Vec<Share> {
@@ -51,7 +51,7 @@ pub(super) fn delegate(terrain: &Terrain<'_>, root: MemberId, members: &[MemberI
 
 /// The clusters next to this one on the shortest paths, the one with the farthest end first, each
 /// with those beyond it.
-fn far_first(
+pub(super) fn far_first(
     terrain: &Terrain<'_>,
     here: u16,
     cells: &BTreeMap<u16, Vec<MemberId>>,

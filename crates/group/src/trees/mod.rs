@@ -2,9 +2,11 @@
 //!
 //! A split needs no agreement between members: the receiver of each part answers for exactly the
 //! virtual nodes that are named in the message. Only bulk transfers of `adaptive` are laid out by
-//! their root, which sends each member the [`Route`] below it.
+//! their root, which sends each member the [`Route`] below it. The root alone chooses which of the
+//! two a value takes ([`Choice`]); that its messages have routes tells the others.
 
 mod adaptive;
+mod choice;
 mod explain;
 mod kind;
 mod paper;
@@ -16,6 +18,8 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, RankSetRef};
 
+pub(crate) use choice::Parcel;
+pub use choice::{Choice, ChoiceReason, Estimate};
 pub use explain::{Step, Why};
 pub use kind::{TreeKind, UnknownTree};
 pub(crate) use paper::Papers;

@@ -2,7 +2,6 @@
 //! back-end.
 
 use alloc::string::ToString;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_filter::WaveRule;
@@ -124,21 +123,6 @@ impl Application<'_> {
         self.node.streams.get(stream).filter(|_| is_root).is_some_and(|stream| {
             stream.slots.iter().all(|slot| slot.next >= END) && stream.waves.is_empty()
         })
-    }
-
-    /// Why the members of a stream that are gone are gone.
-    #[must_use]
-    pub fn missing_members(&self, stream: StreamId) -> Vec<crate::Missing> {
-        self.node
-            .turn
-            .losses
-            .latest_first()
-            .filter_map(|lost| {
-                let mut ranks = self.node.streams.get(stream)?.members.clone();
-                ranks.intersect_with(lost.ranks.as_ref());
-                (!ranks.is_empty()).then(|| crate::Missing { ranks, ..lost.clone() })
-            })
-            .collect()
     }
 
     /// Packets that were dropped on a stream at this node.

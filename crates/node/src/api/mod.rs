@@ -6,4 +6,5 @@ pub(crate) mod calls;
 mod files;
 mod jobs;
 mod membership;
+mod missing;
 mod status;

@@ -1,4 +1,6 @@
 //! A process that dies is named in the answer, with a reason that is true, and nothing waits.
+use std::collections::BTreeSet;
+
 use crate::harness::*;
 use sapwood_filter::WaveRule;
 use sapwood_node::{Cause, Event};
@@ -118,6 +120,10 @@ fn a_stream_whose_members_are_all_gone_is_deserted_and_delivers_what_it_has() {
             let mut ranks = RankSet::new();
             gone.iter().for_each(|missing| ranks.union_with(missing.ranks.as_ref()));
             assert_eq!(ranks, everyone);
+            let named: u64 = gone.iter().map(|missing| missing.ranks.len()).sum();
+            assert_eq!(named, everyone.len(), "no member is in two entries: {gone:?}");
+            let causes: BTreeSet<Cause> = gone.iter().map(|missing| missing.cause).collect();
+            assert_eq!(causes.len(), gone.len(), "one entry for each cause: {gone:?}");
         }
     });
 }

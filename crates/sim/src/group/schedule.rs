@@ -204,7 +204,6 @@ impl Run {
             return None;
         }
         // Neither is there at first, so that each sponsor takes one for the only one.
-        self.oracle.contest(late, other);
         self.touched[other] = true;
         self.sponsors[other] = if other == 1 { 2 } else { 1 };
         Some(other)

@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
-use sapwood_storm::program;
 use sapwood_storm::soak::{BACK_END, back_end, run};
+use sapwood_storm::{ProgramRole, program};
+
+const ROLES: [ProgramRole; 1] = [ProgramRole { name: BACK_END, run: back_end }];
 
 fn main() -> ExitCode {
-    program("sapwood-soak", run, (BACK_END, back_end))
+    program("sapwood-soak", run, &ROLES)
 }

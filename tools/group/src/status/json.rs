@@ -6,7 +6,7 @@ use sapwood::MemberId;
 use sapwood::group_status::{ChangeKind, Status, TreeStatus};
 use serde_json::{Value, json};
 
-use super::{label, labels, reason};
+use super::{label, labels, reason, word};
 
 /// The form of a group's status.
 const STATUS: &str = "sapwood.group-status/1";
@@ -24,7 +24,7 @@ pub(super) fn to_json(status: &Status, trees: Option<&[TreeStatus]>) -> Value {
                 "names": label(&labels, &member.id),
                 "address": member.address,
                 "site": member.site,
-                "life": format!("{:?}", member.life).to_lowercase(),
+                "life": word(member.life),
                 "cluster": member.cluster,
             })
         })
@@ -100,6 +100,15 @@ fn tree_json(tree: &TreeStatus, labels: &BTreeMap<MemberId, String>) -> Value {
             })
         })
         .collect();
-    let TreeStatus { kind, root, bytes, .. } = tree;
-    json!({ "kind": kind.to_string(), "root": root, "bytes": bytes, "steps": steps })
+    let choice = tree
+        .choice
+        .as_ref()
+        .map(|choice| json!({ "stripes": choice.stripes, "why": choice.to_string() }));
+    json!({
+        "kind": tree.kind.to_string(),
+        "root": tree.root,
+        "bytes": tree.bytes,
+        "choice": choice,
+        "steps": steps,
+    })
 }

@@ -10,11 +10,11 @@ mod text;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sapwood::group_status::{MemberStatus, Status, TreeStatus};
 use sapwood::{Life, MemberId, Rank, TreeKind, Why, ask_group};
-use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::exit::{Failure, complain, print};
 use sapwood_command_line::times::patience;
 use sapwood_report::write_named;
 
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     /// Length of the value in bytes; long values are sent by other trees.
     #[arg(long, value_name = "LENGTH", default_value = "1", value_parser = bytes)]
     bytes: usize,
-    /// Time limit for the member's answer.
+    /// Time limit for the member's answer; with '--root all' for all answers together.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = patience)]
     timeout: Duration,
     /// Do not print the changes.
@@ -79,13 +79,14 @@ fn roots(text: &str) -> Result<Roots, String> {
 /// Prints members, clusters, distances, changes and the tree.
 ///
 /// # Errors
-/// [`Failure`] where no member answers, or the picture cannot be written.
+/// [`Failure`] where no member answers or carries the root, or the picture cannot be written.
 pub(crate) fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
     let ShowArguments { of: arguments, svg } = arguments;
     if svg.is_some() && arguments.root == Some(Roots::All) {
         return Err(Failure::usage("--svg draws one tree: name its root with --root"));
     }
     let answer = ask(arguments)?;
+    check_root(arguments.root, &answer.status)?;
     if let Some(file) = svg {
         let failed = |error| Failure::usage(format!("cannot write '{}': {error}", file.display()));
         write_named(file, svg::encode(&answer.status).as_bytes()).map_err(failed)?;
@@ -100,7 +101,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
 /// Prints the tree with the reasons.
 ///
 /// # Errors
-/// [`Failure`] where no member answers.
+/// [`Failure`] where no member answers or carries the root.
 pub(crate) fn explain(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let answer = ask(arguments)?;
     check_root(arguments.root, &answer.status)?;
@@ -114,12 +115,17 @@ pub(crate) fn explain(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn check_root(roots: Option<Roots>, status: &Status) -> Result<(), Failure> {
     let Some(Roots::One(root)) = roots else { return Ok(()) };
-    let carries =
-        |member: &MemberStatus| member.life == Life::Alive && member.names.as_set().contains(root);
-    match status.members.iter().any(carries) {
+    match is_carried(status, root) {
         true => Ok(()),
         false => Err(Failure::usage(format!("virtual node {root} belongs to no member"))),
     }
+}
+
+/// Whether a living member has the virtual node.
+fn is_carried(status: &Status, root: Rank) -> bool {
+    let carries =
+        |member: &MemberStatus| member.life == Life::Alive && member.names.as_set().contains(root);
+    status.members.iter().any(carries)
 }
 
 /// What a member has told.
@@ -139,9 +145,11 @@ impl Answer {
 fn ask(arguments: &Arguments) -> Result<Answer, Failure> {
     let key = arguments.key.read(false)?;
     let encryption = arguments.key.plain.then_some(false);
+    let begun = Instant::now();
     let ask_for = |root| {
         let tree = (arguments.tree, root, arguments.bytes as u64);
-        ask_group(&arguments.address, &key, encryption, tree, arguments.timeout)
+        let left = arguments.timeout.saturating_sub(begun.elapsed());
+        ask_group(&arguments.address, &key, encryption, tree, left)
     };
     match arguments.root {
         Some(Roots::One(root)) => Ok(Answer { status: ask_for(Some(root))?, trees: None }),
@@ -152,11 +160,36 @@ fn ask(arguments: &Arguments) -> Result<Answer, Failure> {
             let mut roots: Vec<Rank> =
                 alive.filter_map(|member| member.names.as_set().first()).collect();
             roots.sort_unstable();
-            let trees = roots.into_iter().map(|root| Ok(ask_for(Some(root))?.tree));
-            let trees = trees.collect::<Result<Vec<_>, Failure>>()?;
-            Ok(Answer { status, trees: Some(trees) })
+            let found = trees_from(roots, |root| Ok(ask_for(Some(root))?))?;
+            for root in found.without_member {
+                complain(format!("no tree from virtual node {root}: its member is gone"));
+            }
+            Ok(Answer { status, trees: Some(found.trees) })
         }
     }
+}
+
+/// The trees of several roots, each of which was asked for by itself.
+struct FoundTrees {
+    trees: Vec<TreeStatus>,
+    /// Roots whose members have gone since they were listed.
+    without_member: Vec<Rank>,
+}
+
+fn trees_from(
+    roots: Vec<Rank>,
+    ask_for: impl Fn(Rank) -> Result<Status, Failure>,
+) -> Result<FoundTrees, Failure> {
+    let mut found = FoundTrees { trees: Vec::new(), without_member: Vec::new() };
+    for root in roots {
+        let status = ask_for(root)?;
+        match is_carried(&status, root) {
+            true => found.trees.push(status.tree),
+            // Members come and go between two questions.
+            false => found.without_member.push(root),
+        }
+    }
+    Ok(found)
 }
 
 fn heading(tree: &TreeStatus) -> String {
@@ -196,6 +229,67 @@ fn reason(why: &Why) -> String {
     }
 }
 
+const fn word(life: Life) -> &'static str {
+    match life {
+        Life::Alive => "alive",
+        Life::Dead => "dead",
+        Life::Left => "left",
+    }
+}
+
 fn milliseconds(nanoseconds: u64) -> String {
     format!("{:.3} ms", nanoseconds as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood::RankSet;
+
+    use super::*;
+
+    fn state(root: Rank, members: &[(Rank, Life)]) -> Status {
+        let member = |(name, life): &(Rank, Life)| MemberStatus {
+            id: MemberId(u64::from(*name) + 1),
+            address: String::new(),
+            names: (&RankSet::range(*name, *name)).into(),
+            site: 0,
+            life: *life,
+            cluster: None,
+        };
+        let (kind, steps) = (TreeKind::Flat, Vec::new());
+        Status {
+            member: MemberId(1),
+            space: 16,
+            members: members.iter().map(member).collect(),
+            clusters: Vec::new(),
+            distances: Vec::new(),
+            table: 0,
+            probes: 0,
+            held: 0,
+            changes: Vec::new(),
+            tree: TreeStatus { kind, root, bytes: 1, steps, choice: None },
+        }
+    }
+
+    #[test]
+    fn a_root_whose_member_has_gone_since_is_left_out() {
+        // The member of node 2 dies after the first question; that of node 3 is forgotten.
+        let ask_for = |root: Rank| {
+            let life = if root == 0 { Life::Alive } else { Life::Dead };
+            Ok(state(root, &[(0, Life::Alive), (1, Life::Alive), (2, life)]))
+        };
+        let found = trees_from(vec![0, 1, 2, 3], ask_for).unwrap();
+        let roots: Vec<Rank> = found.trees.iter().map(|tree| tree.root).collect();
+        assert_eq!((roots, found.without_member), (vec![0, 1], vec![2, 3]));
+    }
+
+    #[test]
+    fn the_first_answer_that_does_not_come_ends_the_questions() {
+        let ask_for = |root: Rank| match root {
+            0 => Ok(state(root, &[(0, Life::Alive)])),
+            _ => Err(Failure::timeout(format!("no answer about {root}"))),
+        };
+        let failure = trees_from(vec![0, 1, 2], ask_for).err().unwrap();
+        assert_eq!(failure.to_string(), "no answer about 1");
+    }
 }

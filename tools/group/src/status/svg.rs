@@ -10,7 +10,7 @@ use maud::{Markup, PreEscaped, html};
 use sapwood::group_status::{MemberStatus, Status, TreeStatus};
 use sapwood::{Life, MemberId, Step};
 
-use super::{heading, label, labels, milliseconds, reason};
+use super::{heading, label, labels, milliseconds, reason, word};
 
 /// The drawing's own units.
 const MARGIN: f64 = 24.0;
@@ -228,7 +228,7 @@ impl Known<'_> {
             others.map(|member| (member, next(y, LINE) + LINE)).collect();
         html! {
             @for (member, y) in lines {
-                @let life = format!("{:?}", member.life).to_lowercase();
+                @let life = word(member.life);
                 @let names = label(&self.labels, &member.id);
                 g.other data-names=(names) data-life=(life) {
                     text.faint x=(MARGIN) y=(y) {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use sapwood::group_status::{ChangeKind, Status, TreeStatus};
 use sapwood::{Life, MemberId, Step};
 
-use super::{heading, label, labels, milliseconds, reason};
+use super::{heading, label, labels, milliseconds, reason, word};
 
 pub(super) fn picture(status: &Status, trees: &[TreeStatus], is_brief: bool) -> String {
     let labels = labels(status);
@@ -18,8 +18,7 @@ pub(super) fn picture(status: &Status, trees: &[TreeStatus], is_brief: bool) -> 
         let cluster = match (member.life, member.cluster) {
             (Life::Alive, Some(cluster)) => cluster.to_string(),
             (Life::Alive, None) => "-".to_string(),
-            (Life::Dead, _) => "dead".to_string(),
-            (Life::Left, _) => "left".to_string(),
+            (gone, _) => word(gone).to_string(),
         };
         let names = label(&labels, &member.id);
         let (site, address) = (member.site, &member.address);
@@ -100,6 +99,9 @@ pub(super) fn reasons(status: &Status, trees: &[TreeStatus]) -> String {
 
 fn reasons_of(tree: &TreeStatus, labels: &BTreeMap<MemberId, String>) -> String {
     let mut text = heading(tree);
+    if let Some(choice) = &tree.choice {
+        let _ = writeln!(text, "{choice}");
+    }
     text += "child     parent    place  arrival     why\n";
     for step in &tree.steps {
         let (child, parent) = (label(labels, &step.child), label(labels, &step.parent));

@@ -1,12 +1,15 @@
 //! Where every rank stands, asked when ranks wait for long: which call it is in, and how many
 //! collectives it has made on each of its communicators. What that says is `sapwood-trace`'s.
 
+mod deadline;
 mod inquiry;
 mod leaf;
+mod said_verdicts;
 mod watch;
 
 use sapwood::{FIRST_TAG, Tag};
 
+pub(crate) use deadline::Deadline;
 use inquiry::StandingInquiry;
 pub(crate) use leaf::Stood;
 pub(crate) use watch::{ENDING_TIME, Held, StandingWatch};

@@ -3,6 +3,9 @@
 //! Ranks are asked where they stand as soon as a round shows one that has been in a call for as
 //! long as the deadline. What two answers in turn say alike is told. Once ranks go, the last
 //! verdict before that stands: what is seen while a program is ended is no reason for anything.
+//!
+//! Where names of communicators are wanted, too, ranks are also asked from time to time where none
+//! waits.
 
 use std::time::{Duration, Instant};
 
@@ -11,9 +14,13 @@ use sapwood_profile::{Condition, Round};
 use sapwood_trace::{Doing, Presence, Standing, Verdict};
 
 use super::StandingInquiry;
+use super::deadline::{Deadline, has_waited, nanoseconds};
+use super::said_verdicts::SaidVerdicts;
 
 /// How often names of communicators are looked up where no rank waits.
 const NAMES_INTERVAL: Duration = Duration::from_secs(5);
+/// A call that lasts this long is one in which ranks wait, where the user has named no time.
+const STANDING_DEADLINE: Duration = Duration::from_secs(2);
 /// A verdict that was not seen for this time holds no more.
 const UNSEEN_TIME: Duration = Duration::from_secs(1);
 /// What is seen within this time after a program was told to end is no reason.
@@ -33,10 +40,15 @@ pub(crate) struct Held {
 pub(crate) struct StandingWatch {
     inquiry: StandingInquiry,
     deadline_ns: u64,
+    /// Whether names of communicators are wanted where no rank waits.
+    wants_names: bool,
     named: Option<Instant>,
     /// The latest verdict, once: it may be one of a moment.
     before: Option<Verdict>,
     told: Vec<Verdict>,
+    said: SaidVerdicts,
+    /// Whether an answer has come since it was last asked what is to be said.
+    has_looked: bool,
     held: Option<Held>,
     /// Whether ranks have gone while a verdict held.
     is_frozen: bool,
@@ -51,17 +63,21 @@ pub(crate) struct StandingWatch {
 }
 
 impl StandingWatch {
-    /// Opens the stream; a call is long after this time.
+    /// Opens the stream; a call is long after this time, and without one nothing is to be said to
+    /// the user.
     ///
     /// # Errors
     /// When the tree is gone.
-    pub(crate) fn open(network: &Network, deadline: Duration) -> Result<Self, sapwood::Error> {
+    pub(crate) fn open(network: &Network, deadline: Deadline) -> Result<Self, sapwood::Error> {
         Ok(Self {
             inquiry: StandingInquiry::open(network)?,
-            deadline_ns: u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX),
+            deadline_ns: nanoseconds(deadline.time().unwrap_or(STANDING_DEADLINE)),
+            wants_names: false,
             named: None,
             before: None,
             told: Vec::new(),
+            said: SaidVerdicts::new(deadline),
+            has_looked: false,
             held: None,
             is_frozen: false,
             unseen: None,
@@ -72,24 +88,44 @@ impl StandingWatch {
         })
     }
 
+    /// The same that also asks for the names of communicators.
+    pub(crate) fn with_names(self) -> Self {
+        Self { wants_names: true, ..self }
+    }
+
     /// Asks after a round, if ranks wait in it or names are due; `question` makes the question for
     /// a wave.
     pub(crate) fn step(&mut self, round: &Round, question: impl FnOnce(Wave) -> Values) {
-        let waits = round.activities().ranks(|kind| {
-            kind.is_long && kind.function.is_some() && kind.condition != Condition::Lost
-        });
-        let are_names_due = self.named.is_none_or(|named| named.elapsed() >= NAMES_INTERVAL);
-        let is_due = !waits.is_empty() || self.held.is_some() || are_names_due;
+        let is_due = self.held.is_some()
+            || has_waited(round, self.deadline_ns)
+            || self.wants_names && self.are_names_due(round);
         if is_due && !round.covered().is_empty() {
             self.named = Some(Instant::now());
             self.inquiry.ask(question(self.inquiry.wave()));
         }
     }
 
+    /// Whether names may be new: ranks are in calls for long, or it was not asked for some time.
+    fn are_names_due(&self, round: &Round) -> bool {
+        let waits = round.activities().ranks(|kind| {
+            kind.is_long && kind.function.is_some() && kind.condition != Condition::Lost
+        });
+        !waits.is_empty() || self.named.is_none_or(|named| named.elapsed() >= NAMES_INTERVAL)
+    }
+
     /// Asks in any case, and takes calls that last this long for such in which ranks wait.
     pub(crate) fn look(&mut self, deadline: Duration, question: impl FnOnce(Wave) -> Values) {
-        self.deadline_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
+        self.deadline_ns = nanoseconds(deadline);
         self.inquiry.ask(question(self.inquiry.wave()));
+    }
+
+    /// The verdict that holds, if it is to be said to the user now: each once.
+    pub(crate) fn take_due(&mut self) -> Option<&Held> {
+        if !std::mem::take(&mut self.has_looked) {
+            return None;
+        }
+        let held = self.held.as_ref()?;
+        self.said.is_due(&held.verdict).then_some(held)
     }
 
     /// Takes an answer, if one has come; what is to be told of it.
@@ -101,6 +137,7 @@ impl StandingWatch {
     fn is_told(&mut self, elapsed: Duration, standing: Standing) -> bool {
         let number = gone(&standing);
         self.looks += 1;
+        self.has_looked = true;
         self.latest = Some(standing.clone());
         let had_gone = self.held.as_ref().map(|held| gone(&held.standing));
         self.is_frozen |= had_gone.is_some_and(|before| number > before);
@@ -139,9 +176,9 @@ impl StandingWatch {
         self.looks
     }
 
-    /// The program is told to end: what is seen from now on is no reason.
-    pub(crate) fn note_ending(&mut self) {
-        self.ending = Some(Instant::now());
+    /// The program was told to end: what is seen from then on is no reason.
+    pub(crate) fn note_ending(&mut self, at: Instant) {
+        self.ending = Some(at);
     }
 
     /// Whether it was told so.

@@ -5,8 +5,7 @@ use sapwood_packet::RankSet;
 use super::{SlowGroup, SlowMessages, SlowPlace, Stuck, Why};
 use crate::mixed_calls::wrong_lines;
 use crate::quantity;
-use crate::stacks::RankStack;
-use crate::text::ranks_text;
+use crate::text::{printable, ranks_text};
 
 /// Columns and lines of a screen, without what stands before each line.
 const WIDTH: usize = 91;
@@ -37,30 +36,51 @@ impl Stuck {
     /// Lines for people: what holds the ranks, and who waits.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let mut lines =
-            wrapped(&format!("stuck for {}: {}", seconds(self.for_s), self.statement), "");
-        for one in self.waiting.iter().take(WAITING) {
-            lines.extend(wrapped(&format!("waiting: {}", one.text), "  "));
-        }
-        if self.waiting.len() > WAITING {
-            lines.push(format!(
-                "  and {} more places where ranks wait",
-                self.waiting.len() - WAITING
-            ));
+        let mut lines = Vec::new();
+        for (at, sentence) in self.sentences().iter().enumerate() {
+            lines.extend(wrapped(sentence, if at == 0 { "" } else { "  " }));
         }
         lines.extend(self.stack_lines());
         lines
     }
 
+    /// The same without the stacks as one line, however long.
+    #[must_use]
+    pub fn line(&self) -> String {
+        printable(&self.sentences().join("; "))
+    }
+
+    /// The finding, then a sentence for each place where ranks wait, up to a number.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        let mut all = vec![format!("stuck for {}: {}", seconds(self.for_s), self.statement)];
+        let waiting = self.waiting.iter().take(WAITING);
+        all.extend(waiting.map(|one| format!("waiting: {}", one.text)));
+        if self.waiting.len() > WAITING {
+            let more = self.waiting.len() - WAITING;
+            all.push(format!("and {more} more places where ranks wait"));
+        }
+        all
+    }
+
     /// Lines for where the ranks are that are named.
     #[must_use]
     pub fn stack_lines(&self) -> Vec<String> {
-        let line = |one: &RankStack| {
+        self.stack_sentences().flat_map(|line| wrapped(&line, "  ")).collect()
+    }
+
+    /// The same, each in one line.
+    pub(crate) fn stack_sentences(&self) -> impl Iterator<Item = String> + '_ {
+        self.stacks.iter().map(|one| {
             let is = if one.ranks.contains([',', '-']) { "are" } else { "is" };
             format!("{} {is} in {}", ranks_text(&one.ranks), one.frames.join(" < "))
-        };
-        self.stacks.iter().flat_map(|one| wrapped(&line(one), "  ")).collect()
+        })
     }
+}
+
+/// A line for verdicts that held and hold no longer; none if there were none.
+pub(crate) fn passed_line(passed: u64) -> Option<String> {
+    let times = if passed == 1 { "once" } else { "several times" };
+    (passed > 0).then(|| format!("ranks were found waiting {times} before, and went on ({passed})"))
 }
 
 impl Why {
@@ -76,13 +96,7 @@ impl Why {
         if let Some(stuck) = &self.stuck {
             lines.extend(stuck.lines());
         }
-        if self.passed > 0 {
-            let times = if self.passed == 1 { "once" } else { "several times" };
-            lines.push(format!(
-                "ranks were found waiting {times} before, and went on ({})",
-                self.passed
-            ));
-        }
+        lines.extend(passed_line(self.passed));
         let most = if self.stuck.is_some() { PLACES_BESIDE } else { PLACES };
         let slow = self.slow.iter().take(most).filter(|one| one.lost_share >= SHARE_MIN);
         for (at, place) in slow.enumerate() {
@@ -121,9 +135,10 @@ impl Why {
     #[must_use]
     pub fn wrong_lines(&self) -> Vec<String> {
         let mixed = self.mixed.iter().map(|one| &*one.text);
+        let amounts = self.amounts.iter().map(|one| &*one.text);
         let uneven = self.uneven.iter().map(|one| &*one.text);
-        let lines = wrong_lines(mixed).into_iter().chain(wrong_lines(uneven));
-        lines.flat_map(|line| wrapped(&line, "")).collect()
+        let lines = [wrong_lines(mixed), wrong_lines(amounts), wrong_lines(uneven)].into_iter();
+        lines.flatten().flat_map(|line| wrapped(&line, "")).collect()
     }
 
     fn head(&self) -> String {
@@ -283,6 +298,7 @@ fn words(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::StuckWaiting;
     use super::*;
 
     #[test]
@@ -290,6 +306,29 @@ mod tests {
         let lines = wrapped(&"word ".repeat(45), "  ");
         assert!(lines.iter().all(|line| line.len() <= WIDTH));
         assert!(lines[0].starts_with("  word") && lines[1].starts_with("    word"));
+    }
+
+    #[test]
+    fn a_standstill_is_told_in_one_line_that_cannot_steer_the_terminal() {
+        let waiting = |rank: usize| StuckWaiting {
+            text: format!("rank {rank} in MPI_Recv on a\x1b[2J, for 2.00 s"),
+            ..StuckWaiting::default()
+        };
+        let stuck = Stuck {
+            for_s: 2.0,
+            statement: "deadlock".into(),
+            waiting: (0..WAITING + 2).map(waiting).collect(),
+            ..Stuck::default()
+        };
+        let line = stuck.line();
+        let begin = "stuck for 2.00 s: deadlock; waiting: rank 0 in MPI_Recv on a\u{fffd}[2J, for";
+        assert!(line.starts_with(begin), "{line}");
+        assert!(line.ends_with("; and 2 more places where ranks wait"), "{line}");
+        assert_eq!(line.matches("waiting: ").count(), WAITING);
+        assert_eq!(
+            stuck.lines().last().map(String::as_str),
+            Some("  and 2 more places where ranks wait")
+        );
     }
 
     #[test]

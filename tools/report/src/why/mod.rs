@@ -4,6 +4,7 @@
 //! (`slow`), and the verdict of a moment in which ranks have waited for long (`stuck`). `lines` is
 //! the same on one screen.
 
+mod amounts;
 mod end;
 mod lines;
 mod link;
@@ -19,7 +20,9 @@ use crate::communicator::place_name;
 use crate::mixed_calls::{MixedCalls, mixed_calls};
 use crate::record::{Death, Stacks};
 use crate::uneven_calls::{UnevenCalls, uneven_calls};
+pub use amounts::{GivenAmount, UnequalAmounts};
 pub use end::RankEnd;
+pub(crate) use lines::passed_line;
 pub use link::SlowLink;
 pub use slow::{SlowGroup, SlowMessages, SlowPlace};
 pub use stuck::{Stuck, StuckOdd, StuckWaiting};
@@ -55,6 +58,10 @@ pub struct Why {
     /// results may be wrong.
     #[serde(default)]
     pub mixed: Vec<MixedCalls>,
+    /// Communicators on which ranks called the same function, and gave it different amounts of data
+    /// where MPI needs the same of all.
+    #[serde(default)]
+    pub amounts: Vec<UnequalAmounts>,
     /// Communicators on which ranks had not called as many collectives when all had ended, though
     /// those that they had called were the same.
     #[serde(default)]
@@ -127,6 +134,7 @@ impl Why {
                     let unlike = stuck::unlike_calls(findings, verdict, name);
                     why.mixed.splice(0..0, unlike);
                 }
+                why.amounts = amounts::unequal_amounts(findings, name);
                 why.uneven = uneven_calls(findings, name);
                 why.slow = slow::places(findings, &standing, until);
                 why.messages = slow::messages(findings);
@@ -194,7 +202,9 @@ fn is_whole_program(standing: &Standing, space: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use sapwood_profile::Function;
-    use sapwood_trace::{CallKind, Lateness, PlaceFigures, PlaceWaits, Posture, Seat, Standpoint};
+    use sapwood_trace::{
+        CallKind, Kinds, Lateness, PlaceFigures, PlaceWaits, Posture, Seat, Standpoint, Unequal,
+    };
 
     use super::*;
 
@@ -326,6 +336,29 @@ mod tests {
             sapwood_schema::assert_fits("why-1", &value);
             assert_eq!(serde_json::from_value::<Why>(value).expect("as it was written"), why);
         }
+    }
+
+    #[test]
+    fn amounts_that_differ_are_told_as_wrong_and_as_the_schema_says() {
+        let mut findings = findings();
+        let function = Function::named("MPI_Bcast").expect("a function of MPI").id;
+        let mut amounts = Kinds::of(80, 0);
+        [(1, 80), (2, 72), (3, 80)].iter().for_each(|&(rank, bytes)| {
+            amounts.merge(&Kinds::of(bytes, rank));
+        });
+        let one = Unequal { number: 7, function, size: 4, count: 4, amounts, collectives: 1 };
+        findings.unequal.insert(WORLD, one);
+        let why = why(&findings, true);
+        assert_eq!(
+            why.wrong_lines(),
+            [
+                "wrong: MPI_Bcast number 7 on MPI_COMM_WORLD: rank 2 gave 72 bytes where 3 ranks gave 80",
+                "  bytes",
+            ]
+        );
+        let value = serde_json::to_value(&why).expect("numbers and text");
+        sapwood_schema::assert_fits("why-1", &value);
+        assert_eq!(serde_json::from_value::<Why>(value).expect("as it was written"), why);
     }
 
     #[test]

@@ -2,9 +2,6 @@
 
 #![allow(dead_code, reason = "each test program uses some of this")]
 
-#[path = "../../../../crates/launch/tests/surroundings/mod.rs"]
-mod surroundings;
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -12,7 +9,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use surroundings::clean_command;
+
+use crate::cli::clean_command;
 
 /// Far longer than anything here takes.
 pub const HANG: Duration = Duration::from_secs(90);

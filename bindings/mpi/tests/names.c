@@ -1,0 +1,89 @@
+/* Names of communicators that are freed, and of more at once than find room:
+ *
+ *     names CASE COUNT
+ *
+ *   passing    COUNT times a communicator with a name of its own, which is used and freed; then on one that
+ *              is named "last" the last rank does not come to a barrier: it waits for a message that no rank
+ *              sends; never ends
+ *   windows    the same of windows; the last one is a communicator again
+ *   living     COUNT communicators at once, each with a name of its own
+ *   alike      COUNT communicators at once, all with one name */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, size;
+
+static void passing(int count)
+{
+    for (int i = 0; i < count; i++) {
+        MPI_Comm copy;
+        char name[32];
+        MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+        snprintf(name, sizeof name, "step %d", i);
+        MPI_Comm_set_name(copy, name);
+        MPI_Barrier(copy);
+        MPI_Comm_free(&copy);
+    }
+}
+
+static void windows(int count)
+{
+    static int part;
+    for (int i = 0; i < count; i++) {
+        MPI_Win window;
+        char name[32];
+        MPI_Win_create(&part, sizeof part, sizeof part, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+        snprintf(name, sizeof name, "window %d", i);
+        MPI_Win_set_name(window, name);
+        MPI_Win_free(&window);
+    }
+}
+
+static void miss_the_last(void)
+{
+    MPI_Comm last;
+    int word;
+    MPI_Comm_dup(MPI_COMM_WORLD, &last);
+    MPI_Comm_set_name(last, "last");
+    if (rank == size - 1)
+        MPI_Recv(&word, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+        MPI_Barrier(last);
+}
+
+static void living(int count, const char *format)
+{
+    MPI_Comm *all = calloc((size_t)count, sizeof *all);
+    for (int i = 0; i < count; i++) {
+        char name[64];
+        MPI_Comm_dup(MPI_COMM_WORLD, &all[i]);
+        snprintf(name, sizeof name, format, i);
+        MPI_Comm_set_name(all[i], name);
+    }
+    for (int i = 0; i < count; i++)
+        MPI_Comm_free(&all[i]);
+    free(all);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc != 3)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    if (strcmp(argv[1], "passing") == 0)
+        passing(atoi(argv[2]));
+    if (strcmp(argv[1], "windows") == 0)
+        windows(atoi(argv[2]));
+    if (strcmp(argv[1], "living") == 0)
+        living(atoi(argv[2]), "a communicator of its own name, number %d");
+    else if (strcmp(argv[1], "alike") == 0)
+        living(atoi(argv[2]), "a communicator of the same name as all others");
+    else
+        miss_the_last();
+    MPI_Finalize();
+    return 0;
+}

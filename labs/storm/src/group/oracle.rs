@@ -1,0 +1,250 @@
+//! The oracle of the group storm: judges an operation by what the storm did itself.
+//!
+//! Owns [`Operation`] and its verdict. It uses no code of a member: what members contribute is of
+//! `value`, who was there of `lives`. These are the rules, for the answers of all members that were
+//! asked:
+//!
+//! 1. No virtual node is in the contributors and in the missing, or in two sets of the missing.
+//!    None is named that no process had, and only those that were asked contribute to a sum.
+//! 2. A value is right in each byte: the root's, or the sum over exactly the named contributors.
+//! 3. If the root was calm, it has its value, and its answer names each virtual node whose member
+//!    it knew and that was calm when it called.
+//! 4. If the root was calm, each calm member that it knew contributes, whatever happened to others:
+//!    the tree is repaired around them.
+//! 5. What the calm root sent in good time is there at each calm contributor.
+//! 6. All members get one sum with the same contributors and missing.
+//!
+//! A member is calm in a time if it had joined before, and was neither stopped, killed nor told to
+//! leave from shortly before that time to its end ([`Lives::is_calm`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use sapwood::{Rank, RankSet};
+
+use super::lives::{Lives, ProcessNumber, Span};
+use super::value::{Ask, Collective, Digest};
+
+/// The deadline that members give each operation.
+pub(super) const DEADLINE: Duration = Duration::from_secs(12);
+/// A root that has answered within this time leaves the others enough to get what it sent.
+const GOOD_TIME: Duration = Duration::from_secs(6);
+/// A member that is disturbed this soon after a call may be gone before the call is begun.
+const CALL_MARGIN: Duration = Duration::from_millis(500);
+
+/// What one member has said of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reported {
+    /// When the storm read it.
+    pub at: Duration,
+    /// How long the member's call took.
+    pub took: Duration,
+    /// The virtual nodes that the member knew before its call.
+    pub known: RankSet,
+    pub contributors: RankSet,
+    /// Those that have not contributed, and why.
+    pub missing: Vec<(RankSet, String)>,
+    pub value: Option<Digest>,
+    /// The call failed.
+    pub error: Option<String>,
+}
+
+/// One operation: what was asked of which processes, and what they said.
+#[derive(Clone, Debug)]
+pub(super) struct Operation {
+    pub ask: Ask,
+    pub issued: Duration,
+    pub asked: BTreeSet<ProcessNumber>,
+    pub answers: BTreeMap<ProcessNumber, Reported>,
+}
+
+/// What came of an operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// The root was there to the end and misses no virtual node.
+    pub is_complete: bool,
+    /// What went against the rules, in words.
+    pub faults: Vec<String>,
+}
+
+impl Operation {
+    /// Judges it, when there will be no more answers.
+    pub(super) fn judge(&self, lives: &Lives) -> Verdict {
+        let names = self.asked.iter().map(|process| lives.name(*process)).collect();
+        let mut judge =
+            Judge { operation: self, lives, names, sums: Vec::new(), faults: Vec::new() };
+        for (process, answer) in &self.answers {
+            judge.answer(*process, answer);
+        }
+        let root = self.answers.iter().find(|(process, answer)| {
+            lives.name(**process) == self.ask.root && answer.error.is_none()
+        });
+        if let Some((process, answer)) = root {
+            judge.root(*process, answer);
+        }
+        judge.agreement();
+        let is_complete = root.is_some_and(|(_, answer)| answer.missing.is_empty());
+        Verdict { is_complete, faults: judge.faults }
+    }
+
+    /// The time from the question to an answer.
+    fn span(&self, answer: &Reported) -> Span {
+        Span { from: self.issued, until: answer.at }
+    }
+}
+
+struct Judge<'a> {
+    operation: &'a Operation,
+    lives: &'a Lives,
+    /// The virtual nodes that were asked.
+    names: RankSet,
+    /// What sums must be, by their contributors.
+    sums: Vec<(RankSet, Digest)>,
+    faults: Vec<String>,
+}
+
+impl Judge<'_> {
+    fn fault(&mut self, name: Rank, text: &str) {
+        self.faults.push(format!("{}: member {name}: {text}", self.operation.ask));
+    }
+
+    /// Rules 1 and 2.
+    fn answer(&mut self, process: ProcessNumber, answer: &Reported) {
+        let (lives, name) = (self.lives, self.lives.name(process));
+        let span = self.operation.span(answer);
+        if let Some(error) = &answer.error {
+            if lives.is_calm(process, span) {
+                self.fault(name, &format!("the call failed: {error}"));
+            }
+            return;
+        }
+        let mut named = answer.contributors.clone();
+        for (names, _) in &answer.missing {
+            if names.as_ref().intersects(named.as_ref()) {
+                let text = format!("{names} is missing, and is named before: {named}");
+                self.fault(name, &text);
+            }
+            named.union_with(names.as_ref());
+        }
+        for contributor in answer.contributors.iter() {
+            if !lives.had(contributor, span) {
+                self.fault(name, &format!("{contributor} contributes, and had no process"));
+            }
+        }
+        let ever = Span { from: Duration::ZERO, until: answer.at };
+        if let Some(unknown) = named.iter().find(|named| !lives.had(*named, ever)) {
+            self.fault(name, &format!("names {unknown}, which never had a process"));
+        }
+        let is_sum = self.operation.ask.collective != Collective::Broadcast;
+        if is_sum && !answer.contributors.as_ref().is_within(self.names.as_ref()) {
+            let text =
+                format!("{} contribute, where {} were asked", answer.contributors, self.names);
+            self.fault(name, &text);
+        }
+        self.value(name, answer);
+    }
+
+    /// Rule 2.
+    fn value(&mut self, name: Rank, answer: &Reported) {
+        let Some(value) = answer.value else { return };
+        let ask = self.operation.ask;
+        if ask.collective == Collective::Reduce && name != ask.root {
+            self.fault(name, "has a value, which only the root gets");
+            return;
+        }
+        let expected = self.expected(&answer.contributors);
+        if value != expected {
+            let text = format!(
+                "the value of {} bytes is not that of {} ({} bytes)",
+                value.bytes, answer.contributors, expected.bytes
+            );
+            self.fault(name, &text);
+        }
+    }
+
+    fn expected(&mut self, contributors: &RankSet) -> Digest {
+        if let Some(known) = self.sums.iter().find(|entry| entry.0 == *contributors) {
+            return known.1;
+        }
+        let ask = self.operation.ask;
+        let digest = match ask.collective {
+            Collective::Broadcast => Digest::of_bytes(&ask.payload()),
+            Collective::Reduce | Collective::Allreduce => {
+                Digest::of_numbers(&ask.sum(contributors))
+            }
+        };
+        self.sums.push((contributors.clone(), digest));
+        digest
+    }
+
+    /// Rules 3 to 5.
+    fn root(&mut self, root: ProcessNumber, answer: &Reported) {
+        let (operation, lives) = (self.operation, self.lives);
+        let (ask, issued) = (operation.ask, operation.issued);
+        let span = operation.span(answer);
+        if !lives.is_calm(root, span) {
+            return;
+        }
+        if answer.value.is_none() {
+            self.fault(ask.root, "the root has no value");
+        }
+        let mut named = answer.contributors.clone();
+        answer.missing.iter().for_each(|(names, _)| named.union_with(names.as_ref()));
+        let called = answer.at.saturating_sub(answer.took);
+        let to_call = Span { from: issued, until: called.max(issued) + CALL_MARGIN };
+        for process in &operation.asked {
+            let name = lives.name(*process);
+            let is_known = answer.known.contains(name) || lives.is_settled(*process, issued);
+            if is_known && lives.is_calm(*process, to_call) && !named.contains(name) {
+                self.fault(ask.root, &format!("its answer does not name {name}"));
+            } else if is_known
+                && lives.is_calm(*process, span)
+                && !answer.contributors.contains(name)
+            {
+                let why = answer.missing.iter().find(|(names, _)| names.contains(name));
+                let why = why.map_or("not named", |(_, why)| why.as_str());
+                self.fault(ask.root, &format!("{name} was calm, and is missing: {why}"));
+            }
+        }
+        if answer.at <= issued + GOOD_TIME && ask.collective != Collective::Reduce {
+            self.receivers(root, answer);
+        }
+    }
+
+    /// Rule 5.
+    fn receivers(&mut self, root: ProcessNumber, of_root: &Reported) {
+        let (operation, lives) = (self.operation, self.lives);
+        for (process, answer) in &operation.answers {
+            let name = lives.name(*process);
+            let is_due = *process != root
+                && of_root.contributors.contains(name)
+                && lives.is_calm(*process, operation.span(answer));
+            if is_due && answer.value.is_none() && answer.error.is_none() {
+                self.fault(name, "contributes, and has no value");
+            }
+        }
+    }
+
+    /// Rule 6.
+    fn agreement(&mut self) {
+        let (operation, lives) = (self.operation, self.lives);
+        if operation.ask.collective != Collective::Allreduce {
+            return;
+        }
+        let mut answers = operation.answers.iter().filter(|(_, answer)| answer.value.is_some());
+        let Some((first, of_first)) = answers.next() else { return };
+        let first = lives.name(*first);
+        let differing: Vec<Rank> = answers
+            .filter(|(_, answer)| {
+                answer.contributors != of_first.contributors || answer.missing != of_first.missing
+            })
+            .map(|(process, _)| lives.name(*process))
+            .collect();
+        for name in differing {
+            self.fault(name, &format!("has another sum than member {first}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

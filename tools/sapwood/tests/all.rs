@@ -1,0 +1,30 @@
+//! The tests that need no process of their own, in one program.
+
+mod cli;
+mod cli_arguments;
+mod cli_bench;
+mod cli_bench_bindings;
+mod cli_bench_bulk;
+mod cli_bench_collectives;
+mod cli_bench_group;
+mod cli_bench_limits;
+mod cli_bench_monitor;
+mod cli_bench_recovery;
+mod cli_bench_trace;
+mod cli_copy;
+mod cli_doctor;
+mod cli_group;
+mod cli_group_address;
+mod cli_group_status;
+mod cli_log;
+mod cli_manual;
+mod cli_nodeset;
+mod cli_run;
+mod cli_status;
+mod cli_top;
+mod cli_topology;
+mod cli_trace_tree;
+mod cli_tree;
+mod cli_up;
+mod members;
+mod mpi_bad_input;
