@@ -149,6 +149,17 @@ fn who_learns_late_of_a_death_forgets_it_with_the_others() {
     assert!(!knows(&second));
 }
 
+/// While it was taken for dead it was told no news.
+#[test]
+fn a_member_that_was_taken_for_dead_has_views_compared_by_who_says_so() {
+    let mut member = Lonely::new(1);
+    member.hear(vec![record(7, 7, 0, Life::Alive)]);
+    member.sent.clear();
+    member.hear(vec![record(1, 91, 0, Life::Dead)]);
+    let is_ping = |sent: &(MemberId, Message)| matches!(sent, (MemberId(7), Message::Ping { .. }));
+    assert!(member.sent.iter().any(is_ping), "{:?}", member.sent);
+}
+
 #[test]
 fn the_dead_are_asked_ever_more_seldom() {
     let mut member = Lonely::new(5);

@@ -39,8 +39,12 @@ const RECEIVED: usize = 40;
 const UNTRACKED: usize = 368;
 /// Where the numbers of getrusage lie.
 const USAGE: usize = 304;
-/// The code of MPICH and its like; Open MPI and the standard's ABI have others.
-const MPICH: u32 = 2;
+/// What the table of a program with Open MPI says.
+pub const OPENMPI_ABI: u32 = 1;
+/// What that of a program with MPICH or its like says.
+pub const MPICH_ABI: u32 = 2;
+/// What that of a program with the MPI standard's ABI says.
+pub const STANDARD_ABI: u32 = 3;
 /// Set in the key of a region.
 const REGION: u64 = 1 << 63;
 
@@ -522,7 +526,7 @@ impl<'a> TableReader<'a> {
     /// A peer as the program gave it; the numbers of `MPI_ANY_SOURCE`, `MPI_PROC_NULL` and
     /// `MPI_ROOT` are each MPI's own.
     fn peer(&self, number: i32) -> Peer {
-        let any_source = if word(self.bytes, 28) == MPICH { -2 } else { -1 };
+        let any_source = if word(self.bytes, 28) == MPICH_ABI { -2 } else { -1 };
         match u32::try_from(number) {
             Ok(rank) => Peer::Rank(rank),
             Err(_) if number == any_source => Peer::Any,

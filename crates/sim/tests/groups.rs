@@ -1,7 +1,11 @@
 //! Groups keep their promises under every schedule, and broken rules are caught.
 
-use sapwood_group::{Member, Mutation};
-use sapwood_sim::group::run_schedule;
+use sapwood_group::{
+    Answer, Call, Config, MILLISECOND, Member, Mutation, Payload, SECOND, Time, TreeKind,
+};
+use sapwood_layout::Layout;
+use sapwood_packet::RankSet;
+use sapwood_sim::group::{Network, Trial, run_schedule};
 
 /// How many schedules are run.
 const SEEDS: u64 = 3000;
@@ -35,6 +39,71 @@ fn a_member_reads_what_has_come_before_it_judges() {
 fn a_schedule_repeats_with_its_seed() {
     let runs = [5, 5].map(|seed| format!("{:?}", run_schedule(seed, |_| {})));
     assert_eq!(runs[0], runs[1]);
+}
+
+/// The members below the root may hear later than the root of one that is a member again. Host 5 is
+/// the last in their order, so that it is reached through others.
+#[test]
+fn a_member_of_which_the_root_has_heard_first_gets_its_broadcast() {
+    for again in [hang_and_go_on, end_and_start_anew] {
+        for (tree, bytes) in [(TreeKind::List, 100), (TreeKind::Adaptive, 100_000)] {
+            for seed in 1..=8 {
+                let answer = broadcast_of_the_first_to_know(again, seed, tree, bytes);
+                let missing = answer.missing;
+                assert_eq!(missing, [], "{tree}, seed {seed}: of {}", answer.contributors);
+            }
+        }
+    }
+}
+
+fn hang_and_go_on(trial: &mut Trial) {
+    trial.world.hang(5);
+    pass(trial, 5 * SECOND);
+    trial.world.resume(5);
+}
+
+fn end_and_start_anew(trial: &mut Trial) {
+    trial.world.crash(5);
+    pass(trial, 5 * SECOND);
+    let config = Config { names: RankSet::range(5, 5), ..Config::default() };
+    trial.world.start(5, Some(0), config, |_| {});
+}
+
+fn pass(trial: &mut Trial, span: Time) {
+    let end = trial.world.now() + span;
+    trial.world.run_until(end);
+}
+
+/// The answer to a broadcast that begins as soon as host 5 is a member again and a host knows it,
+/// from there.
+fn broadcast_of_the_first_to_know(
+    again: fn(&mut Trial),
+    seed: u64,
+    tree: TreeKind,
+    bytes: usize,
+) -> Answer {
+    let network = Network::draw(&Layout { hosts: 6, clusters: 1, ..Layout::default() }, seed);
+    let mut trial = Trial::start(network, seed, &Config::default()).expect("steady");
+    again(&mut trial);
+    let id = trial.world.id_of(5);
+    let knows = |trial: &Trial, host: usize| {
+        trial.world.member(host).is_some_and(|member| member.view().is_alive(id))
+    };
+    let limit = trial.world.now() + 20 * SECOND;
+    let root = loop {
+        assert!(trial.world.now() < limit, "host 5 is a member again");
+        pass(&mut trial, MILLISECOND / 20);
+        let first = (0..5).find(|host| knows(&trial, *host));
+        if let Some(first) = first.filter(|_| knows(&trial, 5)) {
+            break first;
+        }
+    };
+    trial.world.seen.clear();
+    let value = Payload::from(vec![7; bytes]);
+    let call = Call::Broadcast { targets: None, value, tag: 0 };
+    let deadline = trial.world.now() + 10 * SECOND;
+    trial.world.call(root, 1, tree, deadline, call);
+    trial.wait(root, 1).expect("an answer")
 }
 
 fn assert_caught(mutation: Mutation, prepare: fn(&mut Member)) {

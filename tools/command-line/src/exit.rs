@@ -113,7 +113,7 @@ pub fn guarded(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCo
 }
 
 /// A line as it stands on standard error.
-pub fn line(text: impl Display) -> String {
+pub fn complaint(text: impl Display) -> String {
     format!("sapwood: {text}\n")
 }
 
@@ -121,12 +121,12 @@ pub fn line(text: impl Display) -> String {
 /// more, such as a file on a full disk, leaves no place to say so: a fault of `eprintln` would end
 /// the program without its exit code.
 pub fn complain(text: impl Display) {
-    write_whole(&line(text));
+    write_whole(&complaint(text));
 }
 
 /// Lines on standard error, in one piece among what the program writes there.
 pub fn complain_all(lines: &[String]) {
-    write_whole(&lines.iter().map(line).collect::<String>());
+    write_whole(&lines.iter().map(complaint).collect::<String>());
 }
 
 fn write_whole(text: &str) {

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use sapwood_command_line::exit::{Failure, complain};
 use sapwood_hosts::signals::Signals;
 use sapwood_launch::{Signal, has_ended};
+use sapwood_profile::{MPICH_ABI, OPENMPI_ABI, STANDARD_ABI};
 
 use super::Arguments;
 use super::collection::Collection;
@@ -33,9 +34,6 @@ use super::watch::{End, Views};
 
 /// The word after `sapwood mpi` that means this.
 pub(crate) const ATTACH: &str = "attach";
-/// What an MPICH table says, and one of the standard's ABI; Open MPI's is 1.
-const MPICH: u32 = 2;
-const STANDARD: u32 = 3;
 
 /// Watch a running job that was started with the shim preloaded.
 #[derive(clap::Parser)]
@@ -173,9 +171,14 @@ fn job_of(found: &Found, arguments: &Arguments) -> Result<Job, Failure> {
         is_guess: false,
     };
     let abi = match first.abi {
-        MPICH => Abi::Mpich,
-        STANDARD => Abi::Standard,
-        _ => Abi::OpenMpi,
+        OPENMPI_ABI => Abi::OpenMpi,
+        MPICH_ABI => Abi::Mpich,
+        STANDARD_ABI => Abi::Standard,
+        other => {
+            return Err(Failure::own(&format_args!(
+                "the ranks have the library of another release in them: it names the MPI by {other}"
+            )));
+        }
     };
     let command = fs::read(format!("/proc/{}/cmdline", found.parent)).unwrap_or_default();
     let words = command.split(|&byte| byte == 0).filter(|word| !word.is_empty());

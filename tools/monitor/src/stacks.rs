@@ -15,12 +15,12 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use sapwood::RankSet;
+use sapwood_report::ENDING_TIME;
 use sapwood_report::record::Stacks;
 use sapwood_report::stacks::{RankStack, of_ranks};
 use sapwood_transport::{TableAccepted, TableListener, TableOffer, TablePeer};
 
 use super::collection::Collection;
-use super::standing::ENDING_TIME;
 
 /// The name at which `sapwood stacks` asks, before the number of this process.
 const NAME: &str = "sapwood-mpi-stacks";

@@ -184,12 +184,12 @@ fn follow(
             (End { code: exit.code(), elapsed }, Some(collected))
         }
         None => {
-            run.end_at_once(|| {
-                if views.listener.is_none() {
-                    let outputs = (&mut *views.outputs, &mut *views.page);
-                    super::conclude(job, elapsed, so_far(&collection), outputs, arguments);
-                }
-            });
+            // Processes first: a file system may take long, and no signal is read meanwhile.
+            run.end_at_once();
+            if views.listener.is_none() {
+                let outputs = (&mut *views.outputs, &mut *views.page);
+                super::conclude(job, elapsed, so_far(&collection), outputs, arguments);
+            }
             (End { code: INTERRUPTED, elapsed }, None)
         }
     }
@@ -401,7 +401,7 @@ impl Run {
     /// insisted on it.
     fn look(&mut self, wait: Duration) -> Option<Option<Exit>> {
         if self.pass_signals_on() {
-            self.end_at_once(|| ());
+            self.end_at_once();
             return Some(None);
         }
         self.end_launcher_that_stays();
@@ -531,14 +531,13 @@ impl Run {
         }
     }
 
-    /// Ends the program and all that it has started on this host, and does something meanwhile.
-    fn end_at_once(&mut self, meanwhile: impl FnOnce()) {
+    /// Ends the program and all that it has started on this host.
+    fn end_at_once(&mut self) {
         // Once the launcher has ended, the system no longer says what was below it.
         let below = Descendants::of(self.program.pid());
         let _ = self.program.kill(Signal::TERM);
         below.signal(Signal::TERM);
         let until = Instant::now() + URGENT_GRACE;
-        meanwhile();
         self.program.wait(until.saturating_duration_since(Instant::now()));
         below.wait(until);
         if self.program.try_wait().is_none() {

@@ -25,7 +25,7 @@ const REMEMBERED_MAX: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What is seen within this time after a rank has died in a standstill, or after the program was
 /// told to end, is no reason for anything.
-const SETTLING: Duration = Duration::from_secs(10);
+pub const ENDING_TIME: Duration = Duration::from_secs(10);
 
 /// One kind of activity with its ranks.
 pub type Entry = (ActivityKind, ActivityStatistics);
@@ -194,7 +194,8 @@ impl Standstills {
     pub fn note(&mut self, now: Duration, round: &Round) -> Option<String> {
         let had_ended = std::mem::replace(&mut self.ended, ended(round));
         self.unjudged += u64::from(round.activities().is_cut());
-        let is_settled = self.is_settled(now, round);
+        self.note_deaths(now, round);
+        let is_settled = self.is_settled(now);
         let Some(standstill) = Standstill::of(round) else {
             self.is_going_on = false;
             if is_settled {
@@ -269,20 +270,20 @@ impl Standstills {
 
     /// Whether what a round shows may be a reason: no rank has died in a standstill shortly before,
     /// and the program was not told to end.
-    fn is_settled(&mut self, now: Duration, round: &Round) -> bool {
-        let is_within = |since: Duration| now.saturating_sub(since) < SETTLING;
-        let is_unsettled = self.unsettled.is_some_and(is_within);
+    fn is_settled(&self, now: Duration) -> bool {
+        self.unsettled.is_none_or(|since| now.saturating_sub(since) >= ENDING_TIME)
+    }
+
+    /// A rank that has died in a standstill ends it: what is still there later is another one.
+    fn note_deaths(&mut self, now: Duration, round: &Round) {
         let lost = round.ranks_in(RankState::Lost);
         let has_died = !lost.difference(self.lost.as_ref()).is_empty();
         self.lost.union_with(lost.as_ref());
-        if !(has_died && (self.is_going_on || is_unsettled)) {
-            return !is_unsettled;
+        if has_died && (self.is_going_on || !self.is_settled(now)) {
+            self.keep_waiting_ranks();
+            self.is_going_on = false;
+            self.unsettled = Some(now);
         }
-        self.keep_waiting_ranks();
-        // What is still there after that is another one.
-        self.is_going_on = false;
-        self.unsettled = Some(now);
-        false
     }
 
     /// Remembers who waits in the standstill that goes on.

@@ -96,8 +96,9 @@ impl Grid {
     }
 }
 
-/// The text in at most `width` characters, of which the last then is a tilde.
-fn cut(text: &str, width: usize) -> String {
+/// The text in at most `width` characters, of which the last is a tilde if more was there.
+#[must_use]
+pub fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
     }

@@ -157,5 +157,5 @@ fn note_cut(
         format!("{nodes}: the output ({length} bytes) was lost with its hosts")
     };
     conductor.printer.flush()?;
-    put(conductor, 1, exit::line(text).as_bytes())
+    put(conductor, 1, exit::complaint(text).as_bytes())
 }

@@ -78,7 +78,7 @@ impl Member {
             }
             Message::Receipt { cast, stripe } => self.receipt(from, cast, stripe),
             Message::Done { cast, stripe, names, failed } => {
-                self.done(cast, stripe, &names, &failed);
+                self.done(from, cast, stripe, &names, &failed);
             }
             Message::Part { head, names, data } => self.part(from, head, &names, data),
             Message::Pull { fold, names, segments } => self.pulled(from, fold, &names, &segments),

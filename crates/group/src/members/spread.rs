@@ -72,22 +72,23 @@ impl Member {
         }
     }
 
-    pub(crate) fn update(&mut self, _from: MemberId, targets: &Ranges, records: Vec<Record>) {
+    pub(crate) fn update(&mut self, from: MemberId, targets: &Ranges, records: Vec<Record>) {
         if self.phase == Phase::Outside {
             return;
         }
         self.pass_news(targets.as_set(), &records);
         for record in records {
             if record.id == self.me {
-                self.refute(&record);
+                self.refute(from, &record);
             } else {
                 self.accept(record);
             }
         }
     }
 
-    /// What others say of this member is overruled.
-    fn refute(&mut self, said: &Record) {
+    /// What others say of this member is overruled. While it was taken for dead it was told no
+    /// news: a ping has the views compared.
+    fn refute(&mut self, from: MemberId, said: &Record) {
         let mut record = self.own_record();
         if self.phase == Phase::Joined
             && said.life != Life::Alive
@@ -96,6 +97,7 @@ impl Member {
             record.incarnation = said.incarnation.saturating_add(1);
             record.life = Life::Alive;
             self.learn(record);
+            self.suspect(from);
         }
     }
 

@@ -310,25 +310,23 @@ impl Member {
     fn answer_casts(&mut self, request: Request, otherwise: Reason) {
         let Some(Pending::Casts { casts, targets }) = self.pending.get(&request) else { return };
         let (casts, targets) = (casts.clone(), targets.clone());
-        let mut contributors = targets.clone();
-        let mut missing: Vec<(RankSet, Reason)> = Vec::new();
+        let mut lacking = RankSet::new();
+        let mut said: Vec<(RankSet, Reason)> = Vec::new();
         for cast in casts {
             let keys: Vec<(CastId, u8)> =
                 self.lanes.range((cast, 0)..=(cast, u8::MAX)).map(|entry| *entry.0).collect();
             for key in keys {
                 let Some(lane) = self.lanes.remove(&key) else { continue };
-                let lacking = lane.taken.difference(lane.done.as_ref());
-                contributors.subtract(lacking.as_ref());
-                let mut rest = lacking;
-                for (names, reason) in &lane.failed {
-                    let mut part = names.clone();
-                    part.intersect_with(rest.as_ref());
-                    rest.subtract(part.as_ref());
-                    add_missing(&mut missing, part, *reason);
+                let without = lane.taken.difference(lane.done.as_ref());
+                for (mut names, reason) in lane.failed {
+                    names.intersect_with(without.as_ref());
+                    said.push((names, reason));
                 }
-                add_missing(&mut missing, rest, otherwise);
+                lacking.union_with(without.as_ref());
             }
         }
+        let contributors = targets.difference(lacking.as_ref());
+        let missing = one_reason_each(lacking, said, otherwise);
         self.answer(request, None, contributors, missing);
     }
 
@@ -465,6 +463,23 @@ impl Member {
         self.check_sent(id);
         self.check_root(id);
     }
+}
+
+/// The reason for each virtual node that is missing. Two stripes may have been given up for two
+/// reasons, since they went by members whose views differed: what was said first counts.
+fn one_reason_each(
+    mut lacking: RankSet,
+    said: Vec<(RankSet, Reason)>,
+    otherwise: Reason,
+) -> Vec<(RankSet, Reason)> {
+    let mut missing = Vec::new();
+    for (mut names, reason) in said {
+        names.intersect_with(lacking.as_ref());
+        lacking.subtract(names.as_ref());
+        add_missing(&mut missing, names, reason);
+    }
+    add_missing(&mut missing, lacking, otherwise);
+    missing
 }
 
 fn add_missing(missing: &mut Vec<(RankSet, Reason)>, names: RankSet, reason: Reason) {

@@ -41,15 +41,26 @@ impl Member {
         self.tell(Event::Delivery { cast, purpose, tag, names, offset, data, bytes });
     }
 
-    /// Virtual nodes have it, or cannot get it.
-    pub(crate) fn done(&mut self, cast: CastId, stripe: u8, names: &Ranges, failed: &Missing) {
-        let Some(lane) = self.lanes.get_mut(&(cast, stripe)) else { return };
+    /// Virtual nodes have it, or cannot get it as far as the sender knows.
+    pub(crate) fn done(
+        &mut self,
+        from: MemberId,
+        cast: CastId,
+        stripe: u8,
+        names: &Ranges,
+        failed: &Missing,
+    ) {
+        let key = (cast, stripe);
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
         lane.done.union_with(names.as_set());
-        for (names, reason) in failed {
-            lane.fail(names.as_set().to_set(), *reason);
-        }
         lane.progress = self.now;
-        self.settle((cast, stripe));
+        for (names, reason) in failed {
+            let carried = self.carried_all_the_same(key, from, names.as_set());
+            let Some(lane) = self.lanes.get_mut(&key) else { return };
+            lane.fail(names.as_set().to_set().difference(carried.as_ref()), *reason);
+            self.reach_past(key, from, &carried);
+        }
+        self.settle(key);
     }
 
     /// Acknowledges what is settled.

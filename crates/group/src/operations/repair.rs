@@ -4,11 +4,12 @@
 
 use alloc::vec::Vec;
 
-use sapwood_packet::RankSet;
+use sapwood_packet::{RankSet, RankSetRef};
 
 use super::lane::Child;
 use crate::identity::{CastId, MemberId};
 use crate::member::{Member, Timer};
+use crate::message::Route;
 use crate::mutation::Mutation;
 use crate::trees::Branch;
 
@@ -96,6 +97,54 @@ impl Member {
             self.open_repairs(key, branches);
         }
         self.settle(key);
+    }
+
+    /// Those of the virtual nodes which a child has given up that another member carries in the
+    /// view of this root. News comes to all in its own time: the child may not have heard yet of
+    /// a member that has joined under a name that was free, or of one that is not dead after all.
+    pub(super) fn carried_all_the_same(
+        &self,
+        key: (CastId, u8),
+        from: MemberId,
+        names: RankSetRef<'_>,
+    ) -> RankSet {
+        // Below the root each step would wait for the silent members anew.
+        let lane = self.lanes.get(&key).filter(|lane| lane.request.is_some());
+        let Some(lane) = lane else { return RankSet::new() };
+        let mut carried = names.to_set();
+        carried.intersect_with(lane.taken.as_ref());
+        carried.subtract(lane.settled().as_ref());
+        carried.intersect_with(self.view.everyone().as_ref());
+        // The member that carries a virtual node knows best.
+        for member in [from, self.me] {
+            carried.subtract(self.view.names_of(member).as_ref());
+        }
+        carried
+    }
+
+    /// Opens to the members that carry these virtual nodes, past the child that has given them up.
+    /// They are asked for a sign of life as well, since the child may be right.
+    pub(super) fn reach_past(&mut self, key: (CastId, u8), from: MemberId, names: &RankSet) {
+        if names.is_empty() {
+            return;
+        }
+        let (owners, _) = self.view.owners(names.as_ref());
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        let mut branches = Vec::new();
+        for (child, mut names) in owners.iter().cloned() {
+            let direct = lane.children.iter().filter(|known| known.member == child);
+            direct.for_each(|known| names.subtract(known.names.as_ref()));
+            if !names.is_empty() {
+                branches.push(Branch { child, names, route: Route::default() });
+            }
+        }
+        for child in lane.children.iter_mut().filter(|child| child.member == from) {
+            child.names.subtract(names.as_ref());
+        }
+        for (owner, _) in owners {
+            self.suspect(owner);
+        }
+        self.open_repairs(key, branches);
     }
 
     /// Opens to members that others were to reach.

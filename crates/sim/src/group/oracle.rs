@@ -224,11 +224,13 @@ impl GroupOracle {
             );
             self.breach("steady members take part", text);
         }
+        let mut named = answer.contributors.clone();
         for (names, _) in &answer.missing {
-            if names.as_ref().intersects(answer.contributors.as_ref()) {
-                let text = format!("request {request}: {names}");
-                self.breach("missing or not", text);
+            if names.as_ref().intersects(named.as_ref()) {
+                let text = format!("request {request}: {names} of {answer:?}");
+                self.breach("named once", text);
             }
+            named.union_with(names.as_ref());
         }
     }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, PreEscaped, html};
 use sapwood::group_status::{MemberStatus, Status, TreeStatus};
 use sapwood::{Life, MemberId, Step};
+use sapwood_report::cut;
 
 use super::{heading, label, labels, milliseconds, reason, word};
 
@@ -113,7 +114,7 @@ impl Known<'_> {
                 rect.box x=(MARGIN) y=(top) width="12" height="12" fill=(colour(index)) {}
                 text.faint x=(MARGIN + LINE) y=(top + 11.0) {
                     "cluster " (index) ": virtual nodes "
-                    (shortened(&names.as_set().to_set().to_string(), 4 * NAMES_MAX))
+                    (cut(&names.as_set().to_set().to_string(), 4 * NAMES_MAX))
                 }
             }
             @if rest > 0 {
@@ -204,7 +205,7 @@ impl Known<'_> {
                 }
                 rect.box x=(place.x) y=(place.y) width=(width) height=(BOX_HEIGHT) rx="4"
                     fill=(cluster.map_or(UNKNOWN, |cluster| colour(usize::from(cluster)))) {}
-                text.name x=(place.x + width / 2.0) y=(middle) { (shortened(names, NAMES_MAX)) }
+                text.name x=(place.x + width / 2.0) y=(middle) { (cut(names, NAMES_MAX)) }
                 text.faint x=(place.x + width + 8.0) y=(middle) { (self.beside(place)) }
             }
         }
@@ -218,7 +219,7 @@ impl Known<'_> {
             Some(cluster) => format!(", cluster {cluster}"),
             None => String::new(),
         };
-        format!("{}{cluster}{}", shortened(address, 4 * NAMES_MAX), arrival.unwrap_or_default())
+        format!("{}{cluster}{}", cut(address, 4 * NAMES_MAX), arrival.unwrap_or_default())
     }
 
     /// Members that this tree does not reach, and those that are gone.
@@ -232,7 +233,7 @@ impl Known<'_> {
                 @let names = label(&self.labels, &member.id);
                 g.other data-names=(names) data-life=(life) {
                     text.faint x=(MARGIN) y=(y) {
-                        "not in this tree: " (shortened(names, NAMES_MAX)) ", " (life)
+                        "not in this tree: " (cut(names, NAMES_MAX)) ", " (life)
                     }
                 }
             }
@@ -271,11 +272,4 @@ fn colour(cluster: usize) -> &'static str {
 
 fn box_width(names: &str) -> f64 {
     (names.chars().count().min(NAMES_MAX) as f64 * LETTER.0 + 12.0).max(2.0 * TRUNK)
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    match text.chars().count() > most {
-        true => text.chars().take(most - 1).chain(['…']).collect(),
-        false => text.to_string(),
-    }
 }

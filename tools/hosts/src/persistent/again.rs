@@ -24,8 +24,10 @@ pub(super) fn options(
     hosts: &str,
 ) -> Vec<String> {
     let command = Arguments::augment_args(Definition::new("up").no_binary_name(true));
-    let read = command.clone().try_get_matches_from(words);
-    let read = read.expect("these words were read as the arguments of this process");
+    // Words that were read once and cannot be read again: the hosts are known, no more.
+    let Ok(read) = command.clone().try_get_matches_from(words) else {
+        return vec![format!("--nodes={hosts}")];
+    };
     let selecting = Selection::augment_args(Definition::new("selection"));
     let selects = |id: &str| selecting.get_arguments().any(|argument| argument.get_id() == id);
     let is_kept = |id: &str| id != REPLACE && (selection.stays() || !selects(id));

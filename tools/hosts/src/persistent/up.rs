@@ -271,7 +271,7 @@ fn leave_folder() {
 
 /// A line for each reason why hosts are missing.
 fn absent(tree: &Owned, targets: &Targets) -> String {
-    let line =
-        |(ranks, reason): &(RankSet, String)| exit::line(line(&targets.nodes(ranks), reason));
-    tree.absent().iter().map(line).collect()
+    let told =
+        |(ranks, reason): &(RankSet, String)| exit::complaint(line(&targets.nodes(ranks), reason));
+    tree.absent().iter().map(told).collect()
 }

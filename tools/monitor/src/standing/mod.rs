@@ -12,7 +12,7 @@ use sapwood::{FIRST_TAG, Tag};
 pub(crate) use deadline::Deadline;
 use inquiry::StandingInquiry;
 pub(crate) use leaf::Stood;
-pub(crate) use watch::{ENDING_TIME, Held, StandingWatch};
+pub(crate) use watch::{Held, StandingWatch};
 
 /// Asks where the ranks stand, by the values of [`question`](super::leaf::question). The answer is
 /// a [`sapwood_trace::Standing`].

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use sapwood::{Network, Values, Wave};
 use sapwood_profile::{Condition, Round};
+use sapwood_report::ENDING_TIME;
 use sapwood_trace::{Doing, Presence, Standing, Verdict};
 
 use super::StandingInquiry;
@@ -23,8 +24,6 @@ const NAMES_INTERVAL: Duration = Duration::from_secs(5);
 const STANDING_DEADLINE: Duration = Duration::from_secs(2);
 /// A verdict that was not seen for this time holds no more.
 const UNSEEN_TIME: Duration = Duration::from_secs(1);
-/// What is seen within this time after a program was told to end is no reason.
-pub(crate) const ENDING_TIME: Duration = Duration::from_secs(10);
 /// Verdicts that are told one by one, at most.
 const TOLD_MAX: usize = 32;
 

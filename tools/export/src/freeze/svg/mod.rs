@@ -7,6 +7,7 @@ mod matrix;
 mod time_line;
 
 use maud::{Markup, PreEscaped, html};
+use sapwood_report::cut;
 use sapwood_report::freeze::Freeze;
 
 use crate::event_names::visible;
@@ -62,9 +63,9 @@ pub fn encode(freeze: &Freeze) -> String {
 
 /// What was frozen, why, and what is missing.
 fn head(freeze: &Freeze) -> Part {
-    let statement = cut(&visible(&freeze.statement));
+    let statement = cut(&visible(&freeze.statement), LETTERS);
     let missing = freeze.unknown.iter().take(MISSING_MAX).map(|what| format!("missing: {what}"));
-    let mut missing: Vec<String> = missing.map(|line| cut(&line)).collect();
+    let mut missing: Vec<String> = missing.map(|line| cut(&line, LETTERS)).collect();
     if freeze.unknown.is_empty() {
         missing.push("nothing of the window is missing".to_owned());
     }
@@ -74,7 +75,7 @@ fn head(freeze: &Freeze) -> Part {
         below.push(("warn", statement));
     }
     let wrong = freeze.mixed.iter().take(MISSING_MAX).map(|one| format!("wrong: {}", one.text));
-    below.extend(wrong.map(|line| ("warn", cut(&visible(&line)))));
+    below.extend(wrong.map(|line| ("warn", cut(&visible(&line), LETTERS))));
     below.extend(missing.into_iter().map(|line| (class, line)));
     let height = 22.0 + below.len() as f64 * LINE;
     let markup = html! {
@@ -84,13 +85,6 @@ fn head(freeze: &Freeze) -> Part {
         }
     };
     Part { markup, height }
-}
-
-fn cut(text: &str) -> String {
-    if text.chars().count() <= LETTERS {
-        return text.to_owned();
-    }
-    text.chars().take(LETTERS - 1).chain(['~']).collect()
 }
 
 /// A place, to a tenth.
