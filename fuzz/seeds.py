@@ -27,6 +27,16 @@ TOPOLOGY_FILES = ["a:0 => b:0 b:1 ; # two back-ends\n", "a:0 ;", "a:0 => b:0\n",
                   "a:0 => a:4293918719 ; a:4293918719 => b:0 ;",
                   "a:0 => a:4294967295 ; a:4294967295 => b:0 ;"]
 
+SCOPES = ["statistics", "compute\n[[scope]]\n", "", "by=host", "window=5 window=6", "=", "bytes=1GiB cpu=100%",
+          "name=late functions=MPI_All*,MPI_Barrier ranks=0-3,7 longer=1ms by=rank,kind every=500ms window=100 cpu=2% "
+          "bytes=8kB kinds=collective,send value=span when=waiting",
+          "every=end longer=999999999.999999999 communicators=MPI_COMM_*,grid,* value=gap by=thread cpu=0.001%",
+          "x\n[[scope]]\nname = 'late'\nfunctions = ['MPI_*send', 'MPI_Wait*']\nwindow = 100\nby = 'rank, function'\n"
+          "[[scope]]\nbytes = 4096\ncommunicators = [\"a b\", '']\n",
+          'compute\n{"scope": [{"name": "a,b", "ranks": ["1", "3-4294967295"], "bytes": 8000}, {"communicators": '
+          '["\\u0000\\u007f\\n", "*"], "longer": 5, "every": "60m"}]}',
+          'x\n{"scope": [{"name": ""}, {"name": "scope-1"}]}', 'x\n{"scope": []}', "x\n[[scope]]\nwindow = 3.5"]
+
 
 def write(target, name, data):
     """One seed."""
@@ -51,7 +61,7 @@ def write_packet(name, vector, frame):
 
 def main():
     """All seeds of all targets."""
-    for target in ("frame", "control", "format", "values", "ranks", "specification", "topology_file"):
+    for target in ("frame", "control", "format", "values", "ranks", "specification", "topology_file", "scope"):
         folder = FOLDER / "corpus" / target
         folder.mkdir(parents=True, exist_ok=True)
         for seed in folder.glob("seed-*"):
@@ -70,6 +80,8 @@ def main():
         write("specification", f"text {index}", text.encode())
     for index, text in enumerate(TOPOLOGY_FILES):
         write("topology_file", f"text {index}", text.encode())
+    for index, text in enumerate(SCOPES):
+        write("scope", f"text {index}", text.encode())
     for index, text in enumerate(RANKS):
         write("ranks", f"text {index}", text.encode())
 

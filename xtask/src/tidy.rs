@@ -6,6 +6,7 @@
 
 mod links;
 mod prose;
+mod unlisted;
 mod vague;
 mod words;
 
@@ -57,6 +58,7 @@ pub fn check(files: &[File]) -> Report {
         report.findings.extend(words::faults_of_standard_error(file, text));
         report.findings.extend(vague::words(file, text));
         report.findings.extend(links::broken(file, text, files));
+        report.findings.extend(unlisted::tests(file, text, files));
         report.long_files += usize::from(is_source(file) && lines(text) > FILE_LINES_AIM);
         let Some(language) = Language::of(file.path.as_ref(), text) else { continue };
         let masked = mask(text, language);

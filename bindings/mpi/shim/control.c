@@ -14,6 +14,7 @@
 #include "events.h"
 #include "file_limit.h"
 #include "functions.h"
+#include "handover.h"
 #include "observe.h"
 #include "sapwood_mpi.h"
 
@@ -31,6 +32,8 @@ static bool is_contended, is_ours;
 static bool is_off;
 static pthread_mutex_t settings_lock = PTHREAD_MUTEX_INITIALIZER;
 static int socket_to_leaf = -1;
+/* Of the page, while no leaf has it. */
+static int page_fd = -1;
 static pthread_mutex_t mark_lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
@@ -55,7 +58,18 @@ int sapwood_control_make(void)
     sapwood_control.page_bytes = SAPWOOD_CONTROL_BYTES;
     WRITE(sapwood_control.groups, SAPWOOD_GROUPS_COUNTED | SAPWOOD_GROUP_ACTIVITIES);
     WRITE(sapwood_control.flags, SAPWOOD_CONTROL_SELECTED);
-    return fd;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, SAPWOOD_FD_MIN);
+    if (high >= 0)
+        close(fd);
+    page_fd = high >= 0 ? high : fd;
+    return page_fd;
+}
+
+static void close_page(void)
+{
+    if (page_fd >= 0)
+        close(page_fd);
+    page_fd = -1;
 }
 
 static void note_end(uint32_t how, int code)
@@ -99,6 +113,9 @@ void sapwood_control_start(int leaf_socket, bool contended)
     is_contended = contended;
     socket_to_leaf = leaf_socket;
     is_ours = true;
+    /* The leaf has it then, and alone writes the page. */
+    if (leaf_socket >= 0)
+        close_page();
     read_every();
     on_exit(process_exits, NULL);
 }
@@ -107,6 +124,7 @@ void sapwood_control_leave(void)
 {
     is_ours = false;
     socket_to_leaf = -1;
+    close_page();
 }
 
 int sapwood_control_phase(void)

@@ -143,11 +143,12 @@ extern SAPWOOD_HIDDEN struct sapwood_control sapwood_control;
 /* What is counted, as the settings that are obeyed say. */
 extern SAPWOOD_HIDDEN _Atomic uint32_t sapwood_groups;
 
-/* Maps the page; its descriptor, or -1 when this process cannot be controlled. */
+/* Maps the page; its descriptor, or -1 when this process cannot be controlled. It stays open where no
+ * leaf takes it: `sapwood mpi attach` finds the page by it, as it finds the table. */
 SAPWOOD_HIDDEN int sapwood_control_make(void);
 /* Reads SAPWOOD_MPI_EVERY and takes note of the end of the process. */
 SAPWOOD_HIDDEN void sapwood_control_start(int leaf_socket, bool contended);
-/* In a forked child: nothing that it does is the rank's. */
+/* In a forked child, and in a rank that is not observed: nothing that it does is the rank's. */
 SAPWOOD_HIDDEN void sapwood_control_leave(void);
 /* The phase that the settings ask for. */
 SAPWOOD_HIDDEN int sapwood_control_phase(void);

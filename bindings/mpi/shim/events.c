@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "events_folder.h"
 #include "file_limit.h"
 #include "handover.h"
 #include "say.h"
@@ -80,11 +81,15 @@ static void fill_header(uint64_t bytes)
     header->rings_offset = sizeof *sapwood_events;
 }
 
-/* The memory takes no room before it is used. */
+/* In memory, which takes no room before it is used, or in the folder that was asked for, to which the
+ * table goes then as well. */
 static int make_file(void)
 {
     uint64_t bytes = sizeof *sapwood_events + SAPWOOD_RINGS * ring_bytes();
-    int fd = sapwood_memory_file("sapwood-events", bytes);
+    struct sapwood_kept_files kept = sapwood_kept_files_make(sapwood_table->header.table_bytes, bytes);
+    if (kept.table >= 0)
+        sapwood_table_move(kept.table);
+    int fd = kept.events >= 0 ? kept.events : sapwood_memory_file("sapwood-events", bytes);
     if (fd < 0 && errno == EFBIG)
         sapwood_say_too_large("calls are not recorded: the file of a rank's rings", bytes, "");
     if (fd < 0)
@@ -127,7 +132,7 @@ void sapwood_events_make(void)
     events_fd = make_file();
     /* The first one, whether or not the program uses it. */
     sapwood_space_seen(sapwood_library.comm_world);
-    is_asked = events_fd >= 0 && asked != NULL && strcmp(asked, "1") == 0;
+    is_asked = events_fd >= 0 && (sapwood_are_files_kept() || (asked != NULL && strcmp(asked, "1") == 0));
     if (!is_asked)
         return;
     atomic_fetch_or(&sapwood_events->header.state, SAPWOOD_EVENTS_MESSAGES);

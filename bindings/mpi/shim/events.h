@@ -1,7 +1,8 @@
 /* The event file: what one rank has done lately, call by call, in memory that it shares.
  *
  * Like the table (table.h) it is one memfd of fixed, sealed size, which the rank writes and a
- * leaf of the tree reads whenever it likes, also after the rank has been killed. Each thread
+ * leaf of the tree reads whenever it likes, also after the rank has been killed; or a file of a
+ * folder (events_folder.h), which is read after the leaf has gone, too. Each thread
  * that calls MPI writes one ring of records, of which the oldest are overwritten. There is no
  * lock, no atomic read-modify-write, no allocation and no system call in a recorded call; under
  * MPI_THREAD_MULTIPLE messages and those that start and complete non-blocking collectives take a lock.
@@ -208,7 +209,7 @@ extern SAPWOOD_HIDDEN _Atomic uint32_t sapwood_recording;
 extern SAPWOOD_HIDDEN struct sapwood_events *sapwood_events;
 
 /* Makes the file, which stays open under its name, and takes over SAPWOOD_MPI_WAITS. The table is
- * filled. */
+ * filled; it goes to the folder of events if there is one. */
 SAPWOOD_HIDDEN void sapwood_events_make(void);
 /* In a forked child. */
 SAPWOOD_HIDDEN void sapwood_events_leave(void);
@@ -216,7 +217,7 @@ SAPWOOD_HIDDEN void sapwood_events_leave(void);
 SAPWOOD_HIDDEN int sapwood_events_fd(void);
 /* Switches recording. */
 SAPWOOD_HIDDEN void sapwood_events_switch(bool on);
-/* Whether it was asked for at the start. */
+/* Whether it was asked for at the start, by SAPWOOD_MPI_WAITS or a folder. */
 SAPWOOD_HIDDEN bool sapwood_events_are_asked(void);
 /* The low bits of how many records a ring has had. */
 SAPWOOD_HIDDEN uint32_t sapwood_ring_head(uint32_t ring);

@@ -13,7 +13,8 @@
  * by itself, or if none listens to the next lower number that one listens at. It
  * sends one record, the hello, with the memfd of the table as its first SCM_RIGHTS
  * descriptor, that of the control page (control.h), if there is one, as its second,
- * and that of the event file (events.h), if there is one, as its third. No answer is
+ * and that of the event file (events.h), if there is one, as its third. The first and the
+ * third may be ordinary files, without seals (events_folder.h). No answer is
  * awaited. The socket stays open as long as the process lives, so its end tells the
  * leaf of a death.
  *

@@ -15,6 +15,7 @@
 #include "chain.h"
 #include "control.h"
 #include "events.h"
+#include "events_folder.h"
 #include "extras.h"
 #include "file_limit.h"
 #include "handover.h"
@@ -89,6 +90,24 @@ struct sapwood_table *sapwood_table_make(void)
         close(fd);
     table_fd = high >= 0 ? high : fd;
     return sapwood_table;
+}
+
+void sapwood_table_move(int fd)
+{
+    uint64_t bytes = sapwood_table->header.table_bytes;
+    struct sapwood_table *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (copy != MAP_FAILED) {
+        memcpy(copy, sapwood_table, bytes);
+        munmap(copy, bytes);
+        /* In the place of the memory, to which there are pointers already. Not by mremap, whose last argument the
+           hooks of UCX drop, which MPICH brings. */
+        if (mmap(sapwood_table, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED) {
+            close(table_fd);
+            table_fd = fd;
+            return;
+        }
+    }
+    close(fd);
 }
 
 static uint64_t nanoseconds(struct timeval time)
@@ -187,11 +206,13 @@ static bool find_observer(void)
     bool is_told = getenv("SAPWOOD_MPI_LEAVES") != NULL || sapwood_transport_is_chosen();
     if (!is_told)
         return true;
-    bool dumps = dump_directory() != NULL;
+    bool dumps = dump_directory() != NULL, keeps = sapwood_are_files_kept();
     if (*reason != '\0' && (header->world_rank == 0 || getenv("SAPWOOD_VERBOSE") != NULL))
         sapwood_say("rank %u: %s; the program runs on %s", header->world_rank, reason,
-                    dumps ? "and only writes its own profile" : "unobserved");
-    return dumps;
+                    keeps   ? "and only keeps its events in files"
+                    : dumps ? "and only writes its own profile"
+                            : "unobserved");
+    return dumps || keeps;
 }
 
 /* A limit on files is that of all ranks of a host, a lack of memory that of one. */
@@ -228,6 +249,7 @@ static void start(void)
     fill_header(contended);
     sapwood_events_make();
     if (!find_observer()) {
+        sapwood_control_leave();
         enter_phase(SAPWOOD_OFF);
         return;
     }

@@ -105,6 +105,9 @@ int64_t sapwood_name_stored(const char *name, size_t length);
 
 /* Makes the table's memory if it is not there yet, unfilled; NULL if it cannot. */
 struct sapwood_table *sapwood_table_make(void);
+/* Moves the table, whose header is filled, from memory to this file of its size, which is all zeros. The
+ * descriptor is the table's from then on. Where that cannot be, the table stays. */
+SAPWOOD_HIDDEN void sapwood_table_move(int fd);
 
 /* Chooses the clock if that is still to be done, for a region before MPI_Init. */
 void sapwood_clock_ready(void);

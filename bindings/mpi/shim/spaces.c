@@ -21,10 +21,13 @@ struct descent {
     uint32_t windows;
     /* One of these has failed here, so that their number may not be that of other processes. */
     bool is_calls_lost;
-    /* It was made behind such a call, so that its line may not be that of other processes. */
+    /* It was made behind such a call, or other processes may have counted more of its kind, or it is a window of such
+     * a communicator: its line may not be that of other processes. */
     bool is_line_lost;
 };
 static struct descent descents[SAPWOOD_SPACES];
+/* A communicator has found no place, so that from then on other processes may have counted what this one has not. */
+static bool was_full;
 
 /* Tells the origin of a call that is not told from all others by it alone. */
 #define ORIGIN_SHARED UINT64_C(1)
@@ -123,6 +126,14 @@ static struct sapwood_space *space_free(void)
     return space;
 }
 
+/* The same for a communicator. Windows are counted by their communicator also where they find no place. */
+static struct sapwood_space *space_of_comm(void)
+{
+    struct sapwood_space *space = space_free();
+    was_full = was_full || space == NULL;
+    return space;
+}
+
 static struct descent *descent_of(const struct sapwood_space *space)
 {
     return &descents[space - sapwood_events->spaces];
@@ -152,30 +163,38 @@ static void identify(struct sapwood_space *space, uint64_t key, uint64_t before)
     space->identity = is_between ? mixed(descent->line + descent->own) : descent->line;
 }
 
-/* The same of a communicator. Where only this process may know its line its numbers mean nothing to others. */
-static void identify_made(struct sapwood_space *space, uint64_t key, uint64_t origin)
+/* Only this process may know the line of a space: its numbers mean nothing to others. */
+static void lose_line(struct sapwood_space *space)
 {
-    bool is_shared = origin == 0 || (origin & ORIGIN_SHARED) != 0;
-    uint64_t before = 0;
-    bool is_counted = !is_shared || count_key(key, &before);
-    if (!is_counted || origin == ORIGIN_LOST) {
-        descent_of(space)->is_line_lost = true;
-        atomic_fetch_or_explicit(&space->flags, SAPWOOD_SPACE_NUMBER_LOST, memory_order_relaxed);
-    }
-    identify(space, key, before);
+    descent_of(space)->is_line_lost = true;
+    atomic_fetch_or_explicit(&space->flags, SAPWOOD_SPACE_NUMBER_LOST, memory_order_relaxed);
 }
 
-/* Both sides of a communicator between two groups have the same key, so that one that is made of it
- * later has one identity. */
-static uint64_t key_of(const struct descent *descent, uint64_t origin)
+/* A key that no other space has, here or in another process. */
+static uint64_t key_alone(void)
 {
-    return mixed(origin + descent->own + descent->remote);
+    static uint64_t given;
+    return mixed(mixed((UINT64_C(1) << 34) + sapwood_table->header.world_rank) + ++given);
+}
+
+/* The same of a communicator. Both sides of one between two groups have the same key, so that one that is made of
+ * it later has one identity. Of one whose key is counted nothing is known once a communicator found no place: the
+ * line of the other one that has that number in another process must not be taken for its own. */
+static void identify_made(struct sapwood_space *space, uint64_t origin)
+{
+    const struct descent *descent = descent_of(space);
+    bool is_shared = origin == 0 || (origin & ORIGIN_SHARED) != 0;
+    uint64_t key = mixed(origin + descent->own + descent->remote), before = 0;
+    bool is_counted = !is_shared || (!was_full && count_key(key, &before));
+    if (!is_counted || origin == ORIGIN_LOST)
+        lose_line(space);
+    identify(space, is_counted ? key : key_alone(), before);
 }
 
 /* Callers hold the table's lock. */
 static struct sapwood_space *space_new(MPI_Comm comm, uint64_t origin)
 {
-    struct sapwood_space *space = space_free();
+    struct sapwood_space *space = space_of_comm();
     if (space == NULL)
         return &sapwood_no_space;
     struct descent *descent = descent_of(space);
@@ -192,7 +211,7 @@ static struct sapwood_space *space_new(MPI_Comm comm, uint64_t origin)
             sapwood_library.comm_remote_group(comm, &group) == MPI_SUCCESS)
             descent->remote = group_number(group, (uint32_t)remote);
     }
-    identify_made(space, key_of(descent, origin), origin);
+    identify_made(space, origin);
     sapwood_place_take(space, SAPWOOD_HANDLE(comm));
     return space;
 }
@@ -262,7 +281,7 @@ void sapwood_space_promised(MPI_Comm parent, MPI_Comm comm, uint64_t origin)
     sapwood_table_lock();
     forget(handle);
     const struct sapwood_space *like = sapwood_place_of(SAPWOOD_HANDLE(parent));
-    struct sapwood_space *space = like == NULL ? NULL : space_free();
+    struct sapwood_space *space = like == NULL ? NULL : space_of_comm();
     if (space != NULL) {
         space->size = like->size;
         space->rank = like->rank;
@@ -270,7 +289,7 @@ void sapwood_space_promised(MPI_Comm parent, MPI_Comm comm, uint64_t origin)
         struct descent *descent = descent_of(space);
         descent->own = descent_of(like)->own;
         descent->remote = descent_of(like)->remote;
-        identify_made(space, key_of(descent, origin), origin);
+        identify_made(space, origin);
         sapwood_place_take(space, handle);
         keep(handle, space);
     }
@@ -357,18 +376,19 @@ void sapwood_window_made(MPI_Comm comm, uint64_t window)
     if (sapwood_events == NULL)
         return;
     const struct sapwood_space *origin = sapwood_space_of(comm);
-    if (origin == &sapwood_no_space)
-        return;
+    bool is_known = origin != &sapwood_no_space;
     sapwood_table_lock();
     /* Of one that was freed unseen. */
     forget(window);
     /* Also of one that finds no place here: in other processes it may have one. */
-    uint32_t before = descent_of(origin)->windows++;
-    struct sapwood_space *space = space_free();
+    uint32_t before = is_known ? descent_of(origin)->windows++ : 0;
+    struct sapwood_space *space = is_known ? space_free() : NULL;
     if (space != NULL) {
         space->size = origin->size;
         space->rank = origin->rank;
         atomic_store_explicit(&space->flags, SAPWOOD_SPACE_WINDOW, memory_order_relaxed);
+        if (descent_of(origin)->is_line_lost)
+            lose_line(space);
         identify(space, mixed(origin->identity + mixed(UINT64_C(1) << 32)), before);
         sapwood_place_take(space, window);
     }

@@ -13,7 +13,8 @@ extern SAPWOOD_HIDDEN struct sapwood_space sapwood_no_space;
 extern SAPWOOD_HIDDEN struct sapwood_space *_Atomic sapwood_space_at[SAPWOOD_CACHE_WORDS];
 
 SAPWOOD_HIDDEN void sapwood_spaces_begin(void);
-/* Finds the space of a communicator, or makes it; sapwood_no_space when all are taken. */
+/* Finds the space of a communicator, or makes it; sapwood_no_space when all are taken. Once that was so, of one
+ * whose making was not recorded, or that others are told from by their number alone, the numbers are lost. */
 SAPWOOD_HIDDEN struct sapwood_space *sapwood_space_found(MPI_Comm comm);
 /* The same of one that the program has learned of, and that may be MPI_COMM_NULL. */
 SAPWOOD_HIDDEN void sapwood_space_seen(MPI_Comm comm);

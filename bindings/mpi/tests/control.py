@@ -3,20 +3,23 @@
 Needs the environment that watched.py names.
 """
 
+import contextlib
+import functools
 import json
 import os
 import re
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 import urllib.error
 import urllib.request
 
 import watched
-from marks import kill
+from marks import MARK, end_what_is_left, kill, marked, new_mark
 from paced import Paced
-from watched import LAUNCHERS, Watched, has_mpi, sapwood, test_program
+from watched import LAUNCHERS, Hang, Watched, has_mpi, library_folder, sapwood, test_program
 
 RANKS = 3
 # Two leaves, below a communication process each.
@@ -48,6 +51,16 @@ class LeftRunning:
         return reply["rounds"] > self.first_round + 1 and reply["running"] == self.ranks
 
 
+def wait_until(what, condition):
+    """Waits until a condition gives something, and gives it."""
+    deadline = time.monotonic() + watched.RUN_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise Hang(f"waited for {what}")
+
+
 class Control:
     """Tests for one MPI; a subclass names it."""
 
@@ -69,6 +82,12 @@ class Control:
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout if code == 0 else done.stderr
 
+    def is_found(self):
+        environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime}
+        done = subprocess.run([sapwood(), "mpi", "control"], env=environment, capture_output=True, check=False,
+                              timeout=watched.RUN_SECONDS_MAX)
+        return done.returncode == 0
+
     def run_marked(self, marks, end, *options, **more):
         command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "marked"), str(marks), end]
         return Watched(command, *TREE, *options, environment={"XDG_RUNTIME_DIR": self.runtime}, **more)
@@ -87,6 +106,69 @@ class Control:
                           environment={"XDG_RUNTIME_DIR": self.runtime})
         self.assertEqual(run.code, 0, run.errors)
         return run
+
+    def run_attached(self, act, **settings):
+        """Starts a program with the shim alone, which works until `act` has done its own, and attaches to it."""
+        shim = os.path.join(library_folder(), f"libsapwood-mpi-{self.abi}.so")
+        mark = new_mark()
+        environment = {**os.environ, MARK: mark, "LD_PRELOAD": shim, **settings}
+
+        def act_and_end(run):
+            run.job = str(job.pid)
+            try:
+                run.wait_for("a monitor that is found", self.is_found)
+                act(run)
+            finally:
+                paced.end()
+
+        with Paced(self.abi, RANKS) as paced:
+            job = subprocess.Popen(paced.command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                wait_until("ranks that count", paced.has_begun)
+                run = Watched(["attach", str(job.pid)], "--quiet", "--interval", "200ms", while_running=act_and_end,
+                              environment={"XDG_RUNTIME_DIR": self.runtime})
+                self.assertEqual((run.code, job.wait(watched.RUN_SECONDS_MAX)), (0, 0), run.errors)
+            finally:
+                kill(pid for pid, _ in marked(mark))
+                job.wait()
+                end_what_is_left(mark)
+        return run
+
+    @contextlib.contextmanager
+    def attached_as_well(self, *words):
+        """A further watcher, once it can be asked; its process and the name of its network."""
+        environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime}
+        watcher = subprocess.Popen([sapwood(), "mpi", "attach", "--quiet", "--interval", "100ms", *words],
+                                   env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        name = f"mpi-{watcher.pid}"
+        asked = [sapwood(), "mpi", "control", "--network", name, "--json"]
+
+        def has_rounds():
+            done = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False,
+                                  timeout=watched.RUN_SECONDS_MAX)
+            return done.returncode == 0 and json.loads(done.stdout)["running"] == f"0-{RANKS - 1}"
+        try:
+            wait_until("a second watcher", has_rounds)
+            yield watcher, name
+        finally:
+            watcher.terminate()
+            watcher.wait(watched.RUN_SECONDS_MAX)
+
+    def settings(self, *words):
+        """The settings after a change."""
+        return json.loads(self.control(*words, "--json"))["settings"]
+
+    def calls_in_a_whole_round(self, run, name):
+        """A round does not wait for long: one that lacks a rank says so, and is asked for again."""
+        found = []
+
+        def is_whole():
+            self.control("--flush")
+            with open(os.path.join(run.out, "rounds.ndjson"), encoding="utf-8") as file:
+                found[:] = [json.loads(file.read().splitlines()[-1])]
+            return found[0]["covered"] == f"0-{RANKS - 1}"
+        run.wait_for("a round of all ranks", is_whole)
+        return {event["name"]: event for event in found[0]["events"]}[name]["calls"]
 
     def ends(self, end):
         """What is said of a run that ends so, and its deaths in order."""
@@ -157,20 +239,8 @@ class Control:
             self.assertEqual((calls["min"], calls["max"]), (5 * record["iteration"],) * 2)
 
     def test_ranks_obey_and_say_so(self):
-        def calls(name):
-            # A round does not wait for long: one that lacks a rank says so, and is asked for again.
-            found = []
-
-            def is_whole():
-                self.control("--flush")
-                with open(os.path.join(self.out, "rounds.ndjson"), encoding="utf-8") as file:
-                    found[:] = [json.loads(file.read().splitlines()[-1])]
-                return found[0]["covered"] == f"0-{RANKS - 1}"
-            self.running.wait_for("a round of all ranks", is_whole)
-            return {event["name"]: event for event in found[0]["events"]}[name]["calls"]
-
         def act(run):
-            self.out, self.running = run.out, run
+            calls = functools.partial(self.calls_in_a_whole_round, run)
             run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == f"0-{RANKS - 1}")
             told = json.loads(self.control("--groups", "point-to-point", "--json"))
             self.assertEqual(told["settings"]["obeyed"], f"0-{RANKS - 1}")
@@ -187,6 +257,78 @@ class Control:
             self.assertRegex(self.control("--groups", "speed", code=2), "^sapwood: no group is called 'speed'")
         run = self.run_paced(act)
         self.assertEqual(run.rounds[-1]["settings"]["obeyed"], f"0-{RANKS - 1}")
+
+    def test_ranks_of_a_job_that_is_attached_to_obey_as_those_of_one_that_is_started(self):
+        def act(run):
+            calls = functools.partial(self.calls_in_a_whole_round, run)
+            everyone = f"0-{RANKS - 1}"
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == everyone)
+            told = self.settings()
+            self.assertEqual((told["change"], told["tracing"]), (0, False), "nothing was changed yet")
+            # Before ranks are paused, who lose the order of their calls by that.
+            told = self.settings("--tracing", "on")
+            self.assertEqual((told["tracing"], told["obeyed"]), (True, everyone))
+
+            def waits():
+                with open(os.path.join(run.out, "rounds.ndjson"), encoding="utf-8") as file:
+                    last = json.loads(file.read().splitlines()[-1])
+                return last["waits"] and last["waits"]["collectives"] > 5
+            run.wait_for("calls that are recorded", waits)
+            self.assertFalse(self.settings("--tracing", "off")["tracing"])
+            told = self.settings("--groups", "point-to-point")
+            self.assertEqual((told["groups"][0], told["obeyed"]), ("point-to-point", everyone))
+            first = calls("MPI_Bcast")
+            self.assertEqual(calls("MPI_Bcast"), first, "collectives are not counted any more")
+            self.control("--groups", "all", "--ranks", "0,2")
+            before = calls("MPI_Bcast")
+            run.wait_for("ranks that count", lambda: calls("MPI_Bcast")["sum"] > before["sum"])
+            self.assertEqual(calls("MPI_Bcast")["min"], before["min"], "rank 1 was not chosen")
+            self.assertEqual(self.settings("--sampling", "500ms")["sampling_s"], 0.5)
+            self.control("--ranks", "all", "--interval", "0")
+            self.assertIn("no periodic rounds", self.control())
+            self.assertEqual(self.control("--ranks", "9", code=2),
+                             f"sapwood: the program has no rank 9; its ranks are 0-{RANKS - 1}\n")
+        run = self.run_attached(act)
+        self.assertEqual(run.profile["settings"]["change"], 6)
+        self.assertEqual(run.profile["states"]["finalized"], f"0-{RANKS - 1}", run.errors)
+
+    def test_one_of_two_that_are_attached_controls_and_the_other_goes_on_with_its_settings(self):
+        def act(run):
+            first = f"mpi-{run.process.pid}"
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == f"0-{RANKS - 1}")
+            self.control("--groups", "calls")
+            with self.attached_as_well(run.job) as (_, second):
+                refused = self.control("--network", second, "--groups", "all", code=2)
+                self.assertEqual(refused, "sapwood: groups, ranks, tracing and sampling cannot be changed: another 'sapwood "
+                                          "mpi attach' controls this job; name that one by --network\n")
+                # Rounds are each watcher's own.
+                self.assertEqual(self.settings("--network", second, "--interval", "50ms", "--flush")["interval_s"], 0.05)
+                self.assertEqual(self.settings("--network", first)["interval_s"], 0.2)
+                run.process.send_signal(signal.SIGINT)
+                wait_until("the end of the first", lambda: run.process.poll() is not None)
+                told = wait_until("settings of the first", lambda: (found := self.settings("--network", second))["change"] and found)
+                self.assertEqual((told["change"], "bytes" in told["groups"]), (1, False))
+                told = self.settings("--network", second, "--groups", "all")
+                self.assertEqual((told["change"], told["obeyed"]), (2, f"0-{RANKS - 1}"))
+        self.run_attached(act)
+
+    def test_ranks_without_a_control_page_are_named_and_the_rest_of_control_works(self):
+        def act(run):
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == f"0-{RANKS - 1}")
+            for order in (("--groups", "calls"), ("--ranks", "0"), ("--tracing", "on"), ("--sampling", "1s")):
+                self.assertRegex(self.control(*order, code=2),
+                                 "^sapwood: groups, ranks, tracing and sampling cannot be changed: the shim of ranks "
+                                 f"0-{RANKS - 1} has left no control page: .*\n$")
+            self.assertEqual(self.settings("--interval", "100ms", "--flush")["interval_s"], 0.1)
+        self.run_attached(act, SAPWOOD_MPI_TRANSPORT="files", SAPWOOD_MPI_TRANSPORT_DIR=self.runtime)
+
+    def test_who_attaches_to_a_run_of_sapwood_mpi_does_not_control_it(self):
+        def act(run):
+            with self.attached_as_well("--pid", str(run.processes("paced")[0])) as (_, second):
+                self.assertRegex(self.control("--network", second, "--groups", "calls", code=2),
+                                 f"cannot be changed: only the 'sapwood mpi' that started ranks 0-{RANKS - 1} can")
+                self.control("--network", f"mpi-{run.process.pid}", "--groups", "calls")
+        self.run_paced(act)
 
     def test_orders_that_cannot_be_obeyed_are_refused_by_the_page_and_the_command(self):
         def post(address, order):

@@ -1,4 +1,5 @@
 """Runs `sapwood bench trace --only culprit` with single trials of real programs, and checks what it tells of them.
+Of the slow programs in tests/culprits it checks what `[slow]` in their expect.toml promises.
 
 Needs the environment that watched.py names, and SAPWOOD_BENCH, the program of the benchmarks with `sapwood` and
 `sapwood-node` beside it; `make test-mpi` sets both.
@@ -6,15 +7,44 @@ Needs the environment that watched.py names, and SAPWOOD_BENCH, the program of t
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import unittest
 
 import watched
 from marks import MARK, end_what_is_left, new_mark
-from watched import LAUNCHERS, SYSTEM_PYTHON, has_mpi, library_folder
+from waits import whole_lines
+from watched import LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, library_folder, sapwood, test_program
+from why import expected_of, ranks_of
 
 RANKS = 4
+# A rank is named at most this long after the deadline, on a machine that is free.
+NAMED_SECONDS_MAX = 1.0
+# Collectives for which a slow program is watched.
+COLLECTIVES = 60
+# By how much a share may differ from the one that is promised, on a machine that has other work.
+SHARE_OFF_MAX = 0.25
+# A rank is late by half of what is promised at least, whatever holds up the others; and by a quarter more at most,
+# beside what the machine adds.
+LATE_MIN, LATE_MAX = 0.5, 1.25
+OVER_TCP = ("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
+
+
+def withheld_seconds():
+    """For how long, since the machine was started, a process has waited for a processor or for a disk; None if the
+    kernel does not say. A chain of processes is held up by others for no longer than this grows meanwhile."""
+    microseconds = 0
+    for what in ("cpu", "io"):
+        try:
+            with open(f"/proc/pressure/{what}", encoding="ascii") as file:
+                some = file.readline().split()
+        except OSError:
+            return None
+        microseconds += int(some[-1].removeprefix("total="))
+    with open("/proc/stat", encoding="ascii") as file:
+        stolen = int(file.readline().split()[8])
+    return microseconds / 1e6 + stolen / os.sysconf("SC_CLK_TCK")
 
 
 class CulpritTrials(unittest.TestCase):
@@ -29,8 +59,10 @@ class CulpritTrials(unittest.TestCase):
             settings = {**os.environ, MARK: mark, "TMPDIR": folder, "SAPWOOD_LIB_DIR": library_folder()}
             command = [os.path.abspath(os.environ["SAPWOOD_BENCH"]), "trace", "--only", "culprit", "--ranks", str(RANKS),
                        "--trials", "1", "--json", "--mpirun", LAUNCHERS["openmpi"][0], "--mpicc", "mpicc.openmpi", "--python", SYSTEM_PYTHON, *words]
+            before = withheld_seconds()
             done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=3 * watched.RUN_SECONDS_MAX)
+            self.withheld = None if before is None else withheld_seconds() - before
             left = end_what_is_left(mark)
             files = [name for name in os.listdir(folder) if name.startswith("sapwood-bench-")]
         self.assertEqual((done.returncode, left, files), (0, [], []), done.stderr)
@@ -40,19 +72,107 @@ class CulpritTrials(unittest.TestCase):
             self.skipTest("; ".join(one["why"] for one in found["left_out"]))
         return found
 
-    def test_a_rank_that_is_stopped_is_named(self):
+    def check_worst(self, found):
+        """The rank is named after the deadline, and within a second of it beside what the machine withheld."""
+        rows = [row["worst_s"] for row in found["rows"]]
+        self.assertEqual(found["worst_s"], max(rows), found)
+        self.assertGreater(found["worst_s"], 0, found)
+        if self.withheld is not None:
+            self.assertLessEqual(found["worst_s"], NAMED_SECONDS_MAX + self.withheld, found)
+
+    def test_a_rank_that_is_stopped_is_named_within_a_second_of_the_deadline(self):
         found = self.trials("--programs", "solver", "--kinds", "stopped", "--clean", "0")
         [row] = found["rows"]
         self.assertEqual((row["program"], row["kind"], row["trials"], row["right"]), ("solver", "stopped", 1, 1), found)
         self.assertEqual((found["trials"], found["right"], found["clean_runs"]), (1, 1, 0), found)
-        self.assertIsNotNone(found["worst_s"])
+        self.check_worst(found)
 
     def test_a_fault_in_front_of_an_unmodified_program_is_found(self):
         found = self.trials("--programs", "lammps", "--kinds", "endless_loop,other_root", "--clean", "0")
         [row] = found["rows"]
         self.assertEqual((row["kind"], row["right"]), ("endless_loop", 1), found)
+        self.check_worst(found)
         [left_out] = found["left_out"]
         self.assertEqual((left_out["program"], left_out["kind"]), ("lammps", "other_root"), found)
+
+
+class SlowRun(Watched):
+    """A slow program under `sapwood mpi --waits`, ended after some collectives. `why` is what was told of it then,
+    `waits` how long each rank has waited since the first round that had waits, `seconds` how long that was."""
+
+    def __init__(self, command):
+        before = withheld_seconds()
+        super().__init__(command, "--waits", "--quiet", "--interval", "250ms", while_running=self.watch)
+        self.withheld = None if before is None else withheld_seconds() - before
+        first, last = (next(self.with_collectives(rounds)) for rounds in (self.rounds, reversed(self.rounds)))
+        waited = lambda record: {one["rank"]: one["wait_ns"] / 1e9 for one in record["waits"]["ranks"]}
+        begin, end = waited(first), waited(last)
+        self.seconds = last["elapsed_s"] - first["elapsed_s"]
+        self.waits = {rank: end[rank] - begin.get(rank, 0) for rank in end}
+
+    @staticmethod
+    def with_collectives(rounds):
+        return (record for record in rounds if record["waits"] and record["waits"]["collectives"] > 0)
+
+    def watch(self, _):
+        def is_enough():
+            rounds = whole_lines(os.path.join(self.out, "rounds.ndjson"))
+            return any(record["waits"]["collectives"] >= COLLECTIVES for record in self.with_collectives(rounds))
+
+        self.wait_for("collectives", is_enough)
+        words = [sapwood(), "trace", "why", "--job", f"mpi-{self.process.pid}", "--json", "-"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=watched.RUN_SECONDS_MAX)
+        self.why = json.loads(done.stdout)
+        self.process.send_signal(signal.SIGTERM)
+
+
+class SlowPrograms(unittest.TestCase):
+    """What `[slow]` promises: for whom the others wait, how late these come, and which share of its time each waits."""
+
+    def setUp(self):
+        if not has_mpi("openmpi"):
+            self.skipTest("no Open MPI here")
+
+    def check(self, case, *options):
+        expected = expected_of(case)
+        program = test_program("openmpi", os.path.join("culprits", case))
+        run = SlowRun([*LAUNCHERS["openmpi"], str(expected["ranks"]), *options, program])
+        place = run.why["slow"][0]
+        self.assertEqual(place["function"], "MPI_Allreduce", run.why["slow"])
+        for late in [wait["for"] for wait in expected["waiting"] if wait["call"] == "MPI_Allreduce"]:
+            self.check_group(run, place, set(late), expected["slow"])
+        for rank, share in enumerate(expected["slow"]["wait_share"]):
+            measured = run.waits.get(rank, 0) / run.seconds
+            self.assertAlmostEqual(measured, share, delta=SHARE_OFF_MAX, msg=f"rank {rank}: {run.waits} {run.seconds}")
+
+    def check_group(self, run, place, late, slow):
+        # Which of several that come together is the last one is not promised.
+        groups = [one for one in place["groups"] if ranks_of(one["came_last"]) <= late]
+        share = sum(slow["last"][rank] for rank in late)
+        self.assertAlmostEqual(sum(one["lost_share"] for one in groups), share, delta=SHARE_OFF_MAX, msg=place)
+        most = max(groups, key=lambda one: one["lost_s"])
+        late_seconds = slow["late_ms"] / 1e3
+        self.assertGreaterEqual(most["late_s"], LATE_MIN * late_seconds, most)
+        if run.withheld is not None:
+            lateness, withheld = most["late_s"] * most["times_late"], run.withheld
+            self.assertLessEqual(lateness, LATE_MAX * late_seconds * most["times_late"] + withheld, most)
+
+    def test_slow_rank(self):
+        self.check("slow_rank")
+
+    def test_two_phases(self):
+        self.check("two_phases")
+
+    def test_late_checkpoint(self):
+        self.check("late_checkpoint")
+
+    def test_slow_link(self):
+        self.check("slow_link", *OVER_TCP)
+
+    def test_each_program_with_such_a_promise_is_checked(self):
+        folder = os.path.join(watched.HERE, "culprits")
+        promised = {case for case in os.listdir(folder) if "slow" in expected_of(case)}
+        self.assertLessEqual(promised, {name.removeprefix("test_") for name in vars(SlowPrograms)})
 
 
 if __name__ == "__main__":

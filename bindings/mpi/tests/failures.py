@@ -35,6 +35,12 @@ def setUpModule():
         raise unittest.SkipTest("no Open MPI here")
 
 
+def wait_for_rounds(run):
+    """Until several rounds of all ranks are kept, behind which the report has been left."""
+    rounds = os.path.join(run.out, "rounds.ndjson")
+    run.wait_for("rounds of all ranks", lambda: read(rounds).count(f'"covered":"0-{RANKS - 1}"') > 3)
+
+
 def launch(*program, ranks=RANKS):
     return [*LAUNCHERS[ABI], str(ranks), *program]
 
@@ -200,6 +206,52 @@ class Harm(unittest.TestCase):
             with open(file, encoding="utf-8") as written:
                 profile = json.load(written)
         self.assertEqual((profile["schema"], profile["is_final"]), ("sapwood.profile/1", False))
+
+    def test_a_file_of_json_that_cannot_be_written_is_said_once(self):
+        run = self.harmed(wait_for_rounds, "--json", "nowhere/profile")
+        self.ran_to_its_end(run)
+        self.assertEqual(run.errors.count("nowhere/profile"), 1, run.errors)
+        self.assertIn("sapwood: cannot write 'nowhere/profile': No such file", run.errors)
+
+    def test_a_file_of_json_that_cannot_be_replaced_is_written_at_the_end_only(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-json-") as folder:
+            file = os.path.join(folder, "profile")
+            with open(file, "w", encoding="utf-8") as before:
+                before.write("before")
+            # Root may write into any folder, but what it puts in another user's file's place is not theirs.
+            os.chown(file, 12345, 12345) if os.geteuid() == 0 else os.chmod(folder, 0o555)
+
+            def harm(run):
+                wait_for_rounds(run)
+                while_running.append(read(file))
+
+            while_running = []
+            run = self.harmed(harm, "--json", file)
+            os.chmod(folder, 0o755)
+            self.assertEqual(while_running, ["before"])
+            self.assertEqual(json.loads(read(file)), run.profile)
+        self.ran_to_its_end(run)
+        self.assertTrue(run.profile["is_final"])
+        self.assertNotIn("cannot write", run.errors)
+
+    def test_each_round_has_what_is_new_since_the_round_before(self):
+        run = self.harmed(wait_for_rounds)
+        self.ran_to_its_end(run)
+        members = ("calls", "time_ns", "bytes")
+        key = lambda event: (event["name"], event["class"], event["communicator_size_class"])
+        compared = 0
+        self.assertIsNone(run.rounds[0]["event_intervals"])
+        for before, record in zip(run.rounds, run.rounds[1:]):
+            if record["covered"] != before["covered"]:
+                self.assertIsNone(record["event_intervals"])
+                continue
+            old = {key(event): [event[member]["sum"] for member in members] for event in before["events"]}
+            new = {key(event): [event[member]["sum"] for member in members] for event in record["events"]}
+            new = {one: [now - then for now, then in zip(sums, old.get(one, [0] * 3))] for one, sums in new.items()}
+            told = {key(event): [event[member] for member in members] for event in record["event_intervals"]}
+            self.assertEqual(told, {one: sums for one, sums in new.items() if any(sums)})
+            compared += bool(told)
+        self.assertGreater(compared, 0, run.rounds)
 
     def test_a_launcher_that_stays_behind_its_ranks_is_killed_once_it_is_told_to_end(self):
         def hang(run):

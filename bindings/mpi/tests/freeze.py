@@ -133,6 +133,26 @@ class FreezeTruth:
             if one["last"] is not None:
                 self.assertEqual(one["spread_ns"], begins[-1] - begins[0])
                 self.assertEqual(one["last"], one["arrivals"][-1])
+            self.check_passage(freeze, one)
+
+    def check_passage(self, freeze, one):
+        """Who came and left when, beside the last arrival, from the times of the calls."""
+        calls = [freeze["events"][at] for at in one["arrivals"]]
+        if len(calls) < one["size"] or any(call["is_open"] for call in calls):
+            self.assertEqual((one["arrival_waits_ns"], one["departures"], one["elapsed_ns"]), ([], [], None), one)
+            return
+        last = max(call["begin_ns"] for call in calls)
+        ends = sorted(call["end_ns"] for call in calls)
+        left = [freeze["events"][departure["event"]]["end_ns"] for departure in one["departures"]]
+        self.assertEqual(left, ends, one)
+        self.assertEqual({departure["event"] for departure in one["departures"]}, set(one["arrivals"]), one)
+        clocks = {freeze["processes"][call["rank"]]["clock"] for call in calls}
+        if len(clocks) > 1:
+            return
+        self.assertEqual(one["arrival_waits_ns"], [last - call["begin_ns"] for call in calls], one)
+        told = [(departure["place"], departure["wait_ns"]) for departure in one["departures"]]
+        self.assertEqual(told, [(ends.index(end), end - last) for end in left], one)
+        self.assertEqual(one["elapsed_ns"], ends[-1] - min(call["begin_ns"] for call in calls), one)
 
     def asked(self, run, *options):
         words = [sapwood(), "trace", "freeze", "--job", f"mpi-{run.process.pid}", *options]
@@ -217,6 +237,16 @@ class FreezeTruth:
         self.assertEqual(run.freeze["reason"], "signal", run.errors)
         self.check_slow(run.freeze)
         self.check_files(run)
+
+    def test_amounts_that_differ_are_told_as_wrong(self):
+        run = FreezeRun(self.command("unequal_amounts"), "--last", "60s", out=False)
+        self.assertEqual((run.code, run.freeze["reason"], run.freeze["mixed"]), (0, "end", []), run.errors)
+        [one] = run.freeze["amounts"]
+        self.assertEqual([one["culprit"]], expected_of("unequal_amounts")["culprits"], one)
+        most = {"bytes": 80, "count": 3, "lowest": 0}
+        self.assertEqual(one["amounts"], [{"bytes": 72, "count": 1, "lowest": 3}, most])
+        text = " ".join(line.removeprefix("sapwood:").strip() for line in run.errors.splitlines())
+        self.assertIn(f"wrong: {one['text']}", text)
 
     def test_a_ring_that_is_full_says_what_it_has_lost(self):
         command = [*LAUNCHERS[self.abi], "2", test_program(self.abi, "solver")]

@@ -5,6 +5,7 @@ Needs the environment that watched.py names; `make truth` sets it.
 
 import os
 import subprocess
+import tempfile
 import unittest
 
 import watched
@@ -17,6 +18,8 @@ HEADING = r"^ *rank +last +share v +made wait +of all +waited$"
 SLOW_RANK = r"^ +1 +[\d,]+ +(\d\d|100)\.\d % +[\d.]+ m?s +(\d\d|100)\.\d % "
 OTHER_RANK = r"^ +0 +[\d,]+ +\d+\.\d % +[\d.]+ [mun]?s +\d+\.\d % +[\d.]+ m?s$"
 SLOW_CALL = r"^MPI_Allreduce +MPI_COMM_WORLD +[\d.]+ m?s +\d\d\.\d % +([\d,]+)  rank 1 \(([\d,]+) of ([\d,]+)\)$"
+# How many of how many.
+DROPPED = r"^dropped: ([\d,]+) of ([\d,]+) events were overwritten before they were read; SAPWOOD_MPI_RING_BYTES "
 
 
 class LiveWaits:
@@ -72,6 +75,22 @@ class LiveWaits:
             run.press("\x03")
             # A launcher that is told to end may end with any code.
             run.wait()
+
+    def test_events_that_were_overwritten_before_they_were_read_are_told_in_one_line(self):
+        # Of each thread 128 records are kept, and barriers come without a pause.
+        with tempfile.TemporaryDirectory() as notes:
+            program = [test_program(self.abi, "waits"), "many", os.path.join(notes, "notes"), "100000000"]
+            words = [sapwood(), "mpi", "--live", "--waits", "--interval", "2s", "--", *self.launch(*program)]
+            with OnTerminal(words, environment={"SAPWOOD_MPI_RING_BYTES": "4096"}) as run:
+                dropped, of = (int(number.replace(",", "")) for number in run.shown(DROPPED).groups())
+                self.assertLess(dropped, of)
+                run.press("5")
+                run.shown(r"^keys: .*\[5\] >waits by rank<")
+                told = [line for line in run.screen.lines() if line.startswith("dropped: ")]
+                self.assertEqual(len(told), 1, run.screen.lines())
+                run.press("\x03")
+                # A launcher that is told to end may end with any code.
+                run.wait()
 
     def test_waits_that_are_not_recorded_are_said(self):
         with Paced(self.abi, self.ranks) as paced:

@@ -205,6 +205,20 @@ class ScopeTruth:
         came = {name: count for (name,), (count, _) in came.items() if name != "MPI_COMM_WORLD"}
         self.assertEqual(came, {f"grid-{copy}": 5 * self.ranks for copy in range(100)}, run.errors)
 
+    def test_threads_of_a_rank_are_told_apart(self):
+        scopes = (f"[[scope]]\nname = 'threads'\nkinds = 'receive'\nby = ['rank', 'thread']\nbytes = '{BYTES}'\n"
+                  f"[[scope]]\nname = 'ranks'\nkinds = 'receive'\nby = 'rank'\nbytes = '{BYTES}'\n")
+        run = ScopeRun(self.abi, self.ranks, "threads", scopes=scopes, environment={"WAITS_THREADED": "1"})
+        self.assertEqual(run.code, 0, run.errors)
+        came = {key: count for key, (count, _) in run.groups("threads", "rank", "thread").items()}
+        ranks = {rank: count for (rank,), (count, _) in run.groups("ranks", "rank").items()}
+        for rank in range(self.ranks):
+            of_threads = [count for (of, _), count in came.items() if of == rank]
+            self.assertEqual(sum(of_threads), ranks[rank], came)
+            # One thread beside the first, and a third one behind these, which may take the ring of the second.
+            self.assertIn(len(of_threads), (2, 3), came)
+        self.assertTrue(all(group["thread"] is None for record in run.of("ranks") for group in record["groups"]))
+
     def test_a_budget_is_kept_and_what_it_costs_is_told(self):
         scopes = "[[scope]]\nname = 'all'\nevery = '100ms'\nby = 'rank'\ncpu = '0.001%'\n"
         # 20,000 quick calls of each rank are more than a leaf reads in 50 microseconds now and then.

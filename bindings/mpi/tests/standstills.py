@@ -20,6 +20,9 @@ RANKS = 4
 LINE = "no MPI call has returned"
 STUCK = "sapwood: stuck for "
 COMPILE_SECONDS_MAX = 60
+# Ranks that write to a file; the longest call lasts for 8 s.
+SLOW_FILE = os.path.join(watched.HERE, "slow_file.c")
+SLOW_DEADLINE_SECONDS = 3
 # Ranks 2 and 3 receive from each other, while ranks 0 and 1 exchange messages without an end. Given a file, rank 2
 # sends to rank 3 instead once the file is there, and all end a moment later.
 PAIRS = """
@@ -127,6 +130,44 @@ class Standstills:
             run = Watched(command, "--interval", "200ms", *options, while_running=act)
             run.errors = told[0] + run.errors
             return run
+
+    def slow_file(self, mode, while_running=None):
+        """Runs SLOW_FILE, whose calls last for longer than the deadline."""
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-file-") as folder:
+            program, file = os.path.join(folder, "slow_file"), os.path.join(folder, "file")
+            subprocess.run([f"mpicc.{self.abi}", "-rdynamic", "-o", program, SLOW_FILE], check=True,
+                           timeout=COMPILE_SECONDS_MAX)
+            command = [*LAUNCHERS[self.abi], str(RANKS), program, mode, file]
+            deadline = f"{SLOW_DEADLINE_SECONDS}s"
+            return Watched(command, "--interval", "200ms", "--deadline", deadline, "--no-live",
+                           while_running=while_running)
+
+    def test_a_rank_that_moves_data_in_a_call_on_a_file_does_not_wait_and_those_that_wait_for_it_are_not_stuck(self):
+        for mode, function in (("alone", "MPI_File_write"), ("together", "MPI_File_write_at_all")):
+            with self.subTest(mode):
+                run = self.slow_file(mode)
+                self.assertEqual((run.code, run.profile["standstills"]), (0, []), run.errors)
+                self.assertEqual((run.profile["stuck"], run.profile["passed"]), (None, 0), run.errors)
+                for words in (LINE, STUCK, "all ranks wait"):
+                    self.assertNotIn(words, run.errors)
+                # Had it not lasted for longer than the deadline, nothing would be said in any case.
+                [event] = [event for event in run.profile["events"] if event["name"] == function]
+                self.assertGreater(event["time_ns"]["max"], 2 * SLOW_DEADLINE_SECONDS * 1e9)
+
+    def test_ranks_that_write_together_and_move_no_data_wait_for_the_one_that_does_not_come(self):
+        told = []
+
+        def act(run):
+            told.append(words_until(run, STUCK))
+            run.process.send_signal(signal.SIGTERM)
+
+        run = self.slow_file("missed", while_running=act)
+        [line] = [line for line in (told[0] + run.errors).splitlines() if line.startswith(STUCK)]
+        self.assertRegex(line, "rank 1 .*, and has not entered MPI_File_write_at_all number 2 on a file; ")
+        self.assertRegex(line, "waiting: ranks 0,2-3 in MPI_File_write_at_all number 2 on a file for rank 1, for ")
+        stuck = run.profile["stuck"]
+        self.assertEqual((stuck["finding"], stuck["culprits"]), ("absent", "1"))
+        self.assertEqual([(one["ranks"], one["waits_for"]) for one in stuck["waiting"]], [("0,2-3", "1")])
 
     def test_ranks_that_are_deadlocked_while_others_work_are_named_on_standard_error_and_in_the_report(self):
         run = self.pairs("--quiet", "--deadline", "1s")

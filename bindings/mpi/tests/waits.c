@@ -653,6 +653,55 @@ static void alive(int count)
     free(all);
 }
 
+enum { FULL_RANKS = 2, APART = 200, SHARED = 100, PLACES = 65534, RING_RECORDS_MAX = 65536 };
+
+/* Communicators of all that are made while one rank has no place: as many live in it, or are named in its ring, which
+ * has to hold as many records. Behind that it has all its places again. */
+static void made_without_place(int full, MPI_Comm shared[SHARED])
+{
+    MPI_Comm apart[APART];
+    int value = rank, sum;
+    if (rank == full) {
+        for (int i = 0; i < APART; i++)
+            MPI_Comm_dup(MPI_COMM_SELF, &apart[i]);
+        come_and_go(PLACES);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < SHARED; i++)
+        MPI_Comm_dup(MPI_COMM_WORLD, &shared[i]);
+    if (rank == full) {
+        for (int i = 0; i < RING_RECORDS_MAX; i++)
+            MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, apart[0]);
+        for (int i = 0; i < APART; i++)
+            MPI_Comm_free(&apart[i]);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Two ranks in turn have no place for what all make. Later they have, and call on these communicators; then windows
+ * are made on those that the first one had no place for, each behind a call that fails. */
+static void full(int count)
+{
+    MPI_Comm shared[FULL_RANKS][SHARED];
+    int value = rank, sum;
+    for (int one = 0; one < FULL_RANKS; one++)
+        made_without_place(one, shared[one]);
+    for (int i = 0; i < count; i++)
+        MPI_Bcast(&value, 1, MPI_INT, 0, shared[0][i]);
+    for (int i = 0; i < count; i++)
+        MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, shared[1][i]);
+    for (int i = 0; i < count; i++) {
+        MPI_Win window;
+        MPI_Comm_set_errhandler(shared[0][i], MPI_ERRORS_RETURN);
+        if (MPI_Win_create(&value, -1, 1, MPI_INFO_NULL, shared[0][i], &window) == MPI_SUCCESS)
+            MPI_Abort(MPI_COMM_WORLD, 2);
+        MPI_Win_create(&value, sizeof value, 1, MPI_INFO_NULL, shared[0][i], &window);
+        MPI_Win_free(&window);
+    }
+    for (int i = 0; i < FULL_RANKS * SHARED; i++)
+        MPI_Comm_free(&shared[i / SHARED][i % SHARED]);
+}
+
 /* One is late, and dies half-way. */
 static void dies(int count)
 {
@@ -681,7 +730,7 @@ int main(int argc, char **argv)
                  {"line", line, 20}, {"across", across, 20}, {"untold", untold, 20}, {"refused", refused, 20},
                  {"made", made, 5}, {"makers", makers, 20}, {"truncated", truncated, 20},
                  {"passed-on", passed_on, 40}, {"renewed", renewed, 1000}, {"reused", reused, 1000},
-                 {"alive", alive, 10000}, {"crew", crew, 5}};
+                 {"alive", alive, 10000}, {"crew", crew, 5}, {"full", full, SHARED}};
     char path[4096];
     int level = getenv("WAITS_THREADED") == NULL ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, provided;
     MPI_Init_thread(&argc, &argv, level, &provided);

@@ -28,6 +28,7 @@ from recorded import RecordedRun
 from standstills import LINE, words_until
 from truth import TREES
 from watched import LAUNCHERS, Watched, has_mpi, library_folder, sapwood, test_program
+from why import WhyRun
 
 # Two calibrations over at least 2 ms differ by less than this part.
 CALIBRATION = 1e-3
@@ -37,6 +38,13 @@ RATE = 5e-3
 NOTE_NS = 20_000
 # The clocks of two hosts are aligned better than this, in nanoseconds, also on a busy machine.
 CLOCK_ERROR_MAX = 1_000_000
+# Flags of a space in the event file (shim/events.h).
+SPACE_WINDOW, SPACE_NUMBER_LOST = 2, 4
+
+
+def rank_of(data):
+    """The rank that has written an event file."""
+    return struct.unpack_from("<I", data, 16)[0]
 
 
 def whole_lines(path):
@@ -316,8 +324,9 @@ class WaitsTruth:
         self.check_notes(run)
         self.check_figures(run)
         waits = run.profile["waits"]
-        told = {what: waits[what] for what in ("collectives", "without_communicator", "left_out", "unmatched_receives")}
-        wanted = {"collectives": 1000, "without_communicator": 0, "left_out": 0, "unmatched_receives": 0}
+        known = ("collectives", "without_communicator", "left_out", "former", "unmatched_receives")
+        told = {what: waits[what] for what in known}
+        wanted = {"collectives": 1000, "without_communicator": 0, "left_out": 0, "former": 0, "unmatched_receives": 0}
         self.assertEqual(told, wanted, run.text)
         [last] = [one for one in waits["ranks"] if one["rank"] == self.ranks - 1]
         self.assertGreaterEqual(last["made_wait_ns"], 20 * 10e6, run.text)
@@ -329,6 +338,28 @@ class WaitsTruth:
     def test_places_of_freed_communicators_are_used_again_and_no_record_is_taken_for_the_other_one(self):
         # Before these all places have been taken once.
         self.renewed("reused")
+
+    def test_what_found_no_place_is_not_taken_for_another_one_once_there_are_places_again(self):
+        # Rings that name as many communicators as there are places for.
+        run = self.run_case("full", *TREES[2], ranks=2, environment={"SAPWOOD_MPI_RING_BYTES": "2097152"})
+        waits = run.profile["waits"]
+        # Each rank has called a hundred that it had no place for: most of them have one by then, without a number.
+        self.assertGreaterEqual(waits["unordered"], 2 * (100 - 64), run.text)
+        self.assertEqual(waits["mixed"], 0, run.text)
+        lost = [[event for event in run.files[rank].events if event.sequence == 0] for rank in (0, 1)]
+        identities = [{event.space.identity for event in events} for events in lost]
+        self.assertTrue(all(identities) and identities[0].isdisjoint(identities[1]), identities)
+        flags = {rank: self.window_flags(run.event_files[at]) for at, rank in enumerate(map(rank_of, run.event_files))}
+        # A window whose communicator is not known to others is not, either; the calls that failed have made none.
+        self.assertEqual((set(flags[0]), flags[1]), ({SPACE_WINDOW | SPACE_NUMBER_LOST}, [SPACE_WINDOW] * 100))
+        self.assertIn(len(flags[0]), range(100 - 64, 100))
+
+    @staticmethod
+    def window_flags(data):
+        """The flags of each window in the event file of a rank."""
+        used, = struct.unpack_from("<I", data, 72)
+        flags = [struct.unpack_from("<I", data, 256 + 64 * space + 28)[0] for space in range(used)]
+        return [one for one in flags if one & SPACE_WINDOW]
 
     def test_of_communicators_that_live_at_once_each_is_known(self):
         run = self.run_case("alive", *TREES[2])
@@ -488,18 +519,24 @@ class WaitsTruth:
         self.named_last("windows", 1500)
 
     def names_left_out(self, case):
-        """What is said of 1200 communicators at once, and how many names each rank has left out."""
+        """How often it is said of 1200 communicators at once, how many names each rank has left out, and the figure of
+        the report, of which the text tells the sum."""
         run = Watched([*LAUNCHERS[self.abi], "2", test_program(self.abi, "names"), case, "1200"], "--quiet")
         self.assertEqual((run.code, sorted(run.dumps)), (0, [0, 1]), run.errors)
         left_out = [struct.unpack_from("<Q", dump.data, 376)[0] for dump in run.dumps.values()]
-        return run.errors.count("names of communicators and windows"), left_out
+        figure = run.profile["figures"].get("names_left_out")
+        told = re.findall(r"names of communicators and windows left out: ([\d,]+);", run.report)
+        self.assertEqual(told, [] if figure is None else [f"{figure['sum']:,}"], run.report)
+        said = run.errors.count("names of communicators and windows that")
+        return said, left_out, figure and figure["sum"]
 
     def test_names_that_find_no_room_are_counted_and_said_once(self):
         # 48 bytes each, of 8192.
-        self.assertEqual(self.names_left_out("living"), (1, [1200 - 8 * (1024 // 48)] * 2))
+        lost = 1200 - 8 * (1024 // 48)
+        self.assertEqual(self.names_left_out("living"), (1, [lost] * 2, 2 * lost))
 
     def test_one_name_of_many_communicators_stands_once(self):
-        self.assertEqual(self.names_left_out("alike"), (0, [0, 0]))
+        self.assertEqual(self.names_left_out("alike"), (0, [0, 0], None))
 
     def test_handles_of_communicators_that_are_made_and_freed_unseen_mean_others(self):
         run = RecordedRun([*LAUNCHERS[self.abi], "2", test_program(self.abi, "unseen"), "300"], "--waits", "--interval",
@@ -512,6 +549,26 @@ class WaitsTruth:
         # One to five in a round, and one to three.
         wanted = {"collectives": 300 * 3 + 300 * 2, "mixed": 0, "incomplete": 0, "unordered": 0, "left_out": 0}
         self.assertEqual(told, wanted, run.report)
+
+    def test_a_deadlock_of_a_fortran_program_is_told_with_its_communicator_and_tags(self):
+        program = test_program(self.abi, "waits_f08")
+        if not os.path.exists(program):
+            self.skipTest(f"no Fortran compiler of {self.abi} here")
+
+        def end(run):
+            words_until(run, "sapwood:   waiting: ")
+            run.process.send_signal(signal.SIGINT)
+
+        run = WhyRun([*LAUNCHERS[self.abi], "3", program], out=False, while_running=end)
+        stuck = run.why["stuck"]
+        self.assertIsNotNone(stuck, run.errors)
+        self.assertEqual((stuck["finding"], stuck["ring"], stuck["culprits"]), ("ring", [0, 1], "0-1"), stuck)
+        self.assertEqual(stuck["statement"], "deadlock in a ring of 2 ranks: 0 waits for 1 (MPI_Recv on pair), "
+                                             "1 waits for 0 (MPI_Recv on pair)")
+        keys = ("function", "communicator", "with", "tag", "number", "waits_for")
+        waiting = {one["ranks"]: tuple(one[key] for key in keys) for one in stuck["waiting"]}
+        self.assertEqual(waiting, {"0": ("MPI_Recv", "pair", 1, 17, 0, "1"), "1": ("MPI_Recv", "pair", 0, 23, 0, "0"),
+                                   "2": ("MPI_Barrier", "MPI_COMM_WORLD", None, None, 2, "0-1")})
 
     def test_a_ring_of_no_size_is_said(self):
         run = self.run_case("started", environment={"SAPWOOD_MPI_RING_BYTES": "12x"})

@@ -12,7 +12,7 @@ use pyo3::{IntoPyObjectExt, ffi};
 use sapwood::{Packet, ValuesRef};
 use sapwood_packet::{Directive, ElementType, PacketError, Shape};
 
-use crate::encode::for_element;
+use crate::encode::{BYTES, for_element};
 use crate::error;
 
 /// All values of a packet.
@@ -35,7 +35,11 @@ fn value<'py>(py: Python<'py>, packet: &Arc<Packet>, index: usize) -> PyResult<B
     let all = packet.values();
     let wrong = |error: PacketError| error::of_network(py, &error.into());
     let directive = all.format().directive(index).ok_or(PacketError::Index { index, count: 0 });
-    let Directive { element, shape } = directive.map_err(wrong)?;
+    let directive = directive.map_err(wrong)?;
+    if directive == BYTES {
+        return bytes(py, all, index);
+    }
+    let Directive { element, shape } = directive;
     match (shape, element) {
         (Shape::Scalar, ElementType::String) => text(py, all.string_bytes(index).map_err(wrong)?),
         (Shape::Scalar, element) => {
@@ -57,6 +61,19 @@ pub(crate) fn text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, Py
         Ok(text) => PyString::new(py, text).into_any(),
         Err(_) => PyBytes::new(py, bytes).into_any(),
     })
+}
+
+/// What was sent as `bytes`: a copy, as they keep nothing alive.
+fn bytes<'py>(py: Python<'py>, values: ValuesRef<'_>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+    let elements = values.array::<i8>(index);
+    let elements = elements.map_err(|error| error::of_network(py, &error.into()))?;
+    let filled = PyBytes::new_with(py, elements.len(), |place| {
+        for (to, from) in place.iter_mut().zip(elements) {
+            *to = from.cast_unsigned();
+        }
+        Ok(())
+    });
+    Ok(filled?.into_any())
 }
 
 fn scalar<'py, T>(

@@ -8,7 +8,9 @@ use std::borrow::Cow;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple,
+};
 use sapwood::{Format, Values};
 use sapwood_packet::{Directive, Element, ElementType, Shape};
 
@@ -33,6 +35,10 @@ macro_rules! for_element {
     };
 }
 pub(crate) use for_element;
+
+/// What Python's `bytes` are in a packet. A string is text for Python, and bytes of NumPy are an
+/// array; neither is sent as a large array of characters, so that this says which it was.
+pub(crate) const BYTES: Directive = Directive::new(ElementType::Int8, Shape::LargeArray);
 
 /// The values of a packet, by a format if there is one.
 pub(crate) fn values(items: &Bound<'_, PyTuple>, format: Option<&str>) -> PyResult<Values> {
@@ -69,8 +75,11 @@ fn inferred(values: Values, index: usize, item: &Bound<'_, PyAny>) -> PyResult<V
     if item.is_instance_of::<PyFloat>() {
         return Ok(values.scalar(item.extract::<f64>()?));
     }
-    if let Some(bytes) = text_of(item)? {
-        return Ok(values.string(bytes));
+    if let Some(bytes) = bytes_of(item)? {
+        return array(values, index, BYTES, item.py(), &bytes);
+    }
+    if let Some(text) = text_of(item)? {
+        return Ok(values.string(text));
     }
     if item.is_instance_of::<PyList>() || item.is_instance_of::<PyTuple>() {
         return sequence(values, index, item);
@@ -236,6 +245,11 @@ fn array_as(
             Ok(values)
         );
     }
+    if directive == BYTES
+        && let Some(bytes) = bytes_of(item)?
+    {
+        return array(values, index, BYTES, py, &bytes);
+    }
     let Ok(buffer) = PyUntypedBuffer::get(item) else {
         return Err(mismatch(index, directive, item));
     };
@@ -342,6 +356,18 @@ fn text_of<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<Option<Cow<'a, [u8]>>> {
         }));
     }
     Ok(item.cast::<PyBytes>().ok().map(|bytes| Cow::Borrowed(bytes.as_bytes())))
+}
+
+/// The memory of what is bytes for Python: `bytes`, a `bytearray`, or a view of either. A view of
+/// other numbers is an array of these.
+fn bytes_of(item: &Bound<'_, PyAny>) -> PyResult<Option<PyUntypedBuffer>> {
+    let is_view = item.is_instance_of::<PyMemoryView>();
+    if !is_view && !item.is_instance_of::<PyBytes>() && !item.is_instance_of::<PyByteArray>() {
+        return Ok(None);
+    }
+    let buffer = PyUntypedBuffer::get(item)?;
+    let is_bytes = matches!(buffer.format().to_bytes(), b"B" | b"c");
+    Ok(is_bytes.then_some(buffer))
 }
 
 /// What a scalar of NumPy is, or an array without dimensions; nothing for other things.

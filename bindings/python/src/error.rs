@@ -73,6 +73,9 @@ pub(crate) fn of_network(py: Python<'_>, error: &sapwood::Error) -> PyErr {
             sapwood::Error::NoMemberLeft { missing } | sapwood::Error::NoValue { missing } => {
                 made.setattr("missing", Missing::all(py, missing)?)?;
             }
+            sapwood::Error::Group(sapwood::GroupFailure::NotJoined { is_refused, .. }) => {
+                made.setattr("is_unheard", *is_refused)?;
+            }
             sapwood::Error::Start(failures) => {
                 let failures: Vec<(u32, &str)> =
                     failures.iter().map(|failure| (failure.rank, &*failure.text)).collect();

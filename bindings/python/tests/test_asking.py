@@ -157,7 +157,10 @@ def test_missing_ranks_fold_by_cause(opened: Opener) -> None:
     stream.send("die", to=[0, 1, 3])
     answer = stream.ask("rank", timeout=HANG)
     assert answer.value == 2
-    assert repr(answer).startswith("Answer('%ld' from '2', without '0-1,3': exited with status 3; the first: ")
+    said = repr(answer)
+    # How a link ended is the system's choice: closed or reset.
+    assert said.startswith("Answer('%ld' from '2', without '0-1,3': ")
+    assert "exited with status 3" in said and "back-end" not in said
 
 
 def test_late_and_skipping_back_ends_have_causes(opened: Opener) -> None:

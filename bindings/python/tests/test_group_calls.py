@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
+import time
+import types
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,6 +100,31 @@ def test_an_address_file_is_waited_for_and_removed_at_the_end(key: Path, tmp_pat
     with pytest.raises(FileNotFoundError):
         sapwood.Group.create(key, address_file=tmp_path / "none" / "address")
     assert sorted(os.listdir(tmp_path)) == ["key"]
+
+
+def test_the_address_of_a_dead_member_gives_way_to_a_new_one(
+    key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "address"
+    with socket.socket() as gone:
+        gone.bind(("127.0.0.1", 0))
+        old = f"tcp:127.0.0.1:{gone.getsockname()[1]}"
+    file.write_text(f"{old}\n")
+    with pytest.raises(sapwood.GroupError, match="not joined") as raised:
+        sapwood.Group.join(key=key, address_file=file, address_timeout=0)
+    assert raised.value.is_unheard
+    created: list[sapwood.Group] = []
+
+    def pause(_seconds: float) -> None:
+        # At the old address no process was found.
+        assert not created
+        created.append(sapwood.Group.create(key, address_file=file, timeout=HANG))
+
+    monkeypatch.setattr(address_file, "time", types.SimpleNamespace(monotonic=time.monotonic, sleep=pause))
+    with sapwood.Group.join(key=key, address_file=file, address_timeout=HANG, timeout=HANG) as joined:
+        with created[0] as group:
+            group.wait_for(2, HANG)
+            joined.wait_for(2, HANG)
 
 
 @pytest.mark.parametrize("found", ["a folder", "no text", "a folder that is a file"])

@@ -87,8 +87,10 @@ def test_what_a_stream_cannot_have_is_refused(opened: Opener) -> None:
     network = opened("2")
     with pytest.raises(sapwood.FilterError, match="'summ' is not known"):
         network.stream(up="summ")
-    with pytest.raises(sapwood.MisuseError, match="not connected back-ends"):
+    with pytest.raises(sapwood.MisuseError, match="rank 9 is not a connected back-end"):
         network.stream([0, 9])
+    with pytest.raises(sapwood.MisuseError, match="communicator of the stream is empty"):
+        network.stream([])
     with pytest.raises(ValueError, match="no rule"):
         network.stream(wave="soon")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="policy"):

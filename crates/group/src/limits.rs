@@ -26,6 +26,13 @@ pub const SEGMENT_BYTES_MIN: u32 = 4 << 10;
 /// Longest segment of a bulk transfer, in bytes.
 pub const SEGMENT_BYTES_MAX: u32 = 256 << 10;
 
+/// Most bytes of segments and parts that wait on one link, unless the configuration says otherwise;
+/// the last one may go beyond it.
+pub const LINK_BYTES: usize = 4 << 20;
+
+/// What has left on a link is told in this part of [`LINK_BYTES`], or of what replaces it.
+pub const DRAINED_PART: usize = 8;
+
 /// Most segments of one value.
 pub const SEGMENTS_MAX: u64 = VALUE_BYTES_MAX / SEGMENT_BYTES_MIN as u64;
 
@@ -55,6 +62,10 @@ pub const TEXT_BYTES_MAX: usize = 512;
 
 /// Most transfers that a member holds at once; beyond it new requests are refused.
 pub const TRANSFERS_MAX: usize = 1 << 14;
+
+/// Highest epoch of a record, which is that of a member whose names have been handed over as often.
+/// A record with a higher one is refused.
+pub const EPOCH_MAX: u32 = 1 << 30;
 
 /// Bytes of the long probe, which measures a bandwidth.
 pub const PROBE_BYTES: usize = 128 << 10;

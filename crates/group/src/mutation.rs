@@ -29,6 +29,14 @@ pub enum Mutation {
     JudgeWhenLate,
     /// A member whose virtual nodes another one claims stays.
     KeepNames,
+    /// Segments and parts are sent whatever waits on the link already.
+    IgnoreCredit,
+    /// A member that takes virtual nodes over is not told what was delivered to them.
+    GiveWithoutList,
+    /// A member delivers to virtual nodes that it is handing over.
+    DeliverWhileGiving,
+    /// The epoch of virtual nodes that are handed over is not raised.
+    KeepEpoch,
 }
 
 impl Member {

@@ -2,11 +2,12 @@
 //! a value goes.
 
 use sapwood_group::limits::SEGMENT_BYTES_MIN;
-use sapwood_group::measure::NearCosts;
-use sapwood_group::message::{Head, Life, Purpose, Ranges, Record, Route};
+use sapwood_group::measure::{Costs, NearCosts};
+use sapwood_group::message::{Head, Life, Purpose, Ranges, Record, Route, Table};
+use sapwood_group::status::ChangeKind;
 use sapwood_group::trees::{Choice, ChoiceReason};
 use sapwood_group::{
-    CastId, Config, Input, MILLISECOND, Member, MemberId, Message, Payload, TreeKind,
+    CastId, Config, Input, MILLISECOND, Member, MemberId, Message, Output, Payload, TreeKind,
 };
 use sapwood_packet::RankSet;
 
@@ -16,32 +17,47 @@ const SEGMENTS: u64 = 20;
 /// The time between two segments: 40 us of work, and 10 ns a byte.
 const PACE: u64 = 40_000 + 10 * SEGMENT;
 
-/// One member, which computes the clusters, and another that exists by its messages only.
+/// A member that carries the virtual node of its own number.
+fn record(name: u32, life: Life) -> Record {
+    let (id, names) = (MemberId(u64::from(name)), Ranges::from(&RankSet::range(name, name)));
+    let address = name.to_string();
+    Record { id, address, names, site: 0, incarnation: 0, life, gone_ms: 0, epoch: 0 }
+}
+
+/// One member, and another that exists by its messages only.
 struct Receiver {
     member: Member,
     now: u64,
+    /// The members to which it has said what messages and bytes cost.
+    told: Vec<MemberId>,
 }
 
 impl Receiver {
+    /// It computes the clusters.
     fn new() -> Self {
-        let names = RankSet::range(1, 1);
-        let config = Config { id: MemberId(1), names, space: 100, ..Config::default() };
-        let mut receiver = Self { member: Member::new(config), now: 0 };
-        receiver.give(Input::Create);
-        receiver.give(Input::LinkUp { member: OTHER, address: None });
-        let names = Ranges::from(&RankSet::range(2, 2));
-        let (address, life) = ("2".into(), Life::Alive);
-        let record =
-            Record { id: OTHER, address, names, site: 0, incarnation: 0, life, gone_ms: 0 };
-        receiver.hear(Message::Join { space: 100, record });
+        let mut receiver = Self::with_name(1);
         receiver.hear(Message::Report { distances: vec![(MemberId(1), 200_000)] });
         receiver.pass(25 * MILLISECOND);
         receiver
     }
 
+    fn with_name(name: u32) -> Self {
+        let (id, names) = (MemberId(u64::from(name)), RankSet::range(name, name));
+        let config = Config { id, names, space: 100, ..Config::default() };
+        let mut receiver = Self { member: Member::new(config), now: 0, told: Vec::new() };
+        receiver.give(Input::Create);
+        receiver.give(Input::LinkUp { member: OTHER, address: None });
+        receiver.hear(Message::Join { space: 100, record: record(2, Life::Alive) });
+        receiver
+    }
+
     fn give(&mut self, input: Input) {
         self.member.handle_input(self.now, input);
-        while self.member.poll_output().is_some() {}
+        while let Some(output) = self.member.poll_output() {
+            if let Output::Send { to, message: Message::Costs { .. } } = output {
+                self.told.push(to);
+            }
+        }
     }
 
     fn hear(&mut self, message: Message) {
@@ -55,20 +71,24 @@ impl Receiver {
 
     /// A broadcast by the other member comes at a steady pace.
     fn receive_broadcast(&mut self, number: u64) {
+        self.receive_broadcast_by(TreeKind::List, number);
+    }
+
+    fn receive_broadcast_by(&mut self, tree: TreeKind, number: u64) {
         let cast = CastId { root: OTHER, number };
         let head = Head {
             cast,
             stripe: 0,
             stripes: 1,
             floor: 1,
-            tree: TreeKind::Adaptive,
+            tree,
             purpose: Purpose::Broadcast,
             bytes: SEGMENTS * SEGMENT,
             segment_bytes: SEGMENT as u32,
             tag: 0,
         };
         let data = Payload::from(vec![3; SEGMENT as usize]);
-        let targets = Ranges::from(&RankSet::range(1, 1));
+        let targets = Ranges::from(&self.member.names());
         let (route, ask, receipt) = (Route::default(), false, false);
         self.hear(Message::Open { head, targets, route, ask, receipt, data: data.clone() });
         for index in 1..SEGMENTS as u32 {
@@ -105,6 +125,53 @@ fn a_long_transfer_measures_what_a_message_and_a_byte_cost() {
     assert_eq!(Some(estimate.near), costs.near);
     let is_long = estimate.bandwidth_trees < estimate.latency_tree;
     assert_eq!(choice.stripes.is_some(), is_long);
+}
+
+/// The sender may have other children, to each of which it sends the segment before the next one.
+#[test]
+fn a_tree_with_several_children_measures_no_costs() {
+    for tree in TreeKind::ALL.into_iter().filter(|tree| *tree != TreeKind::List) {
+        let mut receiver = Receiver::new();
+        receiver.receive_broadcast_by(tree, 1);
+        receiver.pass(25 * MILLISECOND);
+        let costs = receiver.member.clusters().table().costs;
+        assert_eq!(costs, Costs::default(), "{tree}");
+    }
+}
+
+#[test]
+fn news_of_costs_alone_is_no_change_of_the_clusters() {
+    let mut receiver = Receiver::new();
+    receiver.receive_broadcast(1);
+    receiver.pass(25 * MILLISECOND);
+    let table = receiver.member.clusters().table();
+    assert!(table.version == 2 && table.costs.near.is_some(), "{table:?}");
+    let changes = receiver.member.status(TreeKind::Adaptive, None, 1).changes.into_iter();
+    let clusters: Vec<ChangeKind> = changes
+        .map(|change| change.what)
+        .filter(|what| matches!(what, ChangeKind::Clusters(..)))
+        .collect();
+    assert_eq!(clusters, [ChangeKind::Clusters(1, 1)]);
+}
+
+#[test]
+fn a_new_registrar_is_told_what_the_last_one_was() {
+    let mut receiver = Receiver::with_name(3);
+    let targets = Ranges::from(&RankSet::new());
+    let news = |life| Message::Update { targets: targets.clone(), records: vec![record(1, life)] };
+    receiver.hear(news(Life::Alive));
+    let author = MemberId(1);
+    let labels = vec![(author, Ranges::from(&RankSet::range(1, 3)))];
+    let distances = vec![(0, 0, 200_000)];
+    let table = Table { version: 1, author, labels, distances, costs: Costs::default() };
+    receiver.hear(Message::Clusters { targets: targets.clone(), table });
+    receiver.receive_broadcast(1);
+    receiver.receive_broadcast(2);
+    assert_eq!(receiver.told, [author]);
+    receiver.hear(news(Life::Dead));
+    receiver.receive_broadcast(3);
+    receiver.receive_broadcast(4);
+    assert_eq!(receiver.told, [author, OTHER]);
 }
 
 #[test]

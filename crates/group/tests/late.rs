@@ -16,7 +16,8 @@ fn judge(span: u64, silent: u64) -> Option<u64> {
     let mut member = Member::new(config);
     let names = (&RankSet::range(2, 2)).into();
     let (address, life) = ("2".into(), Life::Alive);
-    let record = Record { id: OTHER, address, names, site: 0, incarnation: 0, life, gone_ms: 0 };
+    let record =
+        Record { id: OTHER, address, names, site: 0, incarnation: 0, life, gone_ms: 0, epoch: 0 };
     let message = Message::Join { space: 100, record };
     let mut inputs = vec![
         Input::Create,

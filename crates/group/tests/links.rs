@@ -24,8 +24,16 @@ impl Pair {
         pair.give(Input::Create);
         let names = (&RankSet::range(2, 2)).into();
         let (address, life) = ("2".into(), Life::Alive);
-        let record =
-            Record { id: OTHER, address, names, site: 0, incarnation: 0, life, gone_ms: 0 };
+        let record = Record {
+            id: OTHER,
+            address,
+            names,
+            site: 0,
+            incarnation: 0,
+            life,
+            gone_ms: 0,
+            epoch: 0,
+        };
         pair.give(Input::LinkUp { member: OTHER, address: None });
         let message = Message::Join { space: 100, record };
         pair.give(Input::Message { from: OTHER, message });

@@ -201,7 +201,8 @@ fn a_distance_is_measured_over_a_link_that_is_up() {
     let from = MemberId(2);
     let names = (&RankSet::range(2, 2)).into();
     let (address, life) = ("2".into(), Life::Alive);
-    let record = Record { id: from, address, names, site: 0, incarnation: 0, life, gone_ms: 0 };
+    let record =
+        Record { id: from, address, names, site: 0, incarnation: 0, life, gone_ms: 0, epoch: 0 };
     let message = Message::Join { space: 100, record };
     give(1, Input::Message { from, message });
     assert_eq!(give(SECOND / 4, Input::Wake), 0, "the link is being made");

@@ -4,11 +4,11 @@
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use sapwood_group::limits::{
-    ROUND_TRIP_MAX, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, STRIPES_MAX, VALUE_BYTES_MAX,
+    EPOCH_MAX, ROUND_TRIP_MAX, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, STRIPES_MAX, VALUE_BYTES_MAX,
 };
 use sapwood_group::measure::{Costs, NearCosts};
 use sapwood_group::message::{
-    Head, Life, Message, PartHead, Purpose, Ranges, Record, Route, Table, decode, encode,
+    Gift, Head, Life, Message, PartHead, Purpose, Ranges, Record, Route, Table, decode, encode,
     encoded_bytes,
 };
 use sapwood_group::{CastId, Element, FoldId, MemberId, Operation, Payload, Reason, TreeKind};
@@ -33,6 +33,7 @@ fn any_record() -> impl Strategy<Value = Record> {
             incarnation,
             life,
             gone_ms: site,
+            epoch: site % (1 << 30),
         },
     )
 }
@@ -108,6 +109,17 @@ fn any_message() -> impl Strategy<Value = Message> {
             stripe: head.stripe,
             failed: vec![(names.clone(), Reason::Dead)],
             names,
+        }),
+        (any_head(), any_ranges(), 0..=EPOCH_MAX).prop_map(|(head, names, epoch)| Message::Give {
+            gift: Gift {
+                epoch,
+                floors: vec![(head.cast.root, head.floor)],
+                delivered: vec![(head.cast, names.clone())],
+                begun: vec![(head.cast, names.clone())],
+                folds: vec![(FoldId { root: 1, number: head.tag }, names.clone())],
+                ended: vec![FoldId { root: 2, number: head.tag }],
+                names,
+            }
         }),
     ]
 }
@@ -201,4 +213,23 @@ fn parts_that_no_value_has_are_refused_and_round_trips_are_cut() {
     }
     let report = |time| Message::Report { distances: vec![(MemberId(2), time)] };
     assert_eq!(decode(&encode(&report(u64::MAX)).unwrap()), Ok(report(ROUND_TRIP_MAX)));
+}
+
+#[test]
+fn an_epoch_that_no_member_has_is_refused() {
+    for (epoch, is_read) in [(EPOCH_MAX, true), (EPOCH_MAX + 1, false)] {
+        let names = Ranges::default();
+        let gift = Gift { names: names.clone(), epoch, ..Gift::default() };
+        let (id, address, life) = (MemberId(1), String::new(), Life::Alive);
+        let record =
+            Record { id, address, names, site: 0, incarnation: 0, life, gone_ms: 0, epoch };
+        let targets = Ranges::default();
+        for message in [
+            Message::Give { gift: gift.clone() },
+            Message::Join { space: 9, record: record.clone() },
+            Message::Update { targets, records: vec![record.clone()] },
+        ] {
+            assert_eq!(decode(&encode(&message).unwrap()).is_ok(), is_read, "{message:?}");
+        }
+    }
 }

@@ -87,7 +87,16 @@ impl Root {
 /// Each of them has the virtual node of its number.
 fn record(id: MemberId, life: Life) -> Record {
     let names = (&RankSet::range(id.0 as u32, id.0 as u32)).into();
-    Record { id, address: id.0.to_string(), names, site: 0, incarnation: 0, life, gone_ms: 0 }
+    Record {
+        id,
+        address: id.0.to_string(),
+        names,
+        site: 0,
+        incarnation: 0,
+        life,
+        gone_ms: 0,
+        epoch: 0,
+    }
 }
 
 /// One stripe went by a member that knew of the end in another way than the root.

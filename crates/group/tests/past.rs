@@ -76,7 +76,7 @@ impl Lonely {
 fn record(id: u64, name: u32, incarnation: u32, life: Life) -> Record {
     let names = (&RankSet::range(name, name)).into();
     let address = id.to_string();
-    Record { id: MemberId(id), address, names, site: 0, incarnation, life, gone_ms: 0 }
+    Record { id: MemberId(id), address, names, site: 0, incarnation, life, gone_ms: 0, epoch: 0 }
 }
 
 /// A newest life and incarnation for each of some members, and all that was said before.

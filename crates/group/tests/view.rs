@@ -26,6 +26,7 @@ fn news() -> impl Strategy<Value = Vec<Record>> {
             incarnation,
             life: Life::Alive,
             gone_ms: 0,
+            epoch: 0,
         };
         let lives = [Life::Alive, Life::Dead, Life::Left].into_iter().take(lives + 1);
         lives.map(move |life| Record { life, ..record.clone() })

@@ -47,11 +47,13 @@ pub enum Figure {
     /// Requests whose bytes are not counted, because there was no room to follow them, or because
     /// they were freed before they completed.
     UntrackedRequests = 15,
+    /// Communicators and windows without a name, because names of others in use took all the room.
+    NamesLeftOut = 16,
 }
 
 impl Figure {
     /// All of them, in the order of their codes.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ResidentBytes,
         Self::ResidentBytesMax,
         Self::MinorFaults,
@@ -67,6 +69,7 @@ impl Figure {
         Self::SentBytes,
         Self::ReceivedBytes,
         Self::UntrackedRequests,
+        Self::NamesLeftOut,
     ];
 
     /// Its name, with the unit last.
@@ -88,6 +91,7 @@ impl Figure {
             Self::SentBytes => "sent_bytes",
             Self::ReceivedBytes => "received_bytes",
             Self::UntrackedRequests => "untracked_requests",
+            Self::NamesLeftOut => "names_left_out",
         }
     }
 

@@ -37,6 +37,8 @@ const TALLY_BYTES: usize = 64;
 const RECEIVED: usize = 40;
 /// Where the number of requests lies whose bytes are not known.
 const UNTRACKED: usize = 368;
+/// Where the number of names lies that found no room.
+const NAMES_LEFT_OUT: usize = 376;
 /// Where the numbers of getrusage lie.
 const USAGE: usize = 304;
 /// What the table of a program with Open MPI says.
@@ -309,7 +311,8 @@ impl<'a> TableReader<'a> {
         FIGURES.into_iter().zip(used).filter(|_| is_there).collect()
     }
 
-    /// What the rank's point-to-point messages have moved, and how many requests are not in that.
+    /// What the rank's point-to-point messages have moved, how many requests are not in that, and
+    /// how many names found no room; the last two only where there are any.
     #[must_use]
     pub fn transfers(&self) -> BTreeMap<Figure, u64> {
         let (mut sent, mut received) = (0_u64, 0_u64);
@@ -323,10 +326,10 @@ impl<'a> TableReader<'a> {
         }
         let mut figures: BTreeMap<_, _> =
             [(Figure::SentBytes, sent), (Figure::ReceivedBytes, received)].into();
-        let untracked = long(self.bytes, UNTRACKED);
-        if untracked > 0 {
-            figures.insert(Figure::UntrackedRequests, untracked);
-        }
+        let losses =
+            [(Figure::UntrackedRequests, UNTRACKED), (Figure::NamesLeftOut, NAMES_LEFT_OUT)];
+        let losses = losses.map(|(figure, at)| (figure, long(self.bytes, at)));
+        figures.extend(losses.into_iter().filter(|(_, count)| *count > 0));
         figures
     }
 

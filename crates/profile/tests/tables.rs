@@ -196,7 +196,9 @@ fn sent_and_received_bytes_are_told_apart() {
     let expected = [(Figure::SentBytes, 107), (Figure::ReceivedBytes, 35)];
     assert_eq!(transfers(&table), expected.into());
     table.put(368, &3_u64.to_le_bytes());
-    assert_eq!(transfers(&table)[&Figure::UntrackedRequests], 3);
+    table.put(376, &4_u64.to_le_bytes());
+    let lost = [Figure::UntrackedRequests, Figure::NamesLeftOut];
+    assert_eq!(lost.map(|figure| transfers(&table)[&figure]), [3, 4]);
     let received: Vec<_> = table.profile().expect("a table").received.into_values().collect();
     assert_eq!(received, [30, 5]);
 }

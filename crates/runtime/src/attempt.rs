@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use sapwood_node::Instant;
-use sapwood_transport::{Address, Dial, Encryption, Error, Key, Link, LinkTerms, Poller, Progress};
+use sapwood_transport::{Address, Dial, Encryption, Key, Link, LinkTerms, Poller, Progress};
 
+use crate::failure::Failure;
 use crate::token::Token;
 
 /// How long an attempt may last that the node does not replace by another.
@@ -19,14 +20,6 @@ pub(crate) struct Attempt {
     /// What the addresses that have failed said.
     failure: Option<Failure>,
     until: Option<Instant>,
-}
-
-/// Why an attempt has failed.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) reason: String,
-    /// Whether the connection was refused: no process listens at the address.
-    pub(crate) is_refused: bool,
 }
 
 impl Attempt {
@@ -100,7 +93,7 @@ impl Attempt {
         let address = address.unwrap_or_default();
         let reason = format!("no link to {address} within {} ms", LIMIT.as_millis());
         self.give_up(poller);
-        Err(Failure { reason, is_refused: false })
+        Err(Failure::other(reason))
     }
 
     /// Lets go of it.
@@ -121,21 +114,6 @@ impl Attempt {
     /// Whether there is one.
     pub(crate) fn is_under_way(&self) -> bool {
         self.until.is_some()
-    }
-}
-
-impl Failure {
-    /// Joins the failures at two addresses of one ancestor: it counts as refused only if both
-    /// refused.
-    fn and(self, other: Self) -> Self {
-        if self.is_refused { other } else { self }
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        let is_refused = matches!(error, Error::Refused { .. });
-        Self { reason: error.to_string(), is_refused }
     }
 }
 

@@ -16,8 +16,9 @@ use sapwood_transport::{
 };
 
 use crate::attach::own_interface;
-use crate::attempt::{Attempt, Failure};
+use crate::attempt::Attempt;
 use crate::clock::{clock, tell_time, wall};
+use crate::failure::Failure;
 use crate::invitation::Invitation;
 use crate::journal;
 use crate::links::SocketTable;

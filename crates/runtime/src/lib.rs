@@ -16,6 +16,7 @@ mod clock;
 mod driver;
 mod environment;
 mod error;
+mod failure;
 mod group;
 mod invitation;
 mod journal;

@@ -42,6 +42,30 @@ fn all(
     requests.into_iter().map(|request| request?.wait()).collect()
 }
 
+#[test]
+fn who_leaves_hands_its_virtual_nodes_to_the_member_that_is_named() {
+    let mut members = group(4);
+    let leaver = members.remove(3);
+    let from_before = members[2].publish(7, b"before".to_vec()).start().unwrap();
+    leaver.leave_to(1).unwrap();
+    let answer = from_before.wait().unwrap();
+    assert_eq!((answer.contributors.to_string(), answer.missing.len()), ("0-3".to_string(), 0));
+    // All four virtual nodes are carried, by three members.
+    let answer = members[2].send(3, 8, b"to the heir".to_vec()).wait().unwrap();
+    assert_eq!(answer.missing, []);
+    let mut got = Vec::new();
+    while got.last() != Some(&b"to the heir".to_vec()) {
+        got.push(members[1].receive(DEADLINE).unwrap().bytes().to_vec());
+    }
+    let answers = all(&members, |_, member| member.allreduce(Reduction::Sum, &[1_i64]).start());
+    for answer in answers {
+        let answer = answer.unwrap();
+        assert_eq!(answer.contributors.to_string(), "0-3");
+        assert_eq!(answer.numbers::<i64>().unwrap(), [3]);
+    }
+    leave(members);
+}
+
 fn leave(members: Vec<Group>) {
     for member in members {
         member.leave().unwrap();

@@ -156,7 +156,7 @@ fn a_communicator_of_some_back_ends_is_answered_by_just_these() {
     }
     let strangers = network.communicator([0, 8]);
     let error = network.stream(&strangers).open().err().unwrap();
-    let text = "ranks 8 are not connected back-ends; take them from Network::everyone()";
+    let text = "rank 8 is not a connected back-end; take them from Network::everyone()";
     assert_eq!(error.to_string(), text);
     let empty = network.communicator([]);
     assert!(network.stream(&empty).open().is_err());

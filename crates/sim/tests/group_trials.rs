@@ -1,7 +1,9 @@
 //! Groups come to rest, or it is said that they do not; what they measure stays bounded.
 
 use sapwood_group::message::PaperTree;
-use sapwood_group::{Config, Input, MILLISECOND, SECOND, limits};
+use sapwood_group::{
+    Call, Config, Event, Input, MILLISECOND, Payload, SECOND, Time, TreeKind, limits,
+};
 use sapwood_layout::Layout;
 use sapwood_sim::group::{Busy, Network, Trial};
 
@@ -91,4 +93,43 @@ fn a_group_in_which_nothing_changes_grows_quiet_and_wakes_at_a_change() {
     count(&mut trial, 6 * SECOND);
     let awake = count(&mut trial, 10 * SECOND);
     assert!(awake >= 15 * 2 * 7, "{awake} messages in ten seconds after a change");
+}
+
+/// When each of six hosts has a value of host 0 after that was called, and how much has waited on
+/// one link at most. Hosts are in two clusters; a connection between these has `stream` MB/s.
+fn when_each_has_a_value(stream: f64) -> (Network, Vec<Time>, usize) {
+    const BYTES: usize = 16 << 20;
+    let layout = Layout { hosts: 6, clusters: 2, stream, ..Layout::default() };
+    let mut trial = Trial::start(Network::draw(&layout, 1), 1, &patient()).expect("steady");
+    let begin = trial.world.now();
+    let call = Call::Broadcast { targets: None, value: Payload::from(vec![7; BYTES]), tag: 0 };
+    trial.world.call(0, 1, TreeKind::Flat, begin + 60 * SECOND, call);
+    let answer = trial.wait(0, 1).expect("an answer");
+    assert_eq!(answer.missing, [], "of {}", answer.contributors);
+    let mut times = vec![0; 6];
+    let mut got = [0; 6];
+    for seen in &trial.world.seen {
+        if let Event::Delivery { data, .. } = &seen.event {
+            got[seen.host] += data.len();
+            times[seen.host] = seen.time - begin;
+        }
+    }
+    assert_eq!(got, [0, BYTES, BYTES, BYTES, BYTES, BYTES]);
+    assert_eq!(trial.world.overfull(), []);
+    (trial.world.network.clone(), times, trial.world.fullest_link())
+}
+
+#[test]
+fn children_behind_a_slow_connection_delay_no_other_and_pile_nothing_up_at_the_root() {
+    let (network, even, _) = when_each_has_a_value(1e6);
+    let (_, times, fullest) = when_each_has_a_value(4.0);
+    for host in 1..6 {
+        if network.cluster(host) == network.cluster(0) {
+            assert!(times[host] <= even[host], "host {host}: {} and {}", times[host], even[host]);
+        } else {
+            assert!(times[host] > 4 * SECOND, "16 MiB at 4 MB/s: {}", times[host]);
+        }
+    }
+    let most = limits::LINK_BYTES + limits::SEGMENT_BYTES_MAX as usize;
+    assert!((limits::LINK_BYTES..most).contains(&fullest), "{fullest} bytes on a link");
 }

@@ -14,10 +14,14 @@ const TRIED: u64 = 1500;
 
 #[test]
 fn no_schedule_breaks_a_rule() {
+    let mut fullest = 0;
     for seed in 0..SEEDS {
         let verdict = run_schedule(seed, |_| {});
         assert!(verdict.breaches.is_empty(), "seed {seed}: {:#?}", verdict);
+        fullest = fullest.max(verdict.fullest_link);
     }
+    // The bound, and less than a segment beyond it.
+    assert!((300..300 + 128).contains(&fullest), "{fullest} bytes on a link");
 }
 
 /// A member died half-way through the segments of its part, and another never gave its own: the
@@ -32,6 +36,14 @@ fn a_part_that_ends_half_way_costs_no_other_contributor() {
 #[test]
 fn a_member_reads_what_has_come_before_it_judges() {
     let verdict = run_schedule(3941, |_| {});
+    assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+}
+
+/// The root of a broadcast that is over was sent it again, for names that had come to it: it took
+/// its own transfer for a new one, which the giver had delivered.
+#[test]
+fn an_own_transfer_that_comes_back_late_is_over() {
+    let verdict = run_schedule(7491, |_| {});
     assert!(verdict.breaches.is_empty(), "{verdict:#?}");
 }
 
@@ -138,4 +150,8 @@ caught! {
     a_member_that_dies_of_one_failed_connection_is_caught: BuryRefused,
     a_member_that_blames_others_for_its_own_lateness_is_caught: JudgeWhenLate,
     a_member_that_keeps_what_another_claims_is_caught: KeepNames,
+    a_member_that_fills_its_links_without_a_bound_is_caught: IgnoreCredit,
+    names_without_what_was_delivered_to_them_are_caught: GiveWithoutList,
+    a_giver_that_delivers_what_comes_after_the_list_is_caught: DeliverWhileGiving,
+    a_hand_over_that_claims_no_more_than_the_giver_is_caught: KeepEpoch,
 }

@@ -16,7 +16,7 @@ use crate::mixture::{Called, Callers, Kinds};
 use crate::place::PlaceWaits;
 use crate::total::Total;
 
-const VERSION: u32 = 11;
+const VERSION: u32 = 12;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const LAYOUT: [Directive; 13] =

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use sapwood_packet::Rank;
 
-use crate::event::EventKind;
+use crate::event::{Event, EventKind};
 use crate::instance::Pattern;
 use crate::standing::Presence;
 
@@ -70,6 +70,16 @@ impl FrozenEvent {
                     | EventKind::CollectiveCompleted
             )
         )
+    }
+
+    /// How many bytes its process gave, as [`Event::amount`] says. Of a call that has not returned
+    /// that is not known.
+    #[must_use]
+    pub fn amount(&self) -> Option<u32> {
+        let Self { function, members, sequence, peer, tag, .. } = *self;
+        let kind = self.kind.filter(|_| !self.is_open)?;
+        let (time, span, space) = (0, self.span, 0);
+        Event { time, span, function, space, kind, members, sequence, peer, tag }.amount()
     }
 }
 

@@ -10,9 +10,11 @@ use alloc::vec::Vec;
 
 use sapwood_packet::Rank;
 
+use crate::amount::Unequal;
 use crate::event::EventKind;
 use crate::frozen::{Frozen, FrozenEvent};
-use crate::instance::{Arrival, Instance, InstanceKey, Pattern};
+use crate::frozen_passage::{CollectiveParts, FrozenPassage, arrival, passage};
+use crate::instance::{Instance, InstanceKey, Pattern};
 use crate::message::{MessageKey, Wait, wait};
 use crate::mixture::{Called, Kinds};
 
@@ -37,6 +39,10 @@ pub struct FrozenInstance {
     pub kinds: Kinds,
     /// Members that have not come, where others wait for them still.
     pub absent: Vec<Rank>,
+    /// How all came and left; none while one is inside, and where their calls do not fit together.
+    pub passage: Option<FrozenPassage>,
+    /// The bytes that those gave that have returned, where they gave different ones.
+    pub unequal: Option<Unequal>,
 }
 
 impl FrozenInstance {
@@ -54,6 +60,9 @@ pub struct Relations {
     pub instances: Vec<FrozenInstance>,
     /// Sends and receives of one message each, as places in [`Frozen::events`].
     pub messages: Vec<(usize, usize)>,
+    /// By communicator, the first collective in which processes gave different amounts. Behind one
+    /// that is mixed nothing is told.
+    pub unequal: BTreeMap<u64, Unequal>,
     /// Of each event how long it has waited for another process; none where that is not known.
     pub waits: Vec<Option<u64>>,
 }
@@ -65,11 +74,12 @@ impl Relations {
         let mut found = Self { waits: alloc::vec![None; frozen.events.len()], ..Self::default() };
         found.find_instances(frozen);
         found.find_messages(frozen);
+        found.find_amounts();
         found
     }
 
     fn find_instances(&mut self, frozen: &Frozen) {
-        let mut open: BTreeMap<InstanceKey, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+        let mut open: BTreeMap<InstanceKey, CollectiveParts> = BTreeMap::new();
         for (at, event) in frozen.events.iter().enumerate() {
             let seat = frozen.seats.get(&(event.communicator, event.rank));
             let is_known = seat.is_some_and(|seat| !seat.is_between) && event.sequence > 0;
@@ -78,19 +88,33 @@ impl Relations {
             }
             let parts = open.entry((event.communicator, event.sequence)).or_default();
             match event.kind {
-                Some(EventKind::CollectiveCompleted) => parts.1.push(at),
-                _ => parts.0.push(at),
+                Some(EventKind::CollectiveCompleted) => parts.completions.push(at),
+                _ => parts.arrivals.push(at),
             }
         }
-        for (key, (arrivals, completions)) in open {
-            let Some(instance) = instance(frozen, key, arrivals) else { continue };
-            let waiting = instance.arrivals.iter().chain(&completions);
+        for (key, parts) in open {
+            let Some(instance) = instance(frozen, key, &parts) else { continue };
+            let waiting = parts.arrivals.iter().chain(&parts.completions);
             for &at in waiting {
                 self.waits[at] = waited(frozen, &instance, at);
             }
             self.instances.push(instance);
         }
         self.instances.sort_by_key(|one| (one.arrivals.first().copied(), one.key));
+    }
+
+    fn find_amounts(&mut self) {
+        let mut mixed: BTreeMap<u64, u32> = BTreeMap::new();
+        for one in self.instances.iter().filter(|one| one.kinds.second.is_some()) {
+            let first = mixed.entry(one.key.0).or_insert(one.key.1);
+            *first = one.key.1.min(*first);
+        }
+        let told = self.instances.iter().filter_map(|one| Some((one.key.0, one.unequal?)));
+        for (communicator, unequal) in told {
+            if mixed.get(&communicator).is_none_or(|&first| unequal.number < first) {
+                self.unequal.entry(communicator).or_default().add(&unequal);
+            }
+        }
     }
 
     fn find_messages(&mut self, frozen: &Frozen) {
@@ -141,38 +165,35 @@ fn known(wait: Wait) -> Option<u64> {
     }
 }
 
-/// When the process of an event came.
-fn arrival(frozen: &Frozen, event: &FrozenEvent) -> Arrival {
-    let rank = frozen.ranks.get(&event.rank).copied().unwrap_or_default();
-    Arrival { time: event.begin, rank: event.rank, clock: rank.clock, error: rank.error }
-}
-
 fn is_root(frozen: &Frozen, event: &FrozenEvent) -> bool {
     let seat = frozen.seats.get(&(event.communicator, event.rank));
     seat.is_some_and(|seat| event.peer >= 0 && seat.rank == event.peer.cast_unsigned())
 }
 
-/// The instance of these arrivals.
-fn instance(frozen: &Frozen, key: InstanceKey, arrivals: Vec<usize>) -> Option<FrozenInstance> {
+/// The instance of these events.
+fn instance(frozen: &Frozen, key: InstanceKey, parts: &CollectiveParts) -> Option<FrozenInstance> {
+    let arrivals = &parts.arrivals;
     let first = &frozen.events[*arrivals.first()?];
     let size = frozen.seats.get(&(key.0, first.rank))?.size;
-    let one = |event: &FrozenEvent| {
+    let one = |&at: &usize| {
+        let event = &frozen.events[at];
         let arrival = arrival(frozen, event);
         let called = Called { function: event.function, root: event.peer };
         Instance::of(called, first.pattern, size, arrival, is_root(frozen, event))
+            .with_amount(event.amount())
     };
-    let mut merged = one(first);
-    for &at in &arrivals[1..] {
-        merged.merge(&one(&frozen.events[at]));
-    }
-    let culprit = merged.latecomer().filter(|_| merged.is_whole() && size > 1);
+    let all = merged(arrivals.iter().map(one))?;
+    let culprit = all.latecomer().filter(|_| all.is_whole() && size > 1);
     let is_of = |rank: Rank| arrivals.iter().copied().find(|&at| frozen.events[at].rank == rank);
     let is_waited = arrivals.iter().any(|&at| frozen.events[at].is_open);
-    let absent = if merged.is_whole() || !is_waited {
+    let absent = if all.is_whole() || !is_waited {
         Vec::new()
     } else {
         absent(frozen, key, size, |rank| is_of(rank).is_some())
     };
+    // The number of a call that has not returned may be that of the next one.
+    let returned = arrivals.iter().filter(|at| !frozen.events[**at].is_open);
+    let returned = merged(returned.map(one)).filter(|_| !all.is_mixed);
     Some(FrozenInstance {
         key,
         function: first.function,
@@ -180,10 +201,18 @@ fn instance(frozen: &Frozen, key: InstanceKey, arrivals: Vec<usize>) -> Option<F
         size,
         culprit: culprit.and_then(|one| is_of(one.arrival.rank)),
         is_late: culprit.and_then(|one| one.is_late),
-        kinds: merged.kinds,
+        kinds: all.kinds,
         absent,
-        arrivals,
+        passage: passage(frozen, size, parts).filter(|_| !all.is_mixed),
+        unequal: returned.and_then(|one| Unequal::of(key, &one)),
+        arrivals: arrivals.clone(),
     })
+}
+
+fn merged(mut all: impl Iterator<Item = Instance>) -> Option<Instance> {
+    let mut first = all.next()?;
+    all.for_each(|one| first.merge(&one));
+    Some(first)
 }
 
 /// Members that have not come to a collective. None where not all members were looked at, or where
@@ -235,7 +264,7 @@ fn waited(frozen: &Frozen, instance: &FrozenInstance, at: usize) -> Option<u64> 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use alloc::vec;
 
     use super::*;
@@ -243,7 +272,7 @@ mod tests {
 
     const WORLD: u64 = 9;
 
-    fn window(events: &[FrozenEvent], size: u32) -> (Frozen, Relations) {
+    pub(crate) fn window(events: &[FrozenEvent], size: u32) -> (Frozen, Relations) {
         let mut frozen = Frozen { events: events.to_vec(), ..Frozen::default() };
         for rank in 0..size {
             let now = 1_000;
@@ -256,7 +285,7 @@ mod tests {
         (frozen, relations)
     }
 
-    fn collective(rank: Rank, sequence: u32, begin: i64, span: u64) -> FrozenEvent {
+    pub(crate) fn collective(rank: Rank, sequence: u32, begin: i64, span: u64) -> FrozenEvent {
         let (kind, communicator) = (Some(EventKind::Collective), WORLD);
         let event = FrozenEvent {
             rank,
@@ -349,6 +378,42 @@ mod tests {
         assert_eq!(relations.messages, [(1, 0)]);
         assert_eq!(waits_of(&frozen, &relations, 0), [Some(40)]);
         assert_eq!(waits_of(&frozen, &relations, 1), [None]);
+    }
+
+    fn giving(rank: Rank, sequence: u32, bytes: i32) -> FrozenEvent {
+        let begin = i64::from(sequence) * 100;
+        FrozenEvent { tag: bytes + 1, ..collective(rank, sequence, begin, 50) }
+    }
+
+    #[test]
+    fn the_first_collective_with_unequal_amounts_is_told_for_each_communicator() {
+        let given = [(1, 80), (2, 72), (3, 96)];
+        let all = (0..3).flat_map(|rank| given.map(|(number, bytes)| (rank, number, bytes)));
+        let bytes_of = |rank, number, bytes| if rank == 1 && number > 1 { 8 } else { bytes };
+        let mut events: Vec<FrozenEvent> = all
+            .map(|(rank, number, bytes)| giving(rank, number, bytes_of(rank, number, bytes)))
+            .collect();
+        let (_, relations) = window(&events, 3);
+        let told = relations.unequal[&WORLD];
+        assert_eq!((told.number, told.collectives, told.culprit()), (2, 2, Some(1)));
+        let few = told.minority().expect("one of three").few;
+        assert_eq!((few.called, few.lowest), (8, 1));
+        // Behind calls that do not fit together nothing is told.
+        events[0].function = 8;
+        assert!(window(&events, 3).1.unequal.is_empty());
+        events[0].function = 7;
+        events.iter_mut().for_each(|event| event.tag = 81);
+        assert!(window(&events, 3).1.unequal.is_empty(), "all gave 80 bytes");
+    }
+
+    #[test]
+    fn the_amount_of_a_rank_that_has_not_returned_or_is_not_in_the_window_is_not_guessed() {
+        let open = FrozenEvent { is_open: true, ..giving(2, 1, 72) };
+        let (_, relations) = window(&[giving(0, 1, 80), giving(1, 1, 80), open], 3);
+        assert!(relations.unequal.is_empty());
+        let (_, relations) = window(&[giving(0, 1, 80), giving(1, 1, 72), open], 3);
+        let told = relations.unequal[&WORLD];
+        assert_eq!((told.count, told.minority(), told.culprit()), (2, None, None));
     }
 
     #[test]

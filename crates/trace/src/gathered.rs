@@ -6,7 +6,7 @@
 //! grows with the number of events that have been settled. It travels as these values:
 //!
 //! ```text
-//!  0  %ud    version, 11
+//!  0  %ud    version, 12
 //!  1  %auld  the clock of the lowest rank: rank, ticks, nanoseconds, scale, whether it is cycles;
 //!            or nothing
 //!  2  %auld  counters, in the order of `Counter`
@@ -74,10 +74,13 @@ pub enum Counter {
     Overdue = 9,
     /// Ranks whose event file cannot be read any more.
     Unreadable = 10,
+    /// Events of communicators that were freed, and whose place another one had before the events
+    /// were read.
+    Former = 11,
 }
 
 /// How many counters there are.
-pub const COUNTERS: usize = 11;
+pub const COUNTERS: usize = 12;
 
 /// How one rank has waited in one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -58,12 +58,12 @@ impl Arrival {
     }
 
     /// The latest time at which it may have been.
-    fn latest(&self) -> i64 {
+    pub(crate) fn latest(&self) -> i64 {
         self.time.saturating_add_unsigned(self.error)
     }
 
     /// The earliest time at which it may have been.
-    fn earliest(&self) -> i64 {
+    pub(crate) fn earliest(&self) -> i64 {
         self.time.saturating_sub_unsigned(self.error)
     }
 

@@ -64,6 +64,7 @@ mod filter;
 mod frozen;
 mod frozen_codec;
 mod frozen_instance;
+mod frozen_passage;
 mod gathered;
 mod hops;
 mod instance;
@@ -96,6 +97,7 @@ pub use frozen::{
 };
 pub use frozen_codec::TRACE_FREEZE;
 pub use frozen_instance::{FrozenInstance, Relations};
+pub use frozen_passage::{FrozenDeparture, FrozenPassage};
 pub use gathered::{COUNTERS, Counter, ENTRIES_MAX, Gathered, Made, OTHERS, Waited};
 pub use hops::{
     Blame, BlameShare, EdgeFigures, Figure, HopClock, HopLosses, HopProcess, HopTrace, OneWay,

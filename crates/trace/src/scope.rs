@@ -61,6 +61,8 @@ pub struct ScopeBy {
     pub communicator: bool,
     /// By kind.
     pub kind: bool,
+    /// By thread of each rank.
+    pub thread: bool,
 }
 
 /// What is wanted of the events.
@@ -139,7 +141,8 @@ impl Scope {
         let by = u32::from(self.by.rank)
             | u32::from(self.by.function) << 1
             | u32::from(self.by.communicator) << 2
-            | u32::from(self.by.kind) << 3;
+            | u32::from(self.by.kind) << 3
+            | u32::from(self.by.thread) << 4;
         let ranges: Vec<u32> = self.ranks.as_ref().ranges().iter().flatten().copied().collect();
         let names: Vec<&str> = self.communicators.iter().map(String::as_str).collect();
         values
@@ -184,6 +187,7 @@ impl Scope {
                 function: codes & 2 != 0,
                 communicator: codes & 4 != 0,
                 kind: codes & 8 != 0,
+                thread: codes & 16 != 0,
             },
             window: values.scalar::<u32>(at + 6)?.min(WINDOW_MAX),
             cpu_ppm: values.scalar(at + 7)?,
@@ -218,7 +222,7 @@ mod tests {
             ranks: RankSet::range(2, 5),
             at_least_ns: 1_000,
             value: ScopeValue::Gap,
-            by: ScopeBy { rank: true, kind: true, ..ScopeBy::default() },
+            by: ScopeBy { rank: true, kind: true, thread: true, ..ScopeBy::default() },
             window: 100,
             cpu_ppm: 5,
             bytes_per_s: 6,

@@ -2,10 +2,11 @@
 //! way up.
 //!
 //! ```text
-//!  0  %ud    version, 1
+//!  0  %ud    version, 2
 //!  1  %auld  counters, in the order of `ScopeCounter`
-//!  2  %auld  groups, 9 words each: rank and function; communicator; kind and number of bins;
-//!            events; sum, least, most, all in nanoseconds; the sum of squares, low and high
+//!  2  %auld  groups, 9 words each: rank and function; communicator; kind in 8 bits, thread in the
+//!            next 8, and number of bins; events; sum, least, most, all in nanoseconds; the sum of
+//!            squares, low and high
 //!  3  %auld  bins of all groups in this order, 2 words each: number of the bin; calls
 //!  4  %auld  communicators that have names, and
 //!  5  %as    these
@@ -30,7 +31,7 @@ pub const TRACE_SCOPE: &str = "trace-scope";
 /// Groups of one packet, at most.
 pub const SCOPE_GROUPS_MAX: usize = 1 << 14;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const TEXTS: Directive = Directive::new(ElementType::String, Shape::Array);
@@ -38,6 +39,7 @@ const LAYOUT: [Directive; 6] = [WORD, LONGS, LONGS, LONGS, LONGS, TEXTS];
 const WRONG: TraceError = TraceError::Contradiction { what: "groups of a scope" };
 const GROUP_WORDS: usize = 9;
 const BIN_WORDS: usize = 2;
+const THREAD_SHIFT: u32 = 8;
 /// Bins to each power of two: a quantile is wrong by at most half of a bin, 1/32.
 const BINS_BITS: u32 = 4;
 
@@ -87,6 +89,8 @@ pub struct ScopeKey {
     pub communicator: u64,
     /// The kind.
     pub kind: u8,
+    /// The thread of the rank.
+    pub thread: u8,
 }
 
 /// The statistics of one group, in nanoseconds.
@@ -266,7 +270,8 @@ impl ScopeFigures {
         for (key, one) in &self.groups {
             let count = u32::try_from(one.bins.len()).unwrap_or(u32::MAX);
             groups.extend([pair(key.rank, key.function), key.communicator]);
-            groups.extend([pair(key.kind.into(), count), one.count, one.sum, one.least, one.most]);
+            let codes = u32::from(key.kind) | u32::from(key.thread) << THREAD_SHIFT;
+            groups.extend([pair(codes, count), one.count, one.sum, one.least, one.most]);
             groups.extend(halves_of(one.squares));
             bins.extend(one.bins.iter().flat_map(|(&bin, &count)| [bin.into(), count]));
         }
@@ -293,9 +298,9 @@ impl ScopeFigures {
         if !rest.is_empty() || !odd.is_empty() || groups.len() > 2 * SCOPE_GROUPS_MAX {
             return Err(WRONG);
         }
-        for &[whom, communicator, kind, count, sum, least, most, low, high] in groups {
-            let ((rank, function), (kind, own)) = (halves(whom), halves(kind));
-            let kind = u8::try_from(kind).map_err(|_| WRONG)?;
+        for &[whom, communicator, codes, count, sum, least, most, low, high] in groups {
+            let ((rank, function), (codes, own)) = (halves(whom), halves(codes));
+            let [kind, thread] = u16::try_from(codes).map_err(|_| WRONG)?.to_le_bytes();
             let own = usize::try_from(own).map_err(|_| WRONG)?;
             let (mine, others) = bins.split_at_checked(own).ok_or(WRONG)?;
             bins = others;
@@ -305,7 +310,7 @@ impl ScopeFigures {
                 let bin = u16::try_from(bin).ok().filter(|&bin| bin <= bin_of(u64::MAX));
                 one.bins.insert(bin.ok_or(WRONG)?, count);
             }
-            let key = ScopeKey { rank, function, communicator, kind };
+            let key = ScopeKey { rank, function, communicator, kind, thread };
             if one.bins.len() != own || read.groups.insert(key, one).is_some() {
                 return Err(WRONG);
             }
@@ -363,7 +368,8 @@ mod tests {
     fn figures(groups: &[(Rank, &[u64])]) -> ScopeFigures {
         let mut figures = ScopeFigures::default();
         for (rank, values) in groups {
-            let key = ScopeKey { rank: *rank, function: 17, communicator: 7, kind: 1 };
+            let thread = u8::try_from(*rank).expect("a few ranks");
+            let key = ScopeKey { rank: *rank, function: 17, communicator: 7, kind: 1, thread };
             let one = figures.groups.entry(key).or_default();
             values.iter().for_each(|&ns| one.add(ns));
             figures.count(ScopeCounter::Selected, values.len() as u64);
@@ -401,7 +407,10 @@ mod tests {
             assert_eq!(ScopeFigures::decode(one.encode().as_ref()), Ok(one));
         }
         let wrong = Values::new().scalar(VERSION).array(&[0_u64; SCOPE_COUNTERS]);
-        // A bin is promised that is not there.
+        // A code beyond kind and thread, and a bin that is promised and not there.
+        let beyond = wrong.clone().array(&[0, 0, pair(1 << 16, 0), 0, 0, 0, 0, 0, 0]);
+        let beyond = beyond.array::<u64>(&[]).array::<u64>(&[]).strings::<&str>(&[]);
+        assert_eq!(ScopeFigures::decode(beyond.as_ref()), Err(WRONG));
         let wrong = wrong.array(&[pair(1, 1); GROUP_WORDS]).array::<u64>(&[]).array::<u64>(&[]);
         assert_eq!(ScopeFigures::decode(wrong.strings::<&str>(&[]).as_ref()), Err(WRONG));
     }

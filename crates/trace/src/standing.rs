@@ -129,8 +129,9 @@ pub struct Posture {
     pub polls: u64,
     /// The function among these that was called most.
     pub polled: u32,
-    /// For how long another thread than the one in the call has computed, so that the rank does not
-    /// wait in it; 0 if none does, and for a rank that is in no call.
+    /// For how long another thread than the one in the call has computed, or it has moved data in
+    /// its call on a file, so that the rank does not wait in it; 0 if neither holds, and for a rank
+    /// that is in no call.
     pub beside_ns: u64,
     /// Threads beside the one in the call that have called MPI before, are outside of it, and wait
     /// for a lock.
@@ -197,6 +198,9 @@ pub struct Standing {
     pub shared: BTreeMap<(Rank, u32), (CallKind, u64)>,
     /// Communicators that found no room.
     pub left_out: u64,
+    /// Whether all of this was read from files when the processes had ended: what each of them did
+    /// last is known, not when and how it ended. It does not travel.
+    pub is_past: bool,
 }
 
 impl Standing {
@@ -210,6 +214,7 @@ impl Standing {
         }
         self.shared.extend(other.shared);
         self.left_out = self.left_out.saturating_add(other.left_out);
+        self.is_past |= other.is_past;
     }
 
     /// Says what a communicator is called; of several names the first in order holds, so that the

@@ -331,6 +331,7 @@ mod tests {
             names: [(5, "high".into())].into(),
             shared: [((7, 188), (CallKind::File, 29))].into(),
             left_out: 3,
+            is_past: false,
         };
         let read = Standing::decode(standing.encode().as_ref()).expect("it was just written");
         assert_eq!(read, standing);

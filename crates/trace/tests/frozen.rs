@@ -96,6 +96,113 @@ fn leaf(rank: u32) -> impl Strategy<Value = Frozen> {
     )
 }
 
+/// The greatest error of a clock in [`members`], in nanoseconds.
+const ERROR_MAX: u64 = 60;
+
+/// How one process truly came to a collective and left it.
+#[derive(Clone, Debug)]
+struct Member {
+    came: i64,
+    left: i64,
+    clock: usize,
+    is_started: bool,
+}
+
+/// A clock that is wrong by `offset`, which is at most its error.
+#[derive(Clone, Debug)]
+struct WrongClock {
+    error: u64,
+    offset: i64,
+}
+
+fn clocks() -> impl Strategy<Value = Vec<WrongClock>> {
+    let clock = (0..=ERROR_MAX, -1.0..=1.0_f64)
+        .prop_map(|(error, part)| WrongClock { error, offset: (error as f64 * part) as i64 });
+    prop::collection::vec(clock, 3)
+}
+
+fn members() -> impl Strategy<Value = Vec<Member>> {
+    let member = (0_i64..400, 0_i64..300, 0_usize..3, any::<bool>()).prop_map(
+        |(came, span, clock, is_started)| Member { came, left: came + span, clock, is_started },
+    );
+    prop::collection::vec(member, 1..8)
+}
+
+/// The window of one collective as it was measured.
+fn measured(members: &[Member], clocks: &[WrongClock]) -> Frozen {
+    let size = members.len() as u32;
+    let mut frozen = Frozen { world_size: size, ..Frozen::default() };
+    for (rank, member) in (0..size).zip(members) {
+        let WrongClock { error, offset } = clocks[member.clock];
+        let one =
+            FrozenRank { now: 5_000, clock: member.clock as u32, error, ..FrozenRank::default() };
+        frozen.ranks.insert(rank, one);
+        frozen.seats.insert((1, rank), FrozenSeat { rank, size, ..FrozenSeat::default() });
+        let mut note = |kind, begin: i64, end: i64| {
+            frozen.events.push(FrozenEvent {
+                rank,
+                kind: Some(kind),
+                communicator: 1,
+                sequence: 1,
+                peer: -1,
+                begin: begin + offset,
+                span: end.abs_diff(begin),
+                ..FrozenEvent::default()
+            });
+        };
+        if member.is_started {
+            note(EventKind::CollectiveStarted, member.came, member.came);
+            note(EventKind::CollectiveCompleted, member.came, member.left);
+        } else {
+            note(EventKind::Collective, member.came, member.left);
+        }
+    }
+    frozen.cut(10_000);
+    frozen
+}
+
+/// A moment as it was measured, its clock, and by how much that may be off.
+#[derive(Clone, Copy)]
+struct Measured {
+    time: i64,
+    clock: u32,
+    error: i64,
+}
+
+impl Measured {
+    fn of(frozen: &Frozen, rank: u32, time: i64) -> Self {
+        let one = frozen.ranks[&rank];
+        Self { time, clock: one.clock, error: one.error as i64 }
+    }
+
+    fn error_to(self, other: Self) -> i64 {
+        if self.clock == other.clock { 0 } else { self.error + other.error }
+    }
+}
+
+/// From the first of some moments to the last of others, each compared with each; none where that
+/// is not longer than it may be off.
+fn between(from: &[Measured], to: &[Measured]) -> Option<i64> {
+    let pairs = || from.iter().flat_map(move |&one| to.iter().map(move |&other| (one, other)));
+    let longest = |sign: i64| {
+        let of =
+            |(one, other): (Measured, Measured)| other.time - one.time + sign * one.error_to(other);
+        pairs().map(of).max().expect("there are moments")
+    };
+    let (ns, error) = (longest(0), (longest(1) - longest(0)).max(longest(0) - longest(-1)));
+    (error == 0 || ns > error).then_some(ns)
+}
+
+/// How many of some moments were before one of them, each compared with it.
+fn place(of: usize, moments: &[Measured]) -> Option<u32> {
+    let one = moments[of];
+    let is_known = |other: &Measured| {
+        one.clock == other.clock || (one.time - other.time).abs() > one.error_to(*other)
+    };
+    let before = moments.iter().filter(|other| other.time < one.time).count();
+    moments.iter().all(is_known).then_some(before as u32)
+}
+
 fn job() -> impl Strategy<Value = Vec<Frozen>> {
     (leaf(0), leaf(1), leaf(2), leaf(3)).prop_map(|(a, b, c, d)| vec![a, b, c, d])
 }
@@ -142,6 +249,72 @@ proptest! {
             let absent = |at: &usize| instance.absent.contains(&all.events[*at].rank);
             prop_assert!(!instance.arrivals.iter().any(absent));
         }
+    }
+
+    #[test]
+    fn a_passage_is_what_each_process_compared_with_each_gives(
+        members in members(),
+        clocks in clocks(),
+    ) {
+        let frozen = measured(&members, &clocks);
+        let relations = Relations::of(&frozen);
+        let [instance] = &relations.instances[..] else { panic!("one collective") };
+        let passage = instance.passage.as_ref().expect("all have left");
+        let came: Vec<Measured> = instance
+            .arrivals
+            .iter()
+            .map(|&at| Measured::of(&frozen, frozen.events[at].rank, frozen.events[at].begin))
+            .collect();
+        let left: Vec<Measured> = passage
+            .departures
+            .iter()
+            .map(|one| &frozen.events[one.event])
+            .map(|event| Measured::of(&frozen, event.rank, event.end()))
+            .collect();
+        prop_assert_eq!(left.len(), members.len());
+        prop_assert!(left.is_sorted_by_key(|one| one.time));
+        prop_assert_eq!(passage.elapsed.map(|ns| ns as i64), between(&came, &left));
+        for (one, wait) in came.iter().zip(&passage.arrival_waits) {
+            prop_assert_eq!(wait.map(|ns| ns as i64), between(&[*one], &came));
+        }
+        for (at, one) in passage.departures.iter().enumerate() {
+            prop_assert_eq!(one.place, place(at, &left));
+            // Back from the departure to the last arrival, which may be on either side of it.
+            let since: Vec<i64> = [-1, 0, 1]
+                .map(|sign| {
+                    let last = |other: &Measured| other.time + sign * left[at].error_to(*other);
+                    left[at].time - came.iter().map(last).max().expect("there are arrivals")
+                })
+                .to_vec();
+            let error = (since[0] - since[1]).max(since[1] - since[2]);
+            let is_known = error == 0 || since[1].abs() > error;
+            prop_assert_eq!(one.wait, is_known.then_some(since[1]));
+        }
+    }
+
+    /// Whatever the clocks say within their errors, what is claimed has been so.
+    #[test]
+    fn no_order_and_no_wait_is_claimed_that_was_not(members in members(), clocks in clocks()) {
+        let frozen = measured(&members, &clocks);
+        let relations = Relations::of(&frozen);
+        let passage = relations.instances[0].passage.as_ref().expect("all have left");
+        let is_near = |claim: i64, truth: i64| {
+            claim.abs_diff(truth) <= 2 * ERROR_MAX && claim.signum() == truth.signum()
+        };
+        let last = members.iter().map(|one| one.came).max().expect("there are members");
+        for (&at, wait) in relations.instances[0].arrivals.iter().zip(&passage.arrival_waits) {
+            let truth = last - members[frozen.events[at].rank as usize].came;
+            prop_assert!(wait.is_none_or(|claim| is_near(claim as i64, truth)), "{wait:?} {truth}");
+        }
+        for one in &passage.departures {
+            let left = members[frozen.events[one.event].rank as usize].left;
+            let before = members.iter().filter(|other| other.left < left).count() as u32;
+            prop_assert!(one.place.is_none_or(|place| place == before), "{one:?} {before}");
+            prop_assert!(one.wait.is_none_or(|claim| is_near(claim, left - last)), "{one:?}");
+        }
+        let first = members.iter().map(|one| one.came).min().expect("there are members");
+        let end = members.iter().map(|one| one.left).max().expect("there are members");
+        prop_assert!(passage.elapsed.is_none_or(|claim| is_near(claim as i64, end - first)));
     }
 
     #[test]

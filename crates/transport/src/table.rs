@@ -56,13 +56,14 @@ pub struct TablePeer {
 pub struct TableOffer {
     /// The program's description of its table.
     pub hello: [u8; TABLE_HELLO_BYTES],
-    /// The memory file, unchecked: [`SharedTable::map`](crate::SharedTable::map) checks it.
+    /// The memory file, or an ordinary one, unchecked:
+    /// [`SharedTable::open`](crate::SharedTable::open) checks it.
     pub descriptor: OwnedFd,
     /// The memory file of its control page, unchecked, if it has one:
     /// [`ControlPage::map`](crate::ControlPage::map) checks it.
     pub control: Option<OwnedFd>,
-    /// The memory file of its events, unchecked, if it has one:
-    /// [`SharedTable::map`](crate::SharedTable::map) checks it.
+    /// The same of its events, unchecked, if it has one:
+    /// [`SharedTable::open`](crate::SharedTable::open) checks it.
     pub events: Option<OwnedFd>,
 }
 

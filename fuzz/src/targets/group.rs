@@ -97,7 +97,8 @@ impl Run {
             let names = RankSet::range(at * NAMES, (at + 1) * NAMES - 1);
             let (address, life) = (format!("member-{at}"), Life::Alive);
             let names = (&names).into();
-            let record = Record { id, address, names, site: at, incarnation: 1, life, gone_ms: 0 };
+            let record =
+                Record { id, address, names, site: at, incarnation: 1, life, gone_ms: 0, epoch: 0 };
             self.give(Input::LinkUp { member: id, address: None });
             self.give_message(id, Message::Join { space: SPACE, record });
         }
@@ -253,7 +254,10 @@ impl Run {
                 assert!(offset + data.len() as u64 <= *bytes, "a part beyond the value");
                 (cast.number, offset, data.as_slice()).hash(&mut self.fingerprint);
             }
-            Event::Joined | Event::MemberJoined(_) | Event::MemberGone(..) => {}
+            Event::Joined
+            | Event::MemberJoined(_)
+            | Event::MemberGone(..)
+            | Event::NamesMoved { .. } => {}
         }
     }
 

@@ -15,6 +15,7 @@ mod packets;
 pub mod plan;
 pub mod profile;
 pub mod ranks;
+pub mod scope;
 pub mod shm_ring;
 pub mod sketch;
 pub mod specification;
@@ -25,7 +26,7 @@ pub mod values;
 mod world;
 
 /// All of them.
-pub const ALL: [Target; 19] = [
+pub const ALL: [Target; 20] = [
     control::TARGET,
     filter::TARGET,
     format::TARGET,
@@ -38,6 +39,7 @@ pub const ALL: [Target; 19] = [
     plan::TARGET,
     profile::TARGET,
     ranks::TARGET,
+    scope::TARGET,
     shm_ring::TARGET,
     sketch::TARGET,
     specification::TARGET,

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use rustix::event::{PollFd, PollFlags, poll};
 use sapwood_launch::Signal;
 
-use crate::closed_output;
+use crate::{address_space, closed_output};
 
 /// Bad input: the user can mend it.
 pub const USAGE: u8 = 2;
@@ -104,10 +104,15 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 /// Runs a command such that a fault in our own code becomes one line and exit code 125. What the
 /// command had open is closed on the way, so a tree ends as it does after any error. A write beyond
-/// a limit on the size of files fails, and does not end the program.
+/// a limit on the size of files fails, and does not end the program. Where a limit on the address
+/// space leaves too little, the command does not begin.
 pub fn guarded(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
     sapwood_launch::survive_file_limit();
     closed_output::refuse_writes();
+    if let Some(reason) = address_space::lacking() {
+        complain(reason);
+        return ExitCode::from(OWN_FAILURE);
+    }
     panic::set_hook(Box::new(|fault| complain(describe(fault))));
     panic::catch_unwind(command).unwrap_or(ExitCode::from(OWN_FAILURE))
 }

@@ -14,9 +14,6 @@ const LOOK: Duration = Duration::from_millis(50);
 /// More than any address has.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// How the failure begins where no process listens; its reason comes as text only.
-const UNHEARD: &str = "no process listens at";
-
 /// A file that was written; removed when dropped, unless another member has written to it.
 pub(crate) struct AddressFile {
     path: PathBuf,
@@ -88,10 +85,7 @@ pub(crate) fn join(path: &Path, time: Duration, builder: &GroupBuilder) -> Resul
 
 /// Whether no process listens at the address.
 fn is_unheard(error: &Error) -> bool {
-    match error {
-        Error::Group(GroupFailure::NotJoined { reason }) => reason.starts_with(UNHEARD),
-        _ => false,
-    }
+    matches!(error, Error::Group(GroupFailure::NotJoined { is_refused: true, .. }))
 }
 
 /// The address; none if the file is not there yet.

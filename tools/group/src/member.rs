@@ -27,7 +27,8 @@ pub(crate) fn serve(group: Group, stays: bool) -> Result<ExitCode, Failure> {
     let mut signals = Signals::take_over().map_err(|error| Failure::own(&error))?;
     let names = group.names().to_string();
     say(&json!({ "address": group.address(), "names": names, "space": group.space() }))?;
-    let mut member = Member { group, received: ReceivedValues::default(), published: 0 };
+    let mut member =
+        Member { group, received: ReceivedValues::default(), published: 0, heir: None };
     let mut input = Lines::default();
     loop {
         match input.next(&signals, stays, || member.take_values())? {
@@ -45,7 +46,10 @@ pub(crate) fn serve(group: Group, stays: bool) -> Result<ExitCode, Failure> {
             None => break,
         }
     }
-    member.group.leave()?;
+    match member.heir {
+        Some(heir) => member.group.leave_to(heir)?,
+        None => member.group.leave()?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -53,6 +57,8 @@ struct Member {
     group: Group,
     received: ReceivedValues,
     published: u64,
+    /// A virtual node of the member that gets those of this one when it leaves.
+    heir: Option<u32>,
 }
 
 impl Member {
@@ -67,6 +73,7 @@ impl Member {
         };
         match request.act {
             Act::Leave => {
+                self.heir = request.to;
                 say(&json!({ "operation": "leave" }))?;
                 return Ok(true);
             }

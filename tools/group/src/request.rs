@@ -71,6 +71,8 @@ pub struct Request {
     pub name: &'static str,
     /// From or to which virtual node.
     pub root: Rank,
+    /// The virtual node that was named as `to`.
+    pub to: Option<Rank>,
     /// By which tree.
     pub tree: TreeKind,
     /// The length of a value.
@@ -168,6 +170,7 @@ impl Request {
             act,
             name: act.name(),
             root: 0,
+            to: None,
             tree: TreeKind::default(),
             bytes: 8,
             number: None,
@@ -189,6 +192,7 @@ impl Request {
         match name {
             "root" | "to" => {
                 self.root = value.parse().map_err(|_| format!("'{value}' is no virtual node"))?;
+                self.to = (name == "to").then_some(self.root);
             }
             "tree" => self.tree = crate::tree(value)?,
             "bytes" => self.bytes = bytes(value)?,

@@ -2,9 +2,10 @@
 //! preloaded but without `sapwood mpi`.
 //!
 //! The ranks of this host are found by their tables (`presence`); the leaves map these as they do
-//! those that are handed to them, so that rounds and report are the same. The ranks notice nothing:
-//! tables are only read. The report is written when all ranks have ended, or when the user ends
-//! this command; the job runs on then.
+//! those that are handed to them, so that rounds and report are the same. The ranks notice nothing,
+//! as tables are only read, until `sapwood mpi control` changes what they count; `attached_pages`
+//! says whether it can. The report is written when all ranks have ended, or when the user ends this
+//! command; the job runs on then.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,7 +21,10 @@ use sapwood_launch::{Signal, has_ended};
 use sapwood_profile::{MPICH_ABI, OPENMPI_ABI, STANDARD_ABI};
 
 use super::Arguments;
+use super::attached_pages::AttachedPages;
 use super::collection::Collection;
+use super::control::ControlChannel;
+use super::control::channel::ControlQueue;
 use super::job::Job;
 use super::leaves::{Leaves, Wishes};
 use super::linkage::Abi;
@@ -34,6 +38,9 @@ use super::watch::{End, Views};
 
 /// The word after `sapwood mpi` that means this.
 pub(crate) const ATTACH: &str = "attach";
+
+/// How often ranks are asked what they report where no rounds go by time.
+const QUIET_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watch a running job that was started with the shim preloaded.
 #[derive(clap::Parser)]
@@ -77,6 +84,15 @@ struct Found {
     parent: i32,
 }
 
+/// What the loop looks at beside the tree.
+struct Watching {
+    signals: Signals,
+    requests: ControlQueue,
+    pages: AttachedPages,
+    /// The ranks that have not ended.
+    left: Vec<OwnedFd>,
+}
+
 /// Its command line.
 pub(crate) fn command_line() -> clap::Command {
     <AttachArguments as clap::CommandFactory>::command()
@@ -96,6 +112,12 @@ pub(crate) fn run(shared: &Arguments, words: &[OsString]) -> Result<ExitCode, Fa
                 .map(|_| ExitCode::SUCCESS);
         }
     };
+    if shared.events_folder.is_some() {
+        return Err(Failure::usage(
+            "--events-folder is for a program that is started here: this one has begun to record \
+             in its memory",
+        ));
+    }
     let mut arguments = shared.clone();
     arguments.interval = own.interval.unwrap_or(shared.interval);
     arguments.stacks = own.stacks.or(shared.stacks);
@@ -106,10 +128,12 @@ pub(crate) fn run(shared: &Arguments, words: &[OsString]) -> Result<ExitCode, Fa
     let found = find(&own)?;
     let job = job_of(&found, &arguments)?;
     let mut outputs = Outputs::prepare(&arguments)?;
-    let mut page = RunPage::open(&arguments.page, &job.command, None)?;
+    // Kept open, whether or not a thread asks through it.
+    let (control, requests) = ControlChannel::open()?;
+    let mut page = RunPage::open(&arguments.page, &job.command, Some(control.clone()))?;
     let screen = Screen::choose(arguments.shows_rounds(), arguments.live, &job.command);
     let views = Views { screen, outputs: &mut outputs, page: &mut page, listener: None };
-    let observed = observe(&job, found, &arguments, views);
+    let observed = observe(&job, found, &arguments, views, requests);
     if observed.is_err() {
         outputs.abandon();
     }
@@ -203,26 +227,37 @@ fn observe(
     found: Found,
     arguments: &Arguments,
     mut views: Views<'_>,
+    requests: ControlQueue,
 ) -> Result<(End, super::Collected), Failure> {
     let base = super::base_name()?;
+    // Before there are leaves: these write pages as soon as the settings say so.
+    let mut pages = AttachedPages::of(&found.ranks);
     let mut collection = Collection::open(job, &base, arguments, None)?;
-    let mut left: Vec<OwnedFd> = found.ranks.into_values().map(|rank| rank.pidfd).collect();
-    let mut signals = Signals::take_all_over().map_err(|error| Failure::own(&error))?;
-    for descriptor in signals.descriptors() {
+    pages.follow(&mut collection.guidance.settings);
+    if arguments.waits && !collection.guidance.settings.is_tracing {
+        complain(
+            "the ranks do not record their calls; waits are measured once 'sapwood mpi control \
+             --tracing on' has them do so",
+        );
+    }
+    let left = found.ranks.into_values().map(|rank| rank.pidfd).collect();
+    let signals = Signals::take_all_over().map_err(|error| Failure::own(&error))?;
+    let mut watching = Watching { signals, requests, pages, left };
+    for descriptor in watching.signals.descriptors() {
         collection.watch(descriptor)?;
     }
-    for pidfd in &left {
+    collection.watch(&watching.requests)?;
+    for pidfd in &watching.left {
         // One that is not watched is looked at in each interval.
         let _ = collection.watch(pidfd.as_fd());
     }
     views.watch(&mut collection)?;
     let started = Instant::now();
     views.outputs.begin();
-    let is_detached =
-        until_end(job, &mut collection, &mut signals, &mut left, arguments, &mut views)?;
+    let is_detached = until_end(job, &mut collection, &mut watching, arguments, &mut views)?;
     let elapsed = started.elapsed();
     views.close(&mut collection);
-    for pidfd in &left {
+    for pidfd in &watching.left {
         let _ = collection.unwatch(pidfd.as_fd());
     }
     if is_detached && !arguments.quiet {
@@ -235,20 +270,21 @@ fn observe(
 fn until_end(
     job: &Job,
     collection: &mut Collection,
-    signals: &mut Signals,
-    left: &mut Vec<OwnedFd>,
+    watching: &mut Watching,
     arguments: &Arguments,
     views: &mut Views<'_>,
 ) -> Result<bool, Failure> {
     let mut stacks = StackWatch::new(arguments.stacks, collection);
     let started = Instant::now();
-    let mut next = started;
+    let mut last = None;
     loop {
-        collection.turn(stacks.wait(next.saturating_duration_since(Instant::now())))?;
-        let is_end = |signal: &Signal| {
-            matches!(*signal, Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT)
-        };
-        if signals.take().iter().any(is_end) {
+        let interval = collection.guidance.settings.interval;
+        let pause = interval.unwrap_or(QUIET_INTERVAL);
+        let next = last.map_or(started, |last: Instant| last + pause);
+        let wait = stacks.wait(next.saturating_duration_since(Instant::now()));
+        let wait = collection.wait_for_scopes(wait);
+        collection.turn(wait)?;
+        if watching.signals.take().into_iter().any(ends_watch) {
             return Ok(true);
         }
         views.outputs.serve();
@@ -258,10 +294,11 @@ fn until_end(
         let elapsed = started.elapsed();
         let (has_come, line) = collection.take(elapsed);
         if has_come {
-            views.show(job, collection, elapsed, Some(arguments.interval));
+            views.show(job, collection, elapsed, interval);
         }
         let is_verdict = views.tell_news(collection, elapsed);
         let places = stacks.step(collection, elapsed, line.is_some() || is_verdict).lines;
+        collection.serve_requests(&mut watching.requests, elapsed);
         // The table in place has it already. That ranks do not come is said in quiet runs, too.
         let is_said = !views.screen.is_in_place();
         let unjudged = collection.result.standstills.take_unjudged();
@@ -269,20 +306,35 @@ fn until_end(
         for line in line.into_iter().chain(unjudged).chain(places).filter(|_| is_said) {
             complain(line);
         }
-        left.retain(|pidfd| {
-            let is_over = has_ended(pidfd.as_fd());
-            if is_over {
-                let _ = collection.unwatch(pidfd.as_fd());
-            }
-            !is_over
-        });
-        if left.is_empty() {
+        drop_ended(&mut watching.left, collection);
+        if watching.left.is_empty() {
             return Ok(false);
         }
         let now = Instant::now();
         if now >= next {
-            collection.ask(elapsed);
-            next = (next + arguments.interval).max(now);
+            watching.pages.follow(&mut collection.guidance.settings);
+            match interval {
+                Some(_) => collection.ask(elapsed),
+                None => collection.guidance.ask(elapsed, false),
+            }
+            // A round that was slept through is not made up for.
+            last = Some(if now > next + pause { now } else { next });
         }
     }
+}
+
+/// Whether the user ends the watch by a signal.
+fn ends_watch(signal: Signal) -> bool {
+    matches!(signal, Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT)
+}
+
+/// Forgets the ranks that have ended.
+fn drop_ended(left: &mut Vec<OwnedFd>, collection: &mut Collection) {
+    left.retain(|pidfd| {
+        let is_over = has_ended(pidfd.as_fd());
+        if is_over {
+            let _ = collection.unwatch(pidfd.as_fd());
+        }
+        !is_over
+    });
 }

@@ -80,12 +80,7 @@ pub(crate) struct Collected {
 impl Collected {
     /// The verdict that held, with where the ranks are that it names, if that was read since.
     pub(crate) fn stuck(&self) -> Option<Stuck> {
-        let held = self.held.as_ref()?;
-        let mut stuck = Stuck::of(held.at, &held.verdict, &held.standing);
-        if let Some(stacks) = &self.still_stacks {
-            stuck.note_stacks(stacks, &held.verdict);
-        }
-        Some(stuck)
+        self.held.as_ref().map(|held| held.stuck(self.still_stacks.as_ref()))
     }
 
     /// An answer about waits has come. A leaf tells how long its ranks waited in a collective with

@@ -136,8 +136,12 @@ fn is_obeyed(reply: &Reply) -> bool {
         && late(reply).is_empty()
 }
 
-/// The ranks that run and do not obey the settings.
+/// The ranks that run and do not obey the settings. Before the first change there is nothing to
+/// obey; those of a job that cannot be controlled may obey another front-end.
 fn late(reply: &Reply) -> RankSet {
+    if reply.settings.as_ref().is_some_and(|settings| settings.change == 0) {
+        return RankSet::new();
+    }
     let set = |text: &str| text.parse::<RankSet>().unwrap_or_default();
     let obeyed = reply.settings.as_ref().map(|settings| set(&settings.obeyed)).unwrap_or_default();
     set(&reply.running).difference(obeyed.as_ref())
@@ -158,10 +162,13 @@ fn told(reply: &Reply) -> String {
         0.0 => "none".to_string(),
         seconds => format!("every {seconds} s"),
     };
+    let change = match settings.change {
+        0 => "no change".to_string(),
+        number => format!("change {number}, applied by {obeyed}"),
+    };
     let mut text = format!(
-        "change {}, applied by {obeyed}\nrounds     {interval}; {} so far\niterations {}; {} marks \
+        "{change}\nrounds     {interval}; {} so far\niterations {}; {} marks \
          too close together\ngroups     {}\nranks      {}\ntracing    {}\nsampling   {sampling}\n",
-        settings.change,
         reply.rounds,
         reply.iterations,
         reply.marks_left_out,
@@ -220,11 +227,16 @@ mod tests {
 
     #[test]
     fn ranks_that_run_and_do_not_obey_are_late() {
-        let settings =
-            sapwood_report::record::Settings { obeyed: "0-1".into(), ..Default::default() };
-        let reply = Reply { settings: Some(settings), running: "0-3".into(), ..Reply::default() };
-        assert_eq!(late(&reply).to_string(), "2-3");
-        assert!(told(&reply).contains("applied by ranks 0-1"));
+        let reply = |change, obeyed: &str| {
+            let obeyed = obeyed.to_owned();
+            let settings =
+                sapwood_report::record::Settings { change, obeyed, ..Default::default() };
+            Reply { settings: Some(settings), running: "0-3".into(), ..Reply::default() }
+        };
+        assert_eq!(late(&reply(1, "0-1")).to_string(), "2-3");
+        assert!(told(&reply(1, "0-1")).contains("change 1, applied by ranks 0-1"));
+        assert!(is_obeyed(&reply(0, "")), "there is nothing to obey");
+        assert!(told(&reply(0, "")).starts_with("no change\n"));
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use sapwood_profile::Function;
 use sapwood_report::freeze::{Freeze, FreezeReason};
-use sapwood_report::why::Stuck;
 use sapwood_report::{printable, quantity};
 
 use super::collection::Collection;
@@ -66,8 +65,7 @@ impl Collection {
             return format!("rank {rank} arrived {late} late at {function} number {number}{name}");
         }
         let held = self.standing.as_ref().and_then(|watch| watch.held());
-        let stuck = held.map(|held| Stuck::of(held.at, &held.verdict, &held.standing));
-        stuck.map(|stuck| stuck.statement).unwrap_or_default()
+        held.map(|held| held.stuck(None).statement).unwrap_or_default()
     }
 
     /// Looks whether a rank has come later to a collective than it may.

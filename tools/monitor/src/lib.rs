@@ -10,6 +10,7 @@
 
 pub mod analysis;
 mod attach;
+mod attached_pages;
 mod collected;
 mod collection;
 mod command_line;
@@ -18,6 +19,8 @@ pub mod control;
 mod control_command;
 mod desk;
 mod effort;
+mod events_folder;
+mod file_use;
 mod folder;
 mod forward;
 mod freeze;
@@ -28,6 +31,7 @@ mod hardware;
 mod in_world;
 mod iterations;
 mod job;
+mod kept;
 mod launcher;
 mod launcher_end;
 pub mod leaf;
@@ -99,6 +103,7 @@ use sapwood_command_line::exit::{Failure, complain};
 pub use self::control::{FREEZE_MAX, FREEZE_MIN};
 pub use self::effort::WaitsEffort;
 pub use self::freezing::{FreezeWishes, freeze, freeze_of_running};
+pub use self::kept::{freeze_of_files, why_of_files};
 pub use self::scope::NamedScope;
 pub use self::scopes::{scope, scopes_of_running};
 pub use self::why::{WhyNews, WhyWishes, why, why_of_running};
@@ -201,6 +206,10 @@ pub struct Arguments {
     waits: bool,
     #[command(flatten)]
     effort: WaitsEffort,
+    /// Have ranks record their calls in files of this folder on their hosts, which are left when
+    /// they are killed; 'sapwood trace why --from DIR' reads them.
+    #[arg(long, value_name = "DIR")]
+    events_folder: Option<PathBuf>,
     #[command(flatten)]
     analysis: analysis::Arguments,
     /// Name the ranks that are the reason when others have waited in one call for this time, such
@@ -225,7 +234,14 @@ pub struct Arguments {
 impl Arguments {
     /// Whether ranks record their events from the start.
     fn records(&self) -> bool {
-        self.waits || !self.scopes.is_empty()
+        self.waits || !self.scopes.is_empty() || self.kept_folder().is_some()
+    }
+
+    /// The folder in which ranks keep their files, by the option or the variable.
+    fn kept_folder(&self) -> Option<PathBuf> {
+        let variable =
+            || std::env::var_os(events_folder::VARIABLE).filter(|folder| !folder.is_empty());
+        self.events_folder.clone().or_else(|| variable().map(PathBuf::from))
     }
 
     /// What reading who waits for whom may cost; none where that is not wanted: scopes alone read

@@ -2,8 +2,9 @@
 //!
 //! A program's libraries are listed by the loader that it names itself, which resolves them as it
 //! would for a run, but runs nothing. Programs that load their libraries later (Python, scripts)
-//! say nothing that way: for these the launcher decides, but that Python is asked whether its
-//! mpi4py has the standard's ABI, which libraries of either launcher's MPI may have.
+//! say nothing that way: for these the launcher decides. Only Python is run, to say which mpi4py it
+//! would load: that may have the standard's ABI, which libraries of either launcher's MPI may have.
+//! Launchers are run to say their version.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,8 +17,11 @@ use object::{Endianness, FileKind, ReadCache, ReadRef};
 use sapwood_command_line::query::answer;
 use sapwood_launch::{Exit, Order};
 
-/// How long the loader, a launcher or Python may take to say what it knows.
+/// How long the loader or a launcher may take to say what it knows.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The same of Python, which may load much when it starts: without its answer the launcher decides.
+const PYTHON_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A binary interface of MPI: programs of one cannot run with the libraries of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -134,7 +138,7 @@ const PYTHON_QUESTION: &str = "import sys, importlib.util as util; print(sys.exe
 fn abi_of_mpi4py(python: &Path) -> Option<Abi> {
     let mut order = Order::new(python);
     order.arguments = vec!["-c".into(), PYTHON_QUESTION.into()];
-    let (exit, text) = answer(order, ANSWER_TIMEOUT).ok()?;
+    let (exit, text) = answer(order, PYTHON_TIMEOUT).ok()?;
     // Behind what the start of Python may print.
     let mut lines = text.lines().rev();
     let (module, program) = (lines.next()?, lines.next()?);
@@ -295,9 +299,13 @@ mod tests {
     #[test]
     fn a_python_whose_mpi4py_is_not_found_is_open() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        for (name, text) in
-            [("python3", "exit 1"), ("python3.9", "echo one"), ("pypy", "echo; echo")]
-        {
+        // The last one ends only when it is ended.
+        for (name, text) in [
+            ("python3", "exit 1"),
+            ("python3.9", "echo one"),
+            ("pypy", "echo; echo"),
+            ("python3.8", "exec sleep 1000"),
+        ] {
             let python = folder.path().join(name);
             std::fs::write(&python, format!("#!/bin/sh\n{text}\n"))
                 .expect("the folder may be written");

@@ -12,10 +12,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use sapwood_command_line::exit::{Failure, complain};
 use sapwood_export::{Format, Run, openmetrics};
+use sapwood_report::record::EventSums;
 use sapwood_report::{Report, ReportError, RoundRecord, RoundsFile, is_descriptor};
 use sapwood_transport::{Page, PageServer};
 
 use super::Arguments;
+use super::events_folder;
 use super::folder::OutFolder;
 
 /// The report is replaced no sooner than this after the time before.
@@ -29,6 +31,10 @@ pub(crate) struct Outputs {
     /// The file that `--json` names.
     json: Option<PathBuf>,
     rounds: Option<RoundsFile>,
+    /// Of the last round in that file.
+    round_sums: Option<EventSums>,
+    /// Of the last iteration.
+    iteration_sums: Option<EventSums>,
     started: Option<SystemTime>,
     formats: Vec<Format>,
     series_max: usize,
@@ -47,6 +53,9 @@ impl Outputs {
     /// # Errors
     /// [`Failure`] that names the folder or the address.
     pub(crate) fn prepare(arguments: &Arguments) -> Result<Self, Failure> {
+        if let Some(folder) = arguments.kept_folder() {
+            events_folder::prepare(&folder).map_err(Failure::usage)?;
+        }
         let folder = arguments.out.as_deref().map(OutFolder::prepare).transpose();
         let folder = folder.map_err(Failure::usage)?;
         let server = arguments.listen.map(PageServer::bind).transpose().map_err(Failure::usage)?;
@@ -57,6 +66,8 @@ impl Outputs {
             folder,
             json: arguments.json.clone(),
             rounds: None,
+            round_sums: None,
+            iteration_sums: None,
             started: None,
             formats: arguments.export.clone(),
             series_max: arguments.series_max as usize,
@@ -103,10 +114,9 @@ impl Outputs {
         if let Err(error) = self.replace(record, &report) {
             self.trouble(&error);
         }
-        if let Some(file) = json
-            && let Err(error) = sapwood_report::write_named(&file, report.json().as_bytes())
-        {
-            self.trouble(&format_args!("cannot write '{}': {error}", file.display()));
+        if let Some(file) = json {
+            // Where this fails the file stays as it is: it is tried again, and said, at the end.
+            let _ = sapwood_report::replace_named(&file, report.json().as_bytes());
         }
     }
 
@@ -122,9 +132,16 @@ impl Outputs {
         Ok(())
     }
 
-    /// Adds a record to the file of rounds.
+    /// Adds a record to the file of rounds, with what is new since the one before of its kind.
     pub(crate) fn append(&mut self, record: &RoundRecord, is_last: bool) {
-        if let Some(Err(error)) = self.rounds.as_mut().map(|file| file.append(record, is_last)) {
+        let Some(file) = &mut self.rounds else { return };
+        let before = match record.iteration {
+            Some(_) => &mut self.iteration_sums,
+            None => &mut self.round_sums,
+        };
+        let mut record = record.clone();
+        *before = Some(record.note_event_intervals(before.as_ref()));
+        if let Err(error) = file.append(&record, is_last) {
             self.trouble(&error);
         }
     }

@@ -1,6 +1,9 @@
 //! One rank's side of control at its leaf: settings go into its control page, and what it says
 //! there, and how it ends, comes back. `bindings/mpi/shim/control.h` draws the page.
 
+use std::cell::Cell;
+use std::fs::{self, File, OpenOptions};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sapwood::{RankSet, Values, ValuesRef, Wave};
@@ -8,6 +11,9 @@ use sapwood_profile::Cause;
 use sapwood_transport::{ControlPage, Departing, Departure, monotonic_clock};
 
 use super::control::request::{RunSettings, nanoseconds, ranges, rank_set};
+
+/// What the memory file of a control page is called in the list of a process's descriptors.
+const PAGE_NAME: &str = "/memfd:sapwood-control";
 
 pub(crate) const PENDING: usize = 16;
 pub(crate) const CHANGE: usize = 20;
@@ -28,8 +34,8 @@ pub(crate) const ENTRIES: usize = 260;
 pub(crate) const ENTRIES_MAX: usize = 59;
 pub(crate) const ENTRY: usize = 320;
 pub(crate) const ENTRY_BYTES: usize = 64;
-const SELECTED: u32 = 1;
-const TRACING: u32 = 2;
+pub(crate) const SELECTED: u32 = 1;
+pub(crate) const TRACING: u32 = 2;
 const EXITED: u32 = 1;
 const ABORTED: u32 = 2;
 const MAGIC: u64 = u64::from_le_bytes(*b"SWCONTRL");
@@ -41,6 +47,8 @@ const SETTLING: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct RankControl {
     pub(crate) page: Option<ControlPage>,
+    /// Whether it is written from here; another watcher may do that.
+    is_ours: Cell<bool>,
     departing: Departing,
     departure: Option<Departure>,
     /// When its connection was seen to have closed, by the monotonic clock.
@@ -81,13 +89,20 @@ impl ControlQuestion {
 }
 
 impl RankControl {
-    pub(crate) fn new(page: Option<ControlPage>, process: i32) -> Self {
-        let page = page.filter(|page| page.load_long(0) == MAGIC && page.load(8) == 1);
-        if let Some(page) = &page {
+    /// Of a rank that has handed over this page. If it has handed over none, one that its process
+    /// has left open is taken: such a page is only read before the front-end says that it controls
+    /// the job.
+    pub(crate) fn new(handed: Option<ControlPage>, process: i32) -> Self {
+        let is_page = |page: &ControlPage| page.load_long(0) == MAGIC && page.load(8) == 1;
+        let handed = handed.filter(is_page);
+        let is_ours = Cell::new(handed.is_some());
+        if let Some(page) = &handed {
             page.store(ARMED, 1);
         }
+        let found = || ControlPage::map(page_file(process)?.into()).ok().filter(is_page);
+        let page = handed.or_else(found);
         let departing = Departing::new(process);
-        Self { page, departing, departure: None, closed_ns: None, taken: 0 }
+        Self { page, is_ours, departing, departure: None, closed_ns: None, taken: 0 }
     }
 
     /// Its process has closed the connection, just now. What the system says of its end is looked
@@ -97,7 +112,11 @@ impl RankControl {
         self.departure = self.departing.look();
     }
 
+    /// A word of its page. That it wants advice is nothing to one that does not write the page.
     pub(crate) fn load(&self, at: usize) -> u32 {
+        if at == WANTS_ADVICE && !self.is_ours.get() {
+            return 0;
+        }
         self.page.as_ref().map_or(0, |page| page.load(at))
     }
 
@@ -126,10 +145,11 @@ impl RankControl {
         }
     }
 
-    /// Writes the settings into the page, unless they are there.
+    /// Writes the settings into the page, unless they are there, or another watcher writes it.
     pub(crate) fn set(&self, settings: &RunSettings, rank: u32) {
         let Some(page) = &self.page else { return };
-        if page.load(CHANGE) == settings.change {
+        self.is_ours.set(settings.uncontrolled.is_none());
+        if !self.is_ours.get() || page.load(CHANGE) == settings.change {
             return;
         }
         let selected = if settings.selects(rank) { SELECTED } else { 0 };
@@ -145,4 +165,14 @@ impl RankControl {
 
 pub(crate) fn now_ns() -> u64 {
     u64::try_from(monotonic_clock()).unwrap_or(0)
+}
+
+/// The control page of a process; none if it has none open.
+pub(crate) fn page_file(process: i32) -> Option<File> {
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
+    let is_page = |path: &PathBuf| {
+        fs::read_link(path).is_ok_and(|target| target.to_string_lossy().starts_with(PAGE_NAME))
+    };
+    let path = descriptors.map(|entry| entry.path()).find(is_page)?;
+    OpenOptions::new().read(true).write(true).open(path).ok()
 }

@@ -77,7 +77,7 @@ impl Screen {
 
     /// Whether the table is kept on a terminal.
     pub(crate) fn is_in_place(&self) -> bool {
-        matches!(self, Self::InPlace { .. } | Self::Live(_))
+        matches!(self, Self::InPlace { .. } | Self::Live(Some(_)))
     }
 
     /// The view that the user works with, if there is one.

@@ -42,8 +42,6 @@ pub(crate) struct StackWatch {
     asked: Option<(Instant, bool)>,
     /// A question that waits for that.
     wanted: Option<Wanted>,
-    /// When the program was told to end.
-    ending: Option<Instant>,
 }
 
 /// What has come.
@@ -75,13 +73,7 @@ impl StackWatch {
             waiting: Vec::new(),
             asked: None,
             wanted: None,
-            ending: None,
         }
-    }
-
-    /// The program is told to end.
-    pub(crate) fn note_ending(&mut self) {
-        self.ending = Some(Instant::now());
     }
 
     /// How long the loop may sleep.
@@ -102,7 +94,7 @@ impl StackWatch {
         if let Some(stacks) = collection.take_stacks(elapsed) {
             let is_still = self.asked.take().is_some_and(|(_, is_still)| is_still);
             self.hand_out(&stacks);
-            let ending = self.ending.map(|ending| ending.elapsed());
+            let ending = collection.ending.map(|ending| ending.elapsed());
             if is_still && is_kept(ending, collection.result.still_stacks.is_some()) {
                 news.lines = places(&stacks, &collection.absent());
                 news.is_still = true;

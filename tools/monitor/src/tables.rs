@@ -3,6 +3,8 @@
 //! A rank hands its table over once and keeps the connection open as long as it lives. The table
 //! stays mapped when the rank is gone, so that what it counted survives it.
 
+mod kept;
+
 use sapwood_command_line::exit::complain;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use sapwood::{StreamId, Values, Wave};
 use sapwood_profile::{
-    Condition, Counters, EventKey, Figure, Moment, RankProfile, RankRows, RankState, Round,
-    RoundHistory, TableReader, TallyKind, TimeShare,
+    Activity, Condition, Counters, EventKey, Figure, Moment, RankProfile, RankRows, RankState,
+    Round, RoundHistory, TableReader, TallyKind, TimeShare,
 };
 use sapwood_trace::{Coscheduling, Gathered, ScopeFigures};
 use sapwood_transport::{
@@ -22,6 +24,7 @@ use sapwood_transport::{
 use super::condition::Conditions;
 use super::control::request::RunSettings;
 use super::effort::{Effort, Patience, WatchedRank};
+use super::file_use::{FileUse, is_on_file};
 use super::hardware::Hardware;
 use super::iterations::Iterations;
 use super::places::Place;
@@ -31,6 +34,7 @@ use super::scope::{LeafScopes, ScopeQuestion};
 use super::thread_use::ThreadUse;
 use super::usage;
 use super::waits::{LeafWaits, WaitsQuestion};
+pub(crate) use kept::{KeptError, KeptRank, KeptTime};
 
 /// Connections that have not offered a table yet; others wait until these have.
 const ARRIVING_MAX: usize = 1024;
@@ -79,6 +83,9 @@ pub(crate) struct RankTable {
     hardware: Hardware,
     conditions: Conditions,
     thread_use: ThreadUse,
+    file_use: FileUse,
+    /// Whether it moved data in a call on a file when its profile was read last.
+    is_moving_data: bool,
     /// How it had spent its time at the round before.
     before: TimeShare,
     /// The words of its table that say in which function each thread is, once they were read.
@@ -149,8 +156,13 @@ impl Tables {
     /// When the name is taken.
     pub(crate) fn bind(name: &str) -> sapwood_transport::Result<Self> {
         let listener = Some(TableListener::bind(name)?);
-        Ok(Self {
-            listener,
+        Ok(Self { listener, ..Self::without_listener() })
+    }
+
+    /// To which no ranks come.
+    fn without_listener() -> Self {
+        Self {
+            listener: None,
             arriving: Vec::new(),
             ranks: BTreeMap::new(),
             notes: 0,
@@ -163,7 +175,7 @@ impl Tables {
             waits: LeafWaits::default(),
             scopes: LeafScopes::default(),
             patience: Patience::default(),
-        })
+        }
     }
 
     /// Where ranks come.
@@ -245,8 +257,8 @@ impl Tables {
             ));
         }
         // A size beyond this machine's memory is refused as any other that is too large.
-        match SharedTable::map(offer.descriptor, usize::try_from(table_bytes).unwrap_or(usize::MAX))
-        {
+        let table_bytes = usize::try_from(table_bytes).unwrap_or(usize::MAX);
+        match SharedTable::open(offer.descriptor, table_bytes) {
             Ok(table) => {
                 // A page that cannot be mapped leaves a rank that is not controlled.
                 let page = offer.control.and_then(|page| ControlPage::map(page).ok());
@@ -456,6 +468,15 @@ impl RankTable {
         Self {
             hardware: Hardware::of(peer.process()),
             peer: Some(peer),
+            ..Self::without_process(table, control, world_size)
+        }
+    }
+
+    /// Of a process that has ended.
+    fn without_process(table: SharedTable, control: RankControl, world_size: u32) -> Self {
+        Self {
+            hardware: Hardware::default(),
+            peer: None,
             table,
             control,
             world_size,
@@ -464,6 +485,8 @@ impl RankTable {
             figures: BTreeMap::new(),
             conditions: Conditions::default(),
             thread_use: ThreadUse::default(),
+            file_use: FileUse::default(),
+            is_moving_data: false,
             before: TimeShare::default(),
             call_words: OnceCell::new(),
             program: OnceCell::new(),
@@ -556,7 +579,23 @@ impl RankTable {
                 false => table.activities(moment),
             };
         }
+        self.is_moving_data = self.moves_data(&profile.activities);
+        if self.is_moving_data {
+            profile.activities.iter_mut().for_each(|one| one.kind.is_long = false);
+        }
         Ok(profile)
+    }
+
+    /// Whether it moved data in a call on a file when its profile was read last: then it works, and
+    /// waits in no call.
+    pub(crate) fn is_moving_data(&self) -> bool {
+        self.is_moving_data
+    }
+
+    /// Whether a thread is in a call on a file, and the process reads or writes.
+    fn moves_data(&mut self, activities: &[Activity]) -> bool {
+        let Some(process) = self.process() else { return false };
+        activities.iter().any(is_on_file) && self.file_use.moves_data(process)
     }
 
     /// Whether a thread computes outside of MPI while others are inside.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sapwood::{Values, Wave};
 use sapwood_report::freeze::FreezeReason;
-use sapwood_report::why::{Parts, Stuck, Why};
+use sapwood_report::why::{Parts, Why};
 use sapwood_trace::Standing;
 
 use super::collection::Collection;
@@ -54,13 +54,13 @@ impl Collection {
     }
 
     /// A line for the user on the verdict that holds: each once, and none where a standstill of all
-    /// ranks goes on that names the same ones.
+    /// ranks was told and names the same ones.
     pub(crate) fn verdict_line(&mut self) -> Option<String> {
         let held = self.standing.as_mut()?.take_due()?;
         if self.result.standstills.names(&held.verdict.culprits()) {
             return None;
         }
-        Some(Stuck::of(held.at, &held.verdict, &held.standing).line())
+        Some(held.stuck(None).line())
     }
 
     /// The watch whose verdicts the report has: none where these are not wanted, though another

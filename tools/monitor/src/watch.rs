@@ -25,7 +25,7 @@ use super::screen::Screen;
 use super::shim;
 use super::stacks::StackWatch;
 use super::standing::StandingWatch;
-use super::{tallies, waits};
+use super::{events_folder, tallies, waits};
 use sapwood_command_line::exit::{Failure, OWN_FAILURE, complain};
 use sapwood_hosts::signals::{Signals, stop_this_process, terminal_signals_our_group};
 
@@ -228,6 +228,10 @@ fn start(
     if let Some(bytes) = std::env::var_os(waits::RING_VARIABLE) {
         variables.push((waits::RING_VARIABLE.into(), bytes));
     }
+    if let Some(folder) = arguments.kept_folder() {
+        let folder = events_folder::prepare(&folder).map_err(Failure::usage)?;
+        variables.push((events_folder::VARIABLE.into(), folder.into()));
+    }
     let comment = (job.placement == Placement::Later).then_some(base);
     let forwarded = job.start_with(&variables, comment);
     let mut order = Order::new(&job.starter);
@@ -308,9 +312,11 @@ impl Views<'_> {
         let is_verdict = collection.take_verdict(elapsed);
         let (freeze, scopes) = (collection.take_freezes(elapsed), collection.take_scopes(elapsed));
         let Some(tell) = &mut self.listener else {
-            // In quiet runs, too, and beside a table; a view has the whole terminal.
-            let line = collection.verdict_line().filter(|_| self.screen.live().is_none());
-            line.iter().for_each(complain);
+            // In quiet runs, too, and beside a table. A view has the whole terminal: a verdict that
+            // holds when it is closed is said then.
+            if self.screen.live().is_none() {
+                collection.verdict_line().iter().for_each(complain);
+            }
             return is_verdict;
         };
         if is_verdict {
@@ -437,7 +443,6 @@ impl Run {
             if std::mem::take(&mut self.is_ending) {
                 collection.note_ending(started.elapsed());
                 collection.result.standstills.note_ending(started.elapsed());
-                self.stacks.iter_mut().for_each(StackWatch::note_ending);
             }
             views.outputs.serve();
             if views.screen.react() {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,8 @@ pub struct WhyWishes {
     pub effort: WaitsEffort,
     /// Whether waits are shown in a view on the terminal while the program runs.
     pub is_live: bool,
+    /// Where ranks keep files of their events.
+    pub events_folder: Option<PathBuf>,
     /// The command that starts the program.
     pub command: Vec<OsString>,
 }
@@ -184,6 +187,7 @@ fn arguments(wishes: &WhyWishes) -> Result<Arguments, Failure> {
     arguments.live = wishes.is_live;
     arguments.effort = wishes.effort;
     arguments.mpi = wishes.mpi;
+    arguments.events_folder.clone_from(&wishes.events_folder);
     Ok(arguments)
 }
 

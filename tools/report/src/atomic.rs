@@ -43,23 +43,43 @@ pub fn write_named(file: &Path, content: &[u8]) -> io::Result<()> {
         // A device, a pipe, a link to what is not there yet, or a file with another name.
         _ => return fs::write(file, content),
     };
-    let beside = Beside::new(&place)?;
-    let Some(found) = found else {
-        return beside.fill(content, 0o666).and_then(|()| beside.rename_to(&place));
-    };
-    // One that may not be written is not replaced either.
-    drop(OpenOptions::new().append(true).open(file)?);
-    let replaced = beside
-        .fill(content, 0o600)
-        .and_then(|()| beside.has_owner_of(&found))
-        .and_then(|()| fs::set_permissions(&beside.path, found.permissions()))
-        .and_then(|()| beside.rename_to(&place));
-    // What was written beside it takes no room any more.
-    drop(beside);
-    match replaced {
+    let Some(found) = found else { return make(&place, content) };
+    match replace(&place, &found, content) {
         Err(error) if !is_full(&error) => fs::write(file, content),
         replaced => replaced,
     }
+}
+
+/// Writes a regular file that a user has named, and that has no other name, or makes one that is
+/// not there yet: as a whole or not at all, also where [`write_named`] would write into the file
+/// itself, because nothing can be put in its place.
+///
+/// # Errors
+/// The system's; what stood there stays.
+pub fn replace_named(file: &Path, content: &[u8]) -> io::Result<()> {
+    match fs::metadata(file) {
+        Ok(found) => replace(&fs::canonicalize(file)?, &found, content),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make(file, content),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts a file where none is.
+fn make(place: &Path, content: &[u8]) -> io::Result<()> {
+    let beside = Beside::new(place)?;
+    beside.fill(content, 0o666).and_then(|()| beside.rename_to(place))
+}
+
+/// Puts a file in the place of another one, with its owner and mode.
+fn replace(place: &Path, found: &Metadata, content: &[u8]) -> io::Result<()> {
+    // One that may not be written is not replaced either.
+    drop(OpenOptions::new().append(true).open(place)?);
+    let beside = Beside::new(place)?;
+    beside
+        .fill(content, 0o600)
+        .and_then(|()| beside.has_owner_of(found))
+        .and_then(|()| fs::set_permissions(&beside.path, found.permissions()))
+        .and_then(|()| beside.rename_to(place))
 }
 
 /// Whether there is no room for the content. After another failure the file itself may be written
@@ -184,6 +204,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_replaced_as_a_whole_or_stays() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("profile.json");
+        replace_named(&file, b"one").expect("it is made");
+        let before = File::open(&file).expect("a reader of the old file");
+        replace_named(&file, b"two").expect("it is replaced");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "two");
+        assert_eq!(io::read_to_string(before).expect("whole"), "one");
+        let nowhere = folder.path().join("nowhere").join("profile.json");
+        let error = replace_named(&nowhere, b"one").expect_err("no such folder");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    }
+
+    #[test]
     fn a_file_with_another_name_keeps_it() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (file, other) = (folder.path().join("why.json"), folder.path().join("kept.json"));
@@ -219,6 +254,8 @@ mod tests {
             // Only root may give files away.
             return;
         }
+        replace_named(&file, b"two").expect_err("it cannot be put in its place");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "one");
         write_named(&file, b"two").expect("it is written");
         let found = fs::metadata(&file).expect("it is there");
         assert_eq!((found.uid(), found.gid()), (12345, 12346));

@@ -52,7 +52,9 @@ mod waits;
 pub mod why;
 
 pub use analysis::Analysis;
-pub use atomic::{is_descriptor, is_descriptor_name, write as write_whole, write_named};
+pub use atomic::{
+    is_descriptor, is_descriptor_name, replace_named, write as write_whole, write_named,
+};
 pub use error::ReportError;
 pub use hosts::{FirstLost, HostRanks};
 pub use intervals::{Interval, Intervals};

@@ -135,6 +135,7 @@ fn told(figure: Figure) -> (&'static str, fn(f64) -> String) {
         Figure::SentBytes => ("messages, sent", quantity::bytes),
         Figure::ReceivedBytes => ("messages, received", quantity::bytes),
         Figure::UntrackedRequests => ("messages, requests not followed", amount),
+        Figure::NamesLeftOut => ("names left out", amount),
         other => (other.name(), amount),
     }
 }

@@ -70,6 +70,35 @@ pub(crate) fn ranks(count: u32, lowest: u32) -> String {
     }
 }
 
+/// On which communicator, as far as it has a name.
+pub(crate) fn on(communicator: &str) -> String {
+    if communicator.is_empty() { String::new() } else { format!(" on {communicator}") }
+}
+
+/// Which collective on which communicator.
+pub(crate) fn place(number: u32, communicator: &str) -> String {
+    format!("number {number}{}", on(communicator))
+}
+
+/// What ranks did by kinds, and that as many others did another thing.
+pub(crate) fn list(told: impl Iterator<Item = String>, others: u32, other: &str) -> String {
+    let rest = match others {
+        0 => None,
+        1 => Some(format!("1 rank {other}")),
+        others => Some(format!("{others} ranks {other}")),
+    };
+    told.chain(rest).collect::<Vec<_>>().join(", ")
+}
+
+/// That there were more than the first one that is told; none if there were not.
+pub(crate) fn more_collectives(all: u64) -> Option<String> {
+    match all.saturating_sub(1) {
+        0 => None,
+        1 => Some("1 more collective there".to_owned()),
+        more => Some(format!("{} more collectives there", quantity::whole(more.into()))),
+    }
+}
+
 /// The most communicators that an answer has.
 pub(crate) const LISTED_MAX: usize = 16;
 /// The most of these that are printed.
@@ -91,10 +120,7 @@ impl MixedCalls {
     /// Of a communicator of this name.
     #[must_use]
     pub fn of(communicator: String, mixture: &Mixture) -> Self {
-        let place = match communicator.is_empty() {
-            true => format!("number {}", mixture.number),
-            false => format!("number {} on {communicator}", mixture.number),
-        };
+        let place = place(mixture.number, &communicator);
         let (calls, culprit, mut text) = match mixture.kinds.minority(mixture.size) {
             Some(minority @ Minority { few, most }) => {
                 let (few, most) = (MixedCall::of(&few), MixedCall::of(&most));
@@ -107,17 +133,16 @@ impl MixedCalls {
             }
             None => {
                 let calls: Vec<_> = mixture.kinds.iter().map(MixedCall::of).collect();
-                let told = list(&calls, mixture.size);
+                let told = calls.iter().map(|one| format!("{} {}", one.ranks(), one.call()));
+                let named: u32 = calls.iter().map(|one| one.count).sum();
+                let told = list(told, mixture.size.saturating_sub(named), "something else");
                 let text = format!("ranks did not call the same: {told} ({place})");
                 (calls, None, text)
             }
         };
-        if mixture.collectives > 1 {
-            let more = quantity::whole(u128::from(mixture.collectives - 1));
-            text += &match mixture.collectives {
-                2 => "; so 1 more collective there does not fit together".to_owned(),
-                _ => format!("; so {more} more collectives there do not fit together"),
-            };
+        if let Some(more) = more_collectives(mixture.collectives) {
+            let does = if mixture.collectives == 2 { "does" } else { "do" };
+            text += &format!("; so {more} {does} not fit together");
         }
         let Mixture { number, collectives, .. } = *mixture;
         Self { communicator, number, collectives, calls, culprit, text }
@@ -132,19 +157,6 @@ pub(crate) fn wrong_lines<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> Ve
         lines.push(format!("wrong: the same on {more} more communicators, at least"));
     }
     lines
-}
-
-/// Which of `size` ranks called what.
-fn list(calls: &[MixedCall], size: u32) -> String {
-    let told = |one: &MixedCall| format!("{} {}", one.ranks(), one.call());
-    let mut told: Vec<String> = calls.iter().map(told).collect();
-    let counted: u32 = calls.iter().map(|one| one.count).sum();
-    match size.saturating_sub(counted) {
-        0 => {}
-        1 => told.push("1 rank something else".to_owned()),
-        rest => told.push(format!("{rest} ranks something else")),
-    }
-    told.join(", ")
 }
 
 #[cfg(test)]
@@ -177,6 +189,8 @@ mod tests {
              MPI_COMM_WORLD); so 78 more collectives there do not fit together"
         );
         assert_eq!(one.culprit, Some(2));
+        let twice = mixed(&[bcast, bcast, sum], 2).text;
+        assert!(twice.ends_with("; so 1 more collective there does not fit together"), "{twice}");
         let root = mixed(&[bcast, ("MPI_Bcast", 1), bcast], 1);
         assert_eq!(
             root.text,

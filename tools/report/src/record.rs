@@ -2,10 +2,11 @@
 //!
 //! The page draws records, `rounds.ndjson` holds one in each line, and a finished run is replayed
 //! from that file. A section that was not asked for is empty or absent. Counters are cumulative
-//! from the begin of counting; a reader that wants an interval subtracts the record before.
+//! from the begin of counting; what is new since the record before is in `event_intervals`.
 
 mod parts;
 mod sections;
+mod since_before;
 mod wait_calls;
 mod waits;
 
@@ -23,6 +24,7 @@ pub use sections::{
     Bins, Classification, Death, Histogram, Outlier, Process, RankClass, RankValues, Settings,
     StackFrame, Stacks, Stopped,
 };
+pub use since_before::{EventInterval, EventSums};
 pub use wait_calls::WaitCall;
 pub(crate) use waits::fill as fill_waits;
 #[cfg(test)]
@@ -63,6 +65,10 @@ pub struct RoundRecord {
     pub unreadable: u64,
     /// Every event over all covered ranks.
     pub events: Vec<Event>,
+    /// What is new in events since the round before, or the iteration before; none of the first,
+    /// and where the two are not of the same ranks.
+    #[serde(default)]
+    pub event_intervals: Option<Vec<EventInterval>>,
     /// How the time was spent.
     pub time: Option<Time>,
     /// The same since the round before; the share and efficiencies of the interval.

@@ -82,6 +82,9 @@ pub struct ScopeGroup {
     pub communicator_identity: Option<String>,
     /// The kind; null likewise.
     pub kind: Option<String>,
+    /// The number of the thread in its rank; null likewise.
+    #[serde(default)]
+    pub thread: Option<u8>,
     /// Whether it is all that had no room.
     pub is_others: bool,
     /// Events.
@@ -206,6 +209,7 @@ impl ScopeRecord {
             ("function", is_by(|one| one.function.is_some())),
             ("communicator", is_by(|one| one.communicator.is_some())),
             ("kind", is_by(|one| one.kind.is_some())),
+            ("thread", is_by(|one| one.thread.is_some())),
         ];
         let mut grid = Grid::new(0);
         for (name, _) in columns.into_iter().filter(|column| column.1) {
@@ -220,6 +224,7 @@ impl ScopeRecord {
                 one.function.clone(),
                 one.communicator.as_ref().map(|name| cut_in_the_middle(name, NAME_MAX)),
                 one.kind.clone(),
+                one.thread.map(|thread| thread.to_string()),
             ];
             let told = keys.into_iter().zip(columns).filter(|(_, column)| column.1);
             let names = told.map(|(key, _)| key.unwrap_or_else(|| "others".to_owned()));
@@ -259,7 +264,7 @@ const fn value_word(value: ScopeValue) -> &'static str {
 
 fn group(key: ScopeKey, one: &ScopeStatistics, by: ScopeBy, figures: &ScopeFigures) -> ScopeGroup {
     let others = ScopeKey { rank: OTHERS, ..ScopeKey::default() };
-    let is_by_any = by.rank || by.function || by.communicator || by.kind;
+    let is_by_any = by.rank || by.function || by.communicator || by.kind || by.thread;
     let is_others = is_by_any && key == others;
     let told = |is_told: bool| is_told && !is_others;
     let name = || match figures.names.get(&key.communicator) {
@@ -274,6 +279,7 @@ fn group(key: ScopeKey, one: &ScopeStatistics, by: ScopeBy, figures: &ScopeFigur
         communicator: told(by.communicator).then(name),
         communicator_identity: told(by.communicator).then(|| format!("{:016x}", key.communicator)),
         kind: told(by.kind).then(|| kind_word(EventKind::from_code(key.kind)).to_owned()),
+        thread: told(by.thread).then_some(key.thread),
         is_others,
         count: one.count,
         sum_ns: one.sum,
@@ -294,7 +300,7 @@ mod tests {
         let mut figures = ScopeFigures::default();
         let function = Function::named("MPI_Allreduce").expect("a function of MPI").id;
         for (rank, ns) in [(0, 1_000_000), (1, 3_000_000)] {
-            let key = ScopeKey { rank, function, communicator: 7, kind: 0 };
+            let key = ScopeKey { rank, function, communicator: 7, kind: 0, thread: 0 };
             let one = figures.groups.entry(key).or_default();
             (0..10).for_each(|_| one.add(ns));
         }
@@ -317,7 +323,8 @@ mod tests {
         })
     }
 
-    const BY: ScopeBy = ScopeBy { rank: true, function: true, communicator: true, kind: false };
+    const BY: ScopeBy =
+        ScopeBy { rank: true, function: true, communicator: true, kind: false, thread: false };
 
     #[test]
     fn a_record_is_as_its_schema_says() {
@@ -330,6 +337,23 @@ mod tests {
             sapwood_schema::assert_fits("scope-1", &value);
             assert_eq!(serde_json::from_value::<ScopeRecord>(value).expect("as written"), one);
         }
+    }
+
+    #[test]
+    fn threads_are_told_apart_where_that_is_asked_for() {
+        let mut figures = figures();
+        let (key, one) = figures.groups.last_key_value().expect("two groups");
+        let beside = (ScopeKey { thread: 3, ..*key }, one.clone());
+        figures.groups.extend([beside]);
+        let by = ScopeBy { rank: true, thread: true, ..ScopeBy::default() };
+        let told = record(&figures, by);
+        let threads: Vec<_> = told.groups.iter().map(|one| (one.rank, one.thread)).collect();
+        let wanted = [(1, 0), (1, 3), (0, 0)].map(|(rank, thread)| (Some(rank), Some(thread)));
+        assert_eq!(threads, wanted);
+        assert!(told.lines()[1].starts_with("rank  thread  events"), "{:?}", told.lines());
+        let value = serde_json::to_value(&told).expect("numbers and text");
+        sapwood_schema::assert_fits("scope-1", &value);
+        assert!(record(&figures, BY).groups.iter().all(|one| one.thread.is_none()));
     }
 
     #[test]

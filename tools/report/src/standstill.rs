@@ -230,13 +230,15 @@ impl Standstills {
         Some(standstill.lines().join("; "))
     }
 
-    /// Whether a standstill goes on in which all of these ranks are among those that do not come.
+    /// Whether a standstill that was told goes on, and all of these ranks are among those that do
+    /// not come in it; never for no ranks.
     #[must_use]
     pub fn names(&self, ranks: &RankSet) -> bool {
-        let episode = self.episodes.last().filter(|_| self.is_going_on);
-        episode.is_some_and(|episode| {
+        let episode = self.episodes.last().filter(|one| self.is_going_on && one.is_told);
+        let is_within = |episode: &Episode| {
             ranks.difference(episode.standstill.not_arrived().as_ref()).is_empty()
-        })
+        };
+        !ranks.is_empty() && episode.is_some_and(is_within)
     }
 
     /// The program is told to end at this time.
@@ -465,6 +467,28 @@ mod tests {
         let moving = round(&[waits(), activity("", false, Condition::Computing)]);
         let _ = all.note(Duration::from_secs(6), &moving);
         assert!(!all.names(&set("2")), "it is over");
+    }
+
+    #[test]
+    fn ranks_that_may_come_yet_are_named_once_the_standstill_is_told() {
+        let ranks = "1".parse::<RankSet>().expect("a rank set");
+        let mut all = Standstills::default();
+        let (mut waiting, computing) = (waits(), activity("", true, Condition::Computing));
+        let still = round(&[waiting.clone(), computing.clone()]);
+        assert_eq!(all.note(Duration::from_secs(5), &still), None);
+        assert!(!all.names(&ranks), "nothing was said yet");
+        waiting.for_ns = 10_000_000_000;
+        let long = round(&[waiting, computing]);
+        assert!(all.note(Duration::from_secs(13), &long).is_some());
+        assert!(all.names(&ranks));
+    }
+
+    #[test]
+    fn a_standstill_of_all_ranks_names_none_and_does_not_stand_for_what_names_none() {
+        let mut all = Standstills::default();
+        assert!(all.note(Duration::from_secs(5), &round(&[waits(), waits()])).is_some());
+        assert!(!all.names(&RankSet::new()));
+        assert!(!all.names(&"0".parse().expect("a rank set")));
     }
 
     #[test]

@@ -216,6 +216,12 @@ pub(crate) fn loss_lines(round: &Round, missing: &[Missing]) -> Vec<String> {
             "requests whose bytes are not counted: {untracked}; no room, or freed before they completed"
         ));
     }
+    if let Some(names) = round.figures().get(&Figure::NamesLeftOut) {
+        let names = quantity::whole(names.sum());
+        lines.push(format!(
+            "names of communicators and windows left out: {names}; names of others in use took all the room"
+        ));
+    }
     if round.unreadable() > 0 {
         let unreadable = quantity::whole(round.unreadable().into());
         lines.push(format!("slots not read: {unreadable}; the program overwrote its table"));

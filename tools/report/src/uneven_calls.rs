@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use sapwood_trace::{Callers, Findings, Minority, Total};
 use serde::{Deserialize, Serialize};
 
-use crate::mixed_calls::{LISTED_MAX, ranks};
+use crate::mixed_calls::{LISTED_MAX, on, ranks};
 
 /// A communicator on which ranks did not call as many collectives.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,10 +59,7 @@ impl UnevenCalls {
     /// Of a communicator of this name.
     #[must_use]
     pub fn of(communicator: String, total: &Total) -> Self {
-        let place = match communicator.is_empty() {
-            true => String::new(),
-            false => format!(" on {communicator}"),
-        };
+        let place = on(&communicator);
         if let Some(minority @ Minority { few, most }) = total.minority() {
             let text = format!(
                 "{} called {} collectives{place} where {} ranks called {}, so that not all of \

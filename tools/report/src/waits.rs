@@ -35,6 +35,10 @@ impl Waits {
             (self.unmatched_receives, "receives whose send is unknown"),
             (self.without_ring, "events of threads that have no ring"),
             (self.without_communicator, "calls on communicators beyond the capacity of a table"),
+            (
+                self.former,
+                "events of freed communicators that were read after others had taken their places; ask more often by --interval",
+            ),
             (self.unreadable, "ranks whose calls cannot be read any more"),
             (self.left_out, "entries dropped in the tree for lack of space"),
         ];
@@ -138,6 +142,7 @@ mod tests {
     fn the_rank_that_others_wait_for_is_named_and_gaps_are_told() {
         let mut found = waits_of_tests();
         found.counters[Counter::Dropped as usize] = 1234;
+        found.counters[Counter::Former as usize] = 56;
         let waits = Waits::of(&found, 4, Duration::from_millis(100));
         assert_eq!(waits.culprits.iter().map(|one| one.rank).collect::<Vec<_>>(), [2]);
         assert!(
@@ -149,5 +154,7 @@ mod tests {
         assert!(text.contains("MPI_Allreduce"), "{text}");
         assert!(text.contains("5.00 ms@1"), "{text}");
         assert!(text.contains("not known: 1,234 events overwritten"), "{text}");
+        assert!(text.contains("not known: 56 events of freed communicators"), "{text}");
+        assert!(!text.contains("for lack of space"), "{text}");
     }
 }

@@ -213,6 +213,11 @@ fn a_record_of_a_round_is_as_its_schema_says() {
     let mut record = sapwood_report::RoundRecord::new(3, elapsed, &report.round, &report.missing);
     report.analysis.fill(&mut record);
     record.stacks = Some(harness::stacks());
+    let mut before = record.clone();
+    before.events.clear();
+    let sums = sapwood_report::record::EventSums::of(&before);
+    record.note_event_intervals(Some(&sums));
+    assert!(record.event_intervals.as_ref().is_some_and(|intervals| !intervals.is_empty()));
     let json = serde_json::from_str(&record.line()).expect("JSON");
     assert_fits("round-1", &json);
     let mut other: serde_json::Value = json;

@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 use sapwood::{Answer, Error, Rank, RankSet, Recipients, StreamId, Tag, Values};
 use sapwood_launch::Signal;
 
+use super::fetched::{FetchEnd, Fetched};
 use super::printer::Printer;
 use super::protocol::{
-    CONTENT, ERRORS, FETCH, INPUT, OUTPUT, Order, PART_BYTES_MAX, POLL, RUN, SIGNAL, poll,
+    CONTENT, ERRORS, FETCH, INPUT, OUTPUT, Order, PART_BYTES_MAX, POLL, RUN, SIGNAL,
+    SPOOL_BYTES_MAX, poll,
 };
 use super::results::{Results, Sheet};
 use sapwood_command_line::exit::{Failure, complain};
@@ -42,6 +44,9 @@ const ENDING_TIME: Duration = Duration::from_secs(4);
 
 /// How long the last live output, or content that was asked for, may stay away.
 const CONTENT_TIME: Duration = Duration::from_secs(10);
+
+/// How many hosts with equal outputs are asked for them, where the first have not kept all.
+const KEEPERS_MAX: u32 = 8;
 
 /// What takes the pieces of a content.
 type Taker<'a> = dyn FnMut(&mut Printer, &[u8]) -> Result<(), Failure> + 'a;
@@ -168,40 +173,52 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Of an output, piece by piece, all that was kept. Gives whether that has come.
+    /// Of an output, piece by piece, all that was kept. Gives how much of it has come.
     ///
     /// # Errors
     /// As [`Conductor::run`], what `take` says, and where the user wants no more of it, which
     /// [`Conductor::stopped_by`] tells.
-    pub(super) fn content(&mut self, sheet: &Sheet, take: &mut Taker<'_>) -> Result<bool, Failure> {
+    pub(super) fn content(
+        &mut self,
+        sheet: &Sheet,
+        take: &mut Taker<'_>,
+    ) -> Result<Fetched, Failure> {
         self.go_on_writing()?;
+        let length = sheet.digest.length;
         if let Some(content) = &sheet.content {
             take(&mut self.printer, content)?;
-            return Ok(true);
+            return Ok(Fetched { bytes: length, end: FetchEnd::Told });
         }
-        if sheet.digest.length == 0 {
-            return Ok(true);
-        }
+        let mut fetched = Fetched { bytes: 0, end: FetchEnd::Lost };
+        let mut asked = 0;
         for rank in sheet.ranks.iter() {
-            if !self.tree.connected().contains(rank) {
-                continue;
+            if fetched.bytes >= length.min(SPOOL_BYTES_MAX) || asked == KEEPERS_MAX {
+                break;
             }
-            let came = self.fetch(rank, sheet.which, take)?;
-            if came > 0 {
-                return Ok(came == sheet.digest.kept);
+            if self.tree.connected().contains(rank) {
+                asked += 1;
+                self.fetch(rank, sheet.which, &mut fetched, take)?;
             }
         }
-        Ok(false)
+        Ok(fetched)
     }
 
-    fn fetch(&mut self, rank: Rank, which: usize, take: &mut Taker<'_>) -> Result<u64, Failure> {
+    /// Of an output that a host has, what has not come from another one.
+    fn fetch(
+        &mut self,
+        rank: Rank,
+        which: usize,
+        fetched: &mut Fetched,
+        take: &mut Taker<'_>,
+    ) -> Result<(), Failure> {
         let to = RankSet::range(rank, rank).into();
         let values = Values::new().scalar(which as u32 + 1);
+        fetched.end = FetchEnd::Lost;
         if !self.tell(&to, FETCH, values)? {
-            return Ok(0);
+            return Ok(());
         }
         self.tree.flush()?;
-        let mut came = 0;
+        let mut came: u64 = 0;
         while let Some(answer) = self.next_live(rank)? {
             let Some(packet) = &answer.packet else { continue };
             if packet.tag() != CONTENT {
@@ -213,12 +230,20 @@ impl<'a> Conductor<'a> {
                 continue;
             }
             if part.is_empty() {
-                return Ok(came);
+                fetched.end = FetchEnd::Told;
+                return Ok(());
             }
+            let known = usize::try_from(fetched.bytes.saturating_sub(came)).unwrap_or(usize::MAX);
             came += part.len() as u64;
-            take(&mut self.printer, part)?;
+            if let Some(new) = part.get(known..).filter(|new| !new.is_empty()) {
+                take(&mut self.printer, new)?;
+                fetched.bytes += new.len() as u64;
+            }
         }
-        Ok(came)
+        if self.tree.connected().contains(rank) {
+            fetched.end = FetchEnd::Silent;
+        }
+        Ok(())
     }
 
     /// The next answer on the live stream, unless the host that it is to come from is gone or

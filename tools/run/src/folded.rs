@@ -3,7 +3,6 @@
 use super::conductor::Conductor;
 use super::diff::unified;
 use super::printer::write_lines;
-use super::protocol::Digest;
 use super::results::Sheet;
 use sapwood_command_line::exit::{self, Failure};
 
@@ -36,14 +35,14 @@ fn write_block(conductor: &mut Conductor<'_>, sheet: &Sheet) -> Result<(), Failu
     let header = format!("{RULE}\n{nodes} ({})\n{RULE}\n", nodes.len());
     put(conductor, which, header.as_bytes())?;
     let mut ends_with_line = true;
-    let is_whole = conductor.content(sheet, &mut |printer, part| {
+    let fetched = conductor.content(sheet, &mut |printer, part| {
         ends_with_line = part.last().map_or(ends_with_line, |&last| last == b'\n');
         printer.stream(which).write_all(part).map_err(|error| Failure::output(&error))
     })?;
     if !ends_with_line {
         put(conductor, which, b"\n")?;
     }
-    note_cut(conductor, &nodes.to_string(), &sheet.digest, is_whole)
+    note_cut(conductor, fetched.lack(&nodes.to_string(), sheet.digest.length))
 }
 
 /// Writes equal outputs line by line, each after its hosts.
@@ -85,7 +84,7 @@ fn write_labelled(
     let which = sheet.which;
     // A line may come in two parts.
     let mut begun: Vec<u8> = Vec::new();
-    let is_whole = conductor.content(sheet, &mut |printer, part| {
+    let fetched = conductor.content(sheet, &mut |printer, part| {
         begun.extend_from_slice(part);
         let whole = begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
         let whole = if begun.len() - whole > COMPARED_BYTES_MAX { begun.len() } else { whole };
@@ -95,7 +94,7 @@ fn write_labelled(
     })?;
     let target = conductor.printer.stream(which);
     write_lines(target, &label, &begun).map_err(|error| Failure::output(&error))?;
-    note_cut(conductor, nodes, &sheet.digest, is_whole)
+    note_cut(conductor, fetched.lack(nodes, sheet.digest.length))
 }
 
 /// Writes what most hosts wrote, and of the others how they differ from it.
@@ -138,24 +137,8 @@ fn put(conductor: &mut Conductor<'_>, which: usize, bytes: &[u8]) -> Result<(), 
 }
 
 /// Says so where an output is not all there.
-fn note_cut(
-    conductor: &mut Conductor<'_>,
-    nodes: &str,
-    digest: &Digest,
-    is_whole: bool,
-) -> Result<(), Failure> {
-    let Digest { length, kept, .. } = digest;
-    if is_whole && kept == length {
-        return Ok(());
-    }
-    let text = if is_whole {
-        format!(
-            "{nodes}: output cut: {kept} of {length} bytes kept; use --live or --outdir for all of \
-             it"
-        )
-    } else {
-        format!("{nodes}: the output ({length} bytes) was lost with its hosts")
-    };
+fn note_cut(conductor: &mut Conductor<'_>, lack: Option<String>) -> Result<(), Failure> {
+    let Some(text) = lack else { return Ok(()) };
     conductor.printer.flush()?;
     put(conductor, 1, exit::complaint(text).as_bytes())
 }

@@ -3,13 +3,14 @@
 //! Owns the command line and the order of things: which hosts, the tree over them, the command,
 //! the report. `agent` is the process on each host, `conductor` the front-end, `protocol` what
 //! the two say to each other, `sapwood_hosts::deploy` starts the tree between them, or a daemon
-//! keeps one up (`sapwood_hosts::persistent`), `results` what is known of the hosts, `folded` and
-//! `report` what is written at the end, `prompt` commands one after another. docs/run.md
-//! describes it for users.
+//! keeps one up (`sapwood_hosts::persistent`), `results` what is known of the hosts, `fetched` how
+//! much of a long output has come, `folded` and `report` what is written at the end, `prompt`
+//! commands one after another. docs/run.md describes it for users.
 
 pub mod agent;
 mod conductor;
 mod diff;
+mod fetched;
 mod folded;
 mod job;
 mod lines;

@@ -149,10 +149,9 @@ pub(crate) enum State {
 /// One output of a command, without its content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Digest {
-    /// All bytes that came.
+    /// All bytes that came. How many of them a host has kept is no matter of the output, and would
+    /// tell equal ones apart.
     pub(crate) length: u64,
-    /// How many of them were kept.
-    pub(crate) kept: u64,
     /// BLAKE2s of all.
     pub(crate) hash: [u8; 32],
 }
@@ -173,7 +172,7 @@ impl Outcome {
 
     /// ```text
     /// | state, 1 byte | number, i32 | then for standard output and for standard error, if any:
-    /// | length, u64 | kept, u64 | hash, 32 bytes |
+    /// | length, u64 | hash, 32 bytes |
     /// ```
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (state, number) = match self.state {
@@ -189,7 +188,6 @@ impl Outcome {
         if !matches!(self.state, State::Running | State::Told) {
             for digest in [&self.output, &self.errors] {
                 key.extend(digest.length.to_le_bytes());
-                key.extend(digest.kept.to_le_bytes());
                 key.extend(digest.hash);
             }
         }
@@ -212,11 +210,9 @@ impl Outcome {
         };
         let mut digest = || {
             let (length, behind) = rest.split_first_chunk()?;
-            let (kept, behind) = behind.split_first_chunk()?;
             let (hash, behind) = behind.split_first_chunk()?;
             rest = behind;
-            let (length, kept) = (u64::from_le_bytes(*length), u64::from_le_bytes(*kept));
-            (kept <= length).then_some(Digest { length, kept, hash: *hash })
+            Some(Digest { length: u64::from_le_bytes(*length), hash: *hash })
         };
         let (output, errors) = (digest()?, digest()?);
         rest.is_empty().then_some(Self { state, output, errors })
@@ -251,7 +247,7 @@ mod tests {
 
     #[test]
     fn an_outcome_is_read_as_it_is_written_and_nothing_else_is() {
-        let digest = Digest { length: 9, kept: 7, hash: [3; 32] };
+        let digest = Digest { length: 9, hash: [3; 32] };
         for state in [State::Exited(3), State::Killed(9), State::TimedOut, State::NotStarted(127)] {
             let outcome = Outcome { state, output: digest, errors: Digest::default() };
             let key = outcome.encode();

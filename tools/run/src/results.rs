@@ -267,8 +267,7 @@ mod tests {
     }
 
     fn exited(status: i32, output: &[u8]) -> Outcome {
-        let digest =
-            Digest { length: output.len() as u64, kept: output.len() as u64, hash: [0; 32] };
+        let digest = Digest { length: output.len() as u64, hash: [0; 32] };
         Outcome { state: State::Exited(status), output: digest, errors: Digest::default() }
     }
 
@@ -300,7 +299,7 @@ mod tests {
     fn outputs_are_folded_each_on_its_own() {
         let now = Instant::now();
         let mut results = Results::new(hosts(4), now);
-        let digest = |byte: u8| Digest { length: 1, kept: 1, hash: [byte; 32] };
+        let digest = |byte: u8| Digest { length: 1, hash: [byte; 32] };
         let part = |rank, status, errors| {
             let outcome = Outcome {
                 state: State::Exited(status),

@@ -1,6 +1,8 @@
 //! The command line as a user meets it: help, versions, and one line for what is wrong.
 
-use crate::cli::{assert_refused, run, text};
+use std::process::Output;
+
+use crate::cli::{assert_refused, clean_command, program, run, text};
 
 #[test]
 fn help_names_every_command_in_a_line() {
@@ -46,6 +48,34 @@ fn a_wrong_command_line_gives_one_line_and_exit_code_2() {
     for arguments in wrong {
         assert_refused(&run(arguments), "", arguments);
     }
+}
+
+/// Runs a small command with this limit on its address space, in KiB.
+fn run_within(limit: u64) -> Output {
+    let script = format!("ulimit -c 0; ulimit -v {limit}; exec '{}' nodeset count n1", program());
+    clean_command("sh").args(["-c", &script]).output().unwrap()
+}
+
+#[test]
+fn too_small_an_address_space_is_told_in_one_line_with_what_is_needed() {
+    // The smallest limit that is enough, which depends on how large the program is.
+    let (mut too_small, mut enough) = (1 << 10, 4 << 20);
+    assert!(run_within(enough).status.success());
+    while too_small + 1 < enough {
+        let limit = u64::midpoint(too_small, enough);
+        match run_within(limit).status.success() {
+            true => enough = limit,
+            false => too_small = limit,
+        }
+    }
+    let output = run_within(enough - (2 << 10));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.starts_with("sapwood: the limit on the address space (ulimit -v "), "{said}");
+    assert!(said.lines().count() == 1 && output.stdout.is_empty(), "{said}");
+    let needed: u64 = said.trim().rsplit(' ').next().unwrap().parse().unwrap();
+    // Where the system puts the stack costs some pages more or less each time.
+    assert!(run_within(needed + 64).status.success(), "{said}");
 }
 
 #[test]

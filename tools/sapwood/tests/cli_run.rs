@@ -78,6 +78,26 @@ fn equal_outputs_with_other_codes_are_other_answers() {
 }
 
 #[test]
+fn equal_outputs_are_equal_where_no_host_has_room_to_keep_them() {
+    // As on a full disk, and with no memory that can be paged out in its place.
+    let script = "ulimit -f 8; exec \"$0\" run --cold -b -w 'n[0-2]' \
+                  'head -c 300000 /dev/zero | tr \"\\0\" x'";
+    let output = crate::cli::clean_command("sh")
+        .args(["-c", script, crate::cli::program()])
+        .env("SAPWOOD_LAUNCHER", "local")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let (written, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(written.starts_with(&block("n[0-2]", 3, "")), "{written}");
+    assert_eq!(written.matches("---").count(), block("n0", 1, "").matches("---").count());
+    let (begin, end) = ("sapwood: n[0-2]: output cut: ", " of 300000 bytes kept, since neither");
+    assert!(said.starts_with(begin) && said.contains(end), "{said}");
+    assert!(said.contains("the disk of TMPDIR") && said.lines().count() == 1, "{said}");
+    assert_eq!(code(&output), Some(0));
+}
+
+#[test]
 fn standard_error_is_folded_by_itself() {
     let script =
         "echo same; test $SAPWOOD_RANK -lt 3 || echo other >&2; exit $((SAPWOOD_RANK / 3))";

@@ -150,6 +150,24 @@ fn the_way_of_a_wave_is_told_hop_by_hop() {
 }
 
 #[test]
+fn colours_are_there_where_they_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let _running = Running::start(folder.path(), "2");
+    for command in ["status", "trace-wave"] {
+        let coloured = |words: &[&str]| {
+            let output = ask(folder.path(), &[&[command, "--timeout", "5s"], words].concat());
+            assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+            text(&output.stdout).contains("\x1b[")
+        };
+        assert!(coloured(&["--color", "always"]), "{command}");
+        assert!(!coloured(&["--color=never"]) && !coloured(&["--color=auto"]), "{command}");
+        assert!(!coloured(&["--json", "--color=always"]), "{command}: JSON has none");
+        let output = ask(folder.path(), &[command, "--color", "often"]);
+        assert_refused(&output, "invalid value 'often' for '--color", &[command]);
+    }
+}
+
+#[test]
 fn an_inner_process_is_killed_and_the_repair_is_seen() {
     let folder = tempfile::tempdir().unwrap();
     let _running = Running::start(folder.path(), "2x2x2");

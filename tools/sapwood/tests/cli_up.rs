@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use crate::cli::user::{User, pid_of};
-use crate::cli::{assert_refused, code, interrupt_until_it_stops, read_until, text, wait_for_end};
+use crate::cli::{
+    assert_refused, code, interrupt_until_it_stops, read_until, text, wait_for_end, wait_until,
+    write_program,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
@@ -366,6 +369,30 @@ fn bad_input_and_hosts_that_cannot_be_reached_leave_no_tree() {
     assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("n[0-1] (2): missing: could not be reached"));
     assert_eq!(user.left(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_tree_that_is_just_being_started_is_started_by_no_other_process() {
+    let user = User::new();
+    let folder = tempfile::tempdir().unwrap();
+    let [shell, called] = ["silent", "called"].map(|name| folder.path().join(name));
+    let script = format!("#!/bin/sh\necho $$ >>{}\nexec sleep 1000\n", called.display());
+    write_program(&shell, &script);
+    std::fs::write(&called, "").unwrap();
+    let shell = shell.to_str().unwrap();
+    let up = ["up", "--launcher", "ssh", "--remote-shell", shell, "-t", "60", "-w", "n0"];
+    let first = user.command(&up).spawn().unwrap();
+    let log_ins = || std::fs::read_to_string(&called).unwrap().lines().count();
+    wait_until("the host was not called", || log_ins() == 1);
+    for more in [&[][..], &["--replace"], &["--foreground"]] {
+        let second = user.say(&[&up[..], more].concat());
+        assert_refused(&second, "a tree 'warm' is just being started, by process ", more);
+    }
+    assert_eq!(log_ins(), 1, "the others have called no host");
+    kill_process(Pid::from_child(&first), Signal::TERM).unwrap();
+    assert_eq!(code(&first.wait_with_output().unwrap()), Some(143));
+    assert_eq!(user.left(), Vec::<PathBuf>::new());
+    user.up(&["-w", "n0"]);
 }
 
 #[test]

@@ -2,11 +2,11 @@
 //! are alike in one.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::time::Duration;
 
 use super::branches::Branch;
 use sapwood::{Health, NodeStatus, RankSet, Role, Status};
+use sapwood_command_line::colour::ColourOption;
 use sapwood_hosts::absence::{by_cause, nameless};
 
 /// Most communication processes that are drawn below one process; those that are full come last
@@ -21,10 +21,9 @@ pub(super) enum Paint {
 }
 
 impl Paint {
-    /// Colours on a terminal, unless they are not wanted.
-    pub(super) fn for_output() -> Self {
-        let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        if is_wanted && std::io::stdout().is_terminal() { Self::Coloured } else { Self::Plain }
+    /// What standard output is to have.
+    pub(super) fn for_output(option: ColourOption) -> Self {
+        if option.is_wanted_on(&std::io::stdout()) { Self::Coloured } else { Self::Plain }
     }
 
     /// A health's word in its colour.

@@ -17,6 +17,7 @@ use std::time::Duration;
 use sapwood::{Status, VisibleNetwork};
 
 use self::drawing::Paint;
+use sapwood_command_line::colour::ColourOption;
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::time;
 use sapwood_hosts::persistent;
@@ -47,6 +48,8 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "1s",
           value_parser = interval)]
     watch: Option<Duration>,
+    #[command(flatten)]
+    colour: ColourOption,
 }
 
 /// What `sapwood trace-wave` is asked.
@@ -54,6 +57,8 @@ pub struct Arguments {
 pub struct TraceArguments {
     #[command(flatten)]
     whom: Whom,
+    #[command(flatten)]
+    colour: ColourOption,
 }
 
 /// Draws the tree, once or again and again.
@@ -62,11 +67,11 @@ pub struct TraceArguments {
 /// [`Failure`] when no network or more than one is there, or it does not answer.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let network = arguments.whom.find()?;
-    show(&network, &arguments.whom, false)?;
+    show(&network, arguments, false)?;
     let Some(interval) = arguments.watch else { return Ok(ExitCode::SUCCESS) };
     loop {
         std::thread::sleep(interval);
-        let shown = show(&network, &arguments.whom, true);
+        let shown = show(&network, arguments, true);
         if !VisibleNetwork::all()?.contains(&network) {
             return Ok(ExitCode::SUCCESS);
         }
@@ -83,17 +88,18 @@ pub fn trace(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
     let status = network.status(arguments.whom.timeout)?;
     print(&match arguments.whom.json {
         true => report::trace(&network, &status),
-        false => timeline::draw(&network.name, &status, Paint::for_output()),
+        false => timeline::draw(&network.name, &status, Paint::for_output(arguments.colour)),
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(network: &VisibleNetwork, whom: &Whom, is_again: bool) -> Result<(), Failure> {
+fn show(network: &VisibleNetwork, arguments: &Arguments, is_again: bool) -> Result<(), Failure> {
+    let whom = &arguments.whom;
     let status: Status = network.status(whom.timeout)?;
     if whom.json {
         return print(&report::status(network, &status));
     }
-    let mut picture = drawing::draw(&network.name, &status, Paint::for_output());
+    let mut picture = drawing::draw(&network.name, &status, Paint::for_output(arguments.colour));
     picture += &persistent::lacking(&network.name)?.unwrap_or_default();
     match (is_again, std::io::stdout().is_terminal()) {
         // The same place on a terminal; elsewhere one picture after another.

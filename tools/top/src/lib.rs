@@ -33,6 +33,7 @@ use self::table::WORST_MAX;
 use self::view::View;
 use self::watch::{Ended, Live, Output, Terms, Watch};
 use sapwood_command_line::arguments::listening_address;
+use sapwood_command_line::colour::ColourOption;
 use sapwood_command_line::exit::{Failure, UNREACHED, by_signal, complain, print};
 use sapwood_command_line::times::time;
 use sapwood_hosts::absence;
@@ -100,6 +101,8 @@ pub struct Arguments {
     /// Print the tree and what it would run, and run nothing.
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    colour: ColourOption,
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -198,7 +201,7 @@ fn output(arguments: &Arguments, is_counted: bool) -> Result<Output, Failure> {
     }
     let failed =
         |error: std::io::Error| Failure::own(&format!("cannot control the terminal: {error}"));
-    let has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let has_colour = arguments.colour.is_wanted_on(&std::io::stdout());
     let interval = format!("{} s", arguments.interval.as_secs_f64());
     let view = View::new(arguments.metric, interval, has_colour);
     let terminal = Terminal::new(Screen::of_streams().map_err(failed)?).map_err(failed)?;

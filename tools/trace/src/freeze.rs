@@ -1,4 +1,5 @@
-//! `sapwood trace freeze`: of a program that it starts, or of one that `sapwood mpi` watches.
+//! `sapwood trace freeze`: of a program that it starts, of one that `sapwood mpi` watches, or of
+//! one that has ended and has left files.
 //!
 //! Standard output is the program's. What was frozen is written to files as soon as it is there,
 //! while the program goes on; without any file a table is printed.
@@ -49,6 +50,11 @@ pub(crate) struct Arguments {
     /// The run of 'sapwood mpi' to freeze, such as mpi-4711; needed only if several run.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "processes", "deadline", "interval"])]
     job: Option<String>,
+    /// Read the files that ranks of one host have left in this folder (--events-folder), without
+    /// any process of the program.
+    #[arg(long, value_name = "DIR",
+          conflicts_with_all = ["command", "job", "processes", "mpi", "topology", "events_folder"])]
+    from: Option<PathBuf>,
     /// Freeze the program as stuck when its ranks have waited in calls for this time, such as
     /// 2s.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = deadline)]
@@ -86,7 +92,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(format!("'{file}' is named for two outputs: name two files")));
     }
     if arguments.command.is_empty() {
-        let freeze = sapwood_monitor::freeze_of_running(arguments.job.as_deref(), &wishes)?;
+        let freeze = match &arguments.from {
+            Some(folder) => sapwood_monitor::freeze_of_files(folder, &wishes)?,
+            None => sapwood_monitor::freeze_of_running(arguments.job.as_deref(), &wishes)?,
+        };
         if arguments.files().is_empty() {
             print(&(freeze.lines().join("\n") + "\n"))?;
             return Ok(ExitCode::SUCCESS);

@@ -212,9 +212,10 @@ fn set(named: &mut NamedScope, key: &str, values: &[String]) -> Result<(), Strin
                     "function" => scope.by.function = true,
                     "communicator" => scope.by.communicator = true,
                     "kind" => scope.by.kind = true,
+                    "thread" => scope.by.thread = true,
                     _ => {
                         return Err(format!(
-                            "'{word}' is none of rank, function, communicator, kind"
+                            "'{word}' is none of rank, function, communicator, kind, thread"
                         ));
                     }
                 }
@@ -348,6 +349,13 @@ mod tests {
                 "bytes": 8000, "kinds": ["collective"], "value": "span"}]}"#,
         );
         assert_eq!(json, Ok(vec![words]));
+    }
+
+    #[test]
+    fn threads_are_told_apart_only_where_that_is_asked_for() {
+        let by = |text: &str| one(text).expect("a scope").scope.by;
+        assert!(by("by=rank,thread").thread && by("by=rank,thread").rank);
+        assert!(!by("by=rank").thread && !by("statistics").thread);
     }
 
     #[test]

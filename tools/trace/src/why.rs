@@ -1,4 +1,5 @@
-//! `sapwood trace why`: of a program that it starts, or of one that `sapwood mpi` watches.
+//! `sapwood trace why`: of a program that it starts, of one that `sapwood mpi` watches, or of one
+//! that has ended and has left files.
 //!
 //! Standard output is the program's. A verdict is printed on standard error as soon as ranks have
 //! waited for the deadline, once per different verdict, and the whole answer at the end.
@@ -49,6 +50,11 @@ pub(crate) struct Arguments {
     /// The run of 'sapwood mpi' to ask, such as mpi-4711; needed only if several run.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "ranks", "topology"])]
     job: Option<String>,
+    /// Read the files that ranks have left in this folder (--events-folder), without any process
+    /// of the program.
+    #[arg(long, value_name = "DIR",
+          conflicts_with_all = ["command", "job", "ranks", "live", "mpi", "topology", "events_folder"])]
+    from: Option<PathBuf>,
     /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt; of PyTorch:
     /// mpirun -np 4 python3 -m sapwood.torch train.py. Without a command, a running 'sapwood mpi'
     /// on this host is asked.
@@ -61,9 +67,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(file) = &arguments.json {
         check(file).map_err(Failure::usage)?;
     }
+    if let Some(folder) = &arguments.from {
+        return tell_found(arguments, &sapwood_monitor::why_of_files(folder)?);
+    }
     if arguments.command.is_empty() {
         let why = sapwood_monitor::why_of_running(arguments.job.as_deref(), arguments.deadline)?;
-        return tell_running(arguments, &why);
+        return tell_found(arguments, &why);
     }
     let wishes = WhyWishes {
         interval: arguments.interval,
@@ -114,7 +123,8 @@ fn ended_at_once(mut last: Why) -> Why {
     last
 }
 
-fn tell_running(arguments: &Arguments, why: &Why) -> Result<ExitCode, Failure> {
+/// Of a program that was not started here: standard output is not the program's.
+fn tell_found(arguments: &Arguments, why: &Why) -> Result<ExitCode, Failure> {
     match arguments.json.as_deref() {
         Some(file) if file == Path::new("-") => print(&json(why))?,
         Some(file) => {

@@ -19,8 +19,6 @@ static bool open_tree(int table_fd, const char **reason)
                                         .table_bytes = header->table_bytes, .is_spawned = header->is_spawned,
                                         .events_bytes = sapwood_events_bytes()};
     leaf_socket = sapwood_handover(&hello, table_fd, control_fd, sapwood_events_fd(), reason);
-    if (control_fd >= 0)
-        close(control_fd);
     return leaf_socket >= 0;
 }
 

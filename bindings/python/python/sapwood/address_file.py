@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
+from typing import TypeVar
 
-from .errors import TimeoutError
+from .errors import GroupError, TimeoutError
 
-__all__ = ["read", "remove", "write"]
+__all__ = ["join", "remove", "write"]
+
+Member = TypeVar("Member")
 
 LOOK_SECONDS = 0.05
-"""How often it is looked whether the file is there."""
+"""How often it is looked whether the file is there, or has another address."""
 
 BYTES_MAX = 64 << 10
 """More than any address has."""
@@ -29,20 +33,30 @@ def write(path: str | PathLike[str], address: str) -> None:
         draft.unlink(missing_ok=True)
 
 
-def read(path: str | PathLike[str], timeout: float) -> str:
-    """The address in a file, which is waited for."""
+def join(path: str | PathLike[str], timeout: float, joined: Callable[[str], Member]) -> Member:
+    """What is joined at the address in a file. The file is waited for, and read again while no process listens at
+    the address in it: that is an earlier member's."""
     until = time.monotonic() + timeout
     while True:
-        try:
-            with open(path) as file:
-                address = file.read(BYTES_MAX).strip()
-        except FileNotFoundError:
-            address = ""
+        address = _read(path)
         if address:
-            return address
-        if time.monotonic() >= until:
+            try:
+                return joined(address)
+            except GroupError as error:
+                if not error.is_unheard or time.monotonic() >= until:
+                    raise
+        elif time.monotonic() >= until:
             raise TimeoutError(f"no address was written to {os.fspath(path)} within {timeout} s")
         time.sleep(LOOK_SECONDS)
+
+
+def _read(path: str | PathLike[str]) -> str:
+    """The address in a file; nothing if it is not there yet."""
+    try:
+        with open(path) as file:
+            return file.read(BYTES_MAX).strip()
+    except FileNotFoundError:
+        return ""
 
 
 def remove(path: str | PathLike[str], address: str) -> None:

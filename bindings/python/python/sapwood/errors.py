@@ -57,6 +57,9 @@ class LayoutError(ValuesError, BufferError):
 class GroupError(MisuseError):
     """A group does not take this member in, or a call to it is wrong; the message says why."""
 
+    is_unheard: bool = False
+    """Whether no process listens at the address at which a group was to be joined."""
+
 
 class ScopeError(SapwoodError, ValueError):
     """A scope of events makes no sense; the message says which key, and why."""

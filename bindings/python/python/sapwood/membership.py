@@ -93,12 +93,12 @@ class Membership:
         address_timeout: float = 30.0,
         **settings: Any,
     ) -> Self:
-        """A member of the group of the one at an address, or of the one whose address is in a file, which is waited for
-        as long as `address_timeout` says."""
+        """A member of the group of the one at an address, or of the one whose address is in a file. As long as
+        `address_timeout` says, the file is waited for, and for a process that listens at the address in it."""
         if (address is None) == (address_file is None):
             raise ValueError("join: give an address or an address_file, and not both")
         if address_file is not None:
-            address = address_files.read(address_file, address_timeout)
+            return address_files.join(address_file, address_timeout, lambda found: cls._open(key, found, **settings))
         return cls._open(key, address, **settings)
 
     @classmethod

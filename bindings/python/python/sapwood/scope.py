@@ -55,7 +55,7 @@ class Scope:
     value: Literal["span", "gap"] | None = None
     """The time in the call, or the time since the thread's call before."""
     by: Words | None = None
-    """Any of `rank`, `function`, `communicator`, `kind`."""
+    """Any of `rank`, `function`, `communicator`, `kind`, `thread`."""
     every: float | Literal["end"] | None = None
     """The time between two gatherings; `"end"` for one at the end of the program."""
     window: int | None = None
@@ -113,6 +113,8 @@ class Calls:
     """Known within 1/32."""
     p99: float
     """What 99 % are at most, within 1/32."""
+    thread: int | None = None
+    """The number of the thread in its rank."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
+use super::costs::is_news;
 use crate::identity::{MemberId, Time};
 use crate::members::View;
 use crate::message::Table;
@@ -12,15 +13,28 @@ pub struct Clusters {
     table: Table,
     labels: BTreeMap<MemberId, u16>,
     distances: BTreeMap<(u16, u16), Time>,
+    longest: Time,
+}
+
+/// What a table that came has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adopted {
+    /// Nothing: it is not newer.
+    Nothing,
+    /// What messages and bytes cost; the clusters and the distances between them are as before.
+    Costs,
+    /// The clusters, or the distances between them.
+    Clusters,
 }
 
 impl Clusters {
-    /// Takes a table over if it is newer; gives whether it is.
-    pub fn adopt(&mut self, table: Table, view: &View) -> bool {
+    /// Takes a table over if it is newer; gives what that has changed.
+    pub fn adopt(&mut self, table: Table, view: &View) -> Adopted {
         let rank = |table: &Table| (table.version, u64::MAX - table.author.0);
         if rank(&table) <= rank(&self.table) {
-            return false;
+            return Adopted::Nothing;
         }
+        let adopted = if self.differ_from(&table) { Adopted::Clusters } else { Adopted::Costs };
         self.labels.clear();
         for (index, (_, names)) in (0..).zip(&table.labels) {
             for (owner, _) in view.owners(names.as_set()).0 {
@@ -29,8 +43,18 @@ impl Clusters {
         }
         self.distances =
             table.distances.iter().map(|&(from, to, time)| ((from, to), time)).collect();
+        self.longest = self.distances.values().copied().max().unwrap_or(0);
         self.table = table;
-        true
+        adopted
+    }
+
+    /// Whether a table has other clusters than these, or news of the distances between them.
+    pub(super) fn differ_from(&self, table: &Table) -> bool {
+        let last = &self.table;
+        let mut distances = table.distances.iter().zip(&last.distances);
+        table.labels != last.labels
+            || table.distances.len() != last.distances.len()
+            || distances.any(|(new, old)| is_news(new.2, old.2))
     }
 
     /// The table.
@@ -78,6 +102,6 @@ impl Clusters {
     /// The longest known round trip.
     #[must_use]
     pub fn longest(&self) -> Time {
-        self.distances.values().copied().max().unwrap_or(0)
+        self.longest
     }
 }

@@ -4,8 +4,9 @@
 //! In a long transfer the segments come as fast as the member before can send them. The time of one
 //! segment is its work and the time of its bytes; transfers with segments of different lengths tell
 //! the two apart. A member counts those that came from its own cluster all the way, and of those
-//! from another cluster the connection between. The registrar takes the medians of what all say,
-//! and tells all with the table of clusters, so that members with one table choose alike.
+//! from another cluster the connection between, where senders send each segment once. The registrar
+//! takes the medians of what all say, and tells all with the table of clusters, so that members
+//! with one table choose alike.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -17,6 +18,7 @@ use crate::limits::{BYTE_PS_MAX, WORK_MAX};
 use crate::member::Member;
 use crate::message::Message;
 use crate::operations::Lane;
+use crate::trees::TreeKind;
 
 /// Shorter transfers say too little, in bytes.
 const FLOW_BYTES_MIN: u64 = 64 << 10;
@@ -73,7 +75,7 @@ impl Costs {
     /// made by these figures stays as it is.
     pub(crate) fn is_news_after(&self, last: &Self) -> bool {
         let differs = |new: Option<u64>, old: Option<u64>| match new.zip(old) {
-            Some((new, old)) => new.abs_diff(old) > new.min(old) / NEWS_SHARE,
+            Some((new, old)) => is_news(new, old),
             None => new != old,
         };
         let work = |costs: &Self| costs.near.map(|near| near.work);
@@ -82,6 +84,11 @@ impl Costs {
             || differs(byte(self), byte(last))
             || differs(self.far_ps, last.far_ps)
     }
+}
+
+/// Whether a figure differs so much from the last one that it is told.
+pub(super) fn is_news(new: u64, old: u64) -> bool {
+    new.abs_diff(old) > new.min(old) / NEWS_SHARE
 }
 
 /// The time of bytes, in nanoseconds.
@@ -94,9 +101,16 @@ pub(crate) fn span(bytes: u64, byte_ps: u64) -> Time {
 pub(crate) struct Flows {
     near: VecDeque<Flow>,
     far_ps: VecDeque<u64>,
-    told: Costs,
+    told: Option<Told>,
     /// At the registrar, what all have said.
     reports: BTreeMap<MemberId, Costs>,
+}
+
+/// What a member has said last, and to which registrar: another one has heard nothing of it.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    registrar: MemberId,
+    costs: Costs,
 }
 
 /// What came after the first segment of a transfer, and in which time.
@@ -176,7 +190,7 @@ fn line(points: &[(u64, Time)]) -> Option<NearCosts> {
     Some(NearCosts { work: u64::try_from(work).unwrap_or(0), byte_ps })
 }
 
-fn median(values: &mut [u64]) -> Option<u64> {
+pub(super) fn median(values: &mut [u64]) -> Option<u64> {
     values.sort_unstable();
     values.get(values.len() / 2).copied()
 }
@@ -189,8 +203,8 @@ impl Member {
 
     /// A segment has come: if it was the last of a transfer, the time of all is noted.
     pub(crate) fn note_flow(&mut self, (cast, stripe): (CastId, u8)) {
-        let is_complete = self.lanes.get(&(cast, stripe)).is_some_and(Lane::is_complete);
-        if !is_complete || !self.config.measures || !self.config.measures_costs {
+        let measures = self.config.measures && self.config.measures_costs;
+        if !measures || !self.lanes.get(&(cast, stripe)).is_some_and(Lane::is_complete) {
             return;
         }
         let lanes: Vec<&Lane> =
@@ -198,8 +212,12 @@ impl Member {
         let is_plain = |lane: &&Lane| {
             lane.request.is_none() && lane.is_complete() && !lane.is_mended && lane.owed.len() == 1
         };
-        let stripes = lanes.first().map_or(0, |lane| usize::from(lane.head.stripes));
-        if lanes.len() != stripes || !lanes.iter().all(is_plain) {
+        let Some(head) = lanes.first().map(|lane| &lane.head) else { return };
+        let stripes = usize::from(head.stripes);
+        // Elsewhere a sender has several children, and its pace is that of as many messages: in
+        // stripes it sends a part of the segments to each, in a list it has one child.
+        let is_sent_once = stripes > 1 || head.tree == TreeKind::List;
+        if !is_sent_once || lanes.len() != stripes || !lanes.iter().all(is_plain) {
             return;
         }
         let here = self.clusters.label(self.me);
@@ -220,14 +238,16 @@ impl Member {
 
     fn tell_costs(&mut self) {
         let costs = self.flows.costs(self.config.overhead);
-        if !costs.is_news_after(&self.flows.told) {
+        let Some(registrar) = self.view.registrar() else { return };
+        let told = self.flows.told.filter(|told| told.registrar == registrar);
+        if !costs.is_news_after(&told.map_or_else(Costs::default, |told| told.costs)) {
             return;
         }
-        self.flows.told = costs;
-        match self.view.registrar() {
-            Some(registrar) if registrar == self.me => self.costs_reported(self.me, costs),
-            Some(registrar) => self.send(registrar, Message::Costs { costs }),
-            None => {}
+        self.flows.told = Some(Told { registrar, costs });
+        if registrar == self.me {
+            self.costs_reported(self.me, costs);
+        } else {
+            self.send(registrar, Message::Costs { costs });
         }
     }
 
@@ -239,12 +259,20 @@ impl Member {
         }
     }
 
-    /// What all have measured together; what none has, as in the last table.
+    /// What all have measured together; what none has, as in the last table. After the death of its
+    /// predecessor a registrar has heard few, who do not outweigh those that its table stands for.
     pub(super) fn gathered_costs(&mut self) -> Costs {
         let view = &self.view;
         self.flows.reports.retain(|member, _| view.is_alive(*member));
-        let (last, new) = (self.clusters.table().costs, self.flows.medians());
-        Costs { near: new.near.or(last.near), far_ps: new.far_ps.or(last.far_ps) }
+        let table = self.clusters.table();
+        let (last, new) = (table.costs, self.flows.medians());
+        let is_own = table.author == self.me;
+        let (first, then) = if is_own || 2 * self.flows.reports.len() >= view.len() {
+            (new, last)
+        } else {
+            (last, new)
+        };
+        Costs { near: first.near.or(then.near), far_ps: first.far_ps.or(then.far_ps) }
     }
 }
 
@@ -283,7 +311,13 @@ fn keep<T>(all: &mut VecDeque<T>, new: Option<T>) {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::String;
+
+    use sapwood_packet::RankSet;
+
     use super::*;
+    use crate::member::Config;
+    use crate::message::{Life, Record, Table};
 
     /// Transfers of 64 segments each, at 40 us a message and 10 ns a byte.
     fn flows(lengths: &[u64]) -> VecDeque<Flow> {
@@ -315,6 +349,39 @@ mod tests {
         // Two stripes, each segment 40 us and 82 us.
         assert_eq!(far_ps(of(2 * 10 * 122_000), near, 2), 10_000);
         assert_eq!(far_ps(of(8_192_000), near, 2), 100_000);
+    }
+
+    #[test]
+    fn a_registrar_that_has_heard_few_goes_on_from_the_costs_of_its_predecessor() {
+        let me = MemberId(1);
+        let mut member = Member::new(Config { id: me, ..Config::default() });
+        for name in 1..=4_u32 {
+            member.view.merge(Record {
+                id: MemberId(u64::from(name)),
+                address: String::new(),
+                names: (&RankSet::range(name, name)).into(),
+                site: 0,
+                incarnation: 0,
+                life: Life::Alive,
+                gone_ms: 0,
+                epoch: 0,
+            });
+        }
+        let of =
+            |byte_ps, far_ps| Costs { near: Some(NearCosts { work: 40_000, byte_ps }), far_ps };
+        let (last, new) = (of(1_000, None), of(5_000, Some(9_000)));
+        let predecessor = MemberId(9);
+        let table = Table { version: 1, author: predecessor, costs: last, ..Table::default() };
+        member.adopt_table(table);
+        member.flows.reports.insert(MemberId(2), new);
+        // Of connections between clusters the predecessor has said nothing.
+        assert_eq!(member.gathered_costs(), of(1_000, Some(9_000)));
+        member.flows.reports.insert(MemberId(3), new);
+        assert_eq!(member.gathered_costs(), new);
+        member.flows.reports.remove(&MemberId(3));
+        let table = Table { version: 2, author: me, costs: last, ..Table::default() };
+        member.adopt_table(table);
+        assert_eq!(member.gathered_costs(), new, "the table is its own");
     }
 
     #[test]

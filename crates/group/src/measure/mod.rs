@@ -6,7 +6,7 @@ mod costs;
 mod prober;
 mod registrar;
 
-pub use clusters::Clusters;
+pub use clusters::{Adopted, Clusters};
 pub use costs::{Costs, NearCosts};
 pub(crate) use costs::{Flows, span};
 pub(crate) use prober::Prober;

@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 
 use sapwood_packet::RankSet;
 
+use super::clusters::Adopted;
+use super::costs::{Costs, median};
 use crate::identity::{MILLISECOND, MemberId, SECOND, Time};
 use crate::limits::LABELS_MAX;
 use crate::member::{Member, Phase};
@@ -73,24 +75,25 @@ impl Member {
         let Some(near) = self.near_limit() else { return };
         let groups = self.groups(near);
         let costs = self.gathered_costs();
-        let table = Table { costs, ..self.table(&groups, near) };
+        let table = self.table(&groups, near, costs);
         if !self.is_news(&table) {
             return;
         }
         let targets = self.others();
         self.pass(targets.as_ref(), |targets| Message::Clusters { targets, table: table.clone() });
-        self.adopt_table(table);
-        self.probe_soon();
+        if self.adopt_table(table) == Adopted::Clusters {
+            self.probe_soon();
+        }
     }
 
-    /// Takes a table over if it is newer; gives whether it is.
-    pub(crate) fn adopt_table(&mut self, table: Table) -> bool {
+    /// Takes a table over if it is newer; gives what that has changed.
+    pub(crate) fn adopt_table(&mut self, table: Table) -> Adopted {
         let (version, count) = (table.version, table.labels.len() as u32);
-        let is_newer = self.clusters.adopt(table, &self.view);
-        if is_newer {
+        let adopted = self.clusters.adopt(table, &self.view);
+        if adopted == Adopted::Clusters {
             self.history.note(self.now, ChangeKind::Clusters(version, count));
         }
-        is_newer
+        adopted
     }
 
     /// The round trip below which members are near.
@@ -132,7 +135,7 @@ impl Member {
         members.into_iter().map(|member| (member, top(&above, member))).collect()
     }
 
-    fn table(&self, groups: &BTreeMap<MemberId, MemberId>, near: Time) -> Table {
+    fn table(&self, groups: &BTreeMap<MemberId, MemberId>, near: Time, costs: Costs) -> Table {
         let mut names: BTreeMap<MemberId, RankSet> = BTreeMap::new();
         for (owner, carried) in self.view.owners(self.view.everyone().as_ref()).0 {
             if let Some(label) = groups.get(&owner) {
@@ -164,7 +167,7 @@ impl Member {
             author: self.me,
             labels,
             distances: distances.into_iter().map(|((from, to), time)| (from, to, time)).collect(),
-            costs: self.clusters.table().costs,
+            costs,
         }
     }
 
@@ -185,11 +188,7 @@ impl Member {
     /// Whether a table says something that the last did not.
     fn is_news(&self, table: &Table) -> bool {
         let last = self.clusters.table();
-        let differs = |one: Time, other: Time| one.abs_diff(other) > one.min(other) / 4;
-        table.labels != last.labels
-            || table.costs.is_news_after(&last.costs)
-            || table.distances.len() != last.distances.len()
-            || table.distances.iter().zip(&last.distances).any(|(new, old)| differs(new.2, old.2))
+        table.costs.is_news_after(&last.costs) || self.clusters.differ_from(table)
     }
 
     pub(crate) fn clusters_came(&mut self, targets: &Ranges, table: Table) {
@@ -197,7 +196,7 @@ impl Member {
             return;
         }
         self.pass(targets.as_set(), |targets| Message::Clusters { targets, table: table.clone() });
-        if self.adopt_table(table) {
+        if self.adopt_table(table) == Adopted::Clusters {
             self.probe_soon();
         }
     }
@@ -217,8 +216,7 @@ fn fresh_median(samples: Vec<(Time, Time)>) -> Time {
     let newest = samples.iter().map(|sample| sample.0).max().unwrap_or(0);
     let mut fresh: Vec<Time> =
         samples.into_iter().filter(|sample| sample.0 + FRESH > newest).map(|s| s.1).collect();
-    fresh.sort_unstable();
-    fresh.get(fresh.len() / 2).copied().unwrap_or(0)
+    median(&mut fresh).unwrap_or(0)
 }
 
 fn top(above: &BTreeMap<MemberId, MemberId>, mut member: MemberId) -> MemberId {

@@ -5,6 +5,7 @@ use alloc::string::String;
 use sapwood_packet::RankSet;
 
 use crate::identity::{MILLISECOND, MemberId, SECOND, Time};
+use crate::limits::LINK_BYTES;
 
 /// The settings of one member; spans are in nanoseconds.
 #[derive(Clone, Debug)]
@@ -35,6 +36,9 @@ pub struct Config {
     pub stripe_bytes: u64,
     /// The length of segments, where it is not to be chosen by the length of the value.
     pub segment_bytes: Option<u32>,
+    /// How many bytes of segments and parts wait on one link; the one that reaches the bound may go
+    /// beyond it.
+    pub link_bytes: usize,
     /// Whether distances are measured, and clusters inferred.
     pub measures: bool,
     /// Whether the costs of messages and bytes are measured, which then decide in place of
@@ -74,6 +78,7 @@ impl Default for Config {
             bulk_bytes: 32 << 10,
             stripe_bytes: 192 << 10,
             segment_bytes: None,
+            link_bytes: LINK_BYTES,
             measures: true,
             measures_costs: true,
             watch_period: SECOND,

@@ -15,8 +15,10 @@ impl Member {
             Input::Create => self.create(),
             Input::Join { address } => self.ask_to_join(address),
             Input::Leave => self.leave(),
+            Input::LeaveTo { heir } => self.leave_to(heir),
             Input::LinkUp { member, address } => self.link_up(member, address.is_some()),
             Input::LinkDown { member } => self.link_down(member),
+            Input::Drained { member, queued_bytes } => self.drained(member, queued_bytes),
             Input::ConnectFailed { member } => self.connect_failed(member),
             Input::Message { from, message } => self.message(from, message),
             Input::Wake => {}
@@ -32,6 +34,7 @@ impl Member {
             self.note_lateness(time);
             self.timer(timer);
         }
+        self.give_when_drained();
     }
 
     fn timer(&mut self, timer: Timer) {
@@ -49,6 +52,7 @@ impl Member {
             Timer::FoldLinger(fold) => self.fold_linger(fold),
             Timer::Finish => self.tell_finished(),
             Timer::Paper(tree) => self.paper_step(tree),
+            Timer::Giving => self.giving_step(),
             Timer::Leave => self.end_when_idle(),
         }
     }
@@ -92,6 +96,11 @@ impl Member {
             Message::Detach { tree } => self.detached(from, tree),
             Message::Above { tree, position } => self.above(from, tree, position),
             Message::Costs { costs } => self.costs_reported(from, costs),
+            Message::Offer { names } => self.offered(from, &names),
+            Message::Take { names } => self.asked_to_give(from, &names),
+            Message::Decline { names } => self.declined(from, &names),
+            Message::Give { gift } => self.given(from, &gift),
+            Message::Absent { fold, names } => self.absent(fold, &names),
         }
     }
 

@@ -83,6 +83,12 @@ pub enum Input {
     },
     /// It leaves.
     Leave,
+    /// It leaves, and hands its virtual nodes over.
+    LeaveTo {
+        /// A virtual node of the member that gets them; that of the next member on the ring if none
+        /// is named.
+        heir: Option<u32>,
+    },
     /// A link to a member is up; with the address if it was dialled by that alone.
     LinkUp {
         /// The member.
@@ -94,6 +100,15 @@ pub enum Input {
     LinkDown {
         /// The member.
         member: MemberId,
+    },
+    /// Bytes of segments and parts have left on the link to a member. Given whenever what the
+    /// member takes to wait there has fallen by an eighth of [`Config::link_bytes`](super::Config),
+    /// after all outputs were carried out.
+    Drained {
+        /// The member.
+        member: MemberId,
+        /// How many of these bytes wait still: the sum of [`Message::bulk_bytes`].
+        queued_bytes: usize,
     },
     /// A connection was refused or failed; what waits for the member goes on waiting while the view
     /// has it.
@@ -164,6 +179,15 @@ pub enum Event {
     MemberJoined(MemberId),
     /// A member is gone.
     MemberGone(MemberId, Reason),
+    /// Virtual nodes have been handed over by this member or to it.
+    NamesMoved {
+        /// The virtual nodes.
+        names: RankSet,
+        /// The member that carried them.
+        from: MemberId,
+        /// The member that carries them now, unless it has died meanwhile.
+        to: MemberId,
+    },
     /// A part of a value for virtual nodes of this member.
     Delivery {
         /// The transfer.

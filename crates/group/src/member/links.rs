@@ -108,10 +108,13 @@ impl Member {
     /// What was on its way is lost. Whether the member is, a new connection shows.
     pub(super) fn link_down(&mut self, member: MemberId) {
         self.links.set_down(member);
+        self.credit.note_lost(member);
+        let due = self.credit.forget_due(member);
         if self.view.is_alive(member) {
             self.reconnected(member);
             self.suspect(member);
         }
+        self.redirect(member, due);
     }
 
     /// One failure says little of a member: a host may refuse a connection for want of memory or
@@ -124,6 +127,9 @@ impl Member {
         };
         if !self.view.is_alive(member) {
             self.links.set_down(member);
+            self.credit.note_lost(member);
+            let due = self.credit.forget_due(member);
+            self.redirect(member, due);
             return;
         }
         let dialling = self.links.note_failure(member, self.now);

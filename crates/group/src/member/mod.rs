@@ -1,6 +1,7 @@
 //! One member: its state, and which part of it handles which input.
 
 mod config;
+mod credit;
 mod dispatch;
 mod interface;
 mod links;
@@ -12,19 +13,20 @@ use sapwood_packet::RankSet;
 use sapwood_random::Random;
 
 pub use config::Config;
+pub(crate) use credit::{Credit, Due};
 pub use interface::{Answer, Call, Event, Input, Output};
 pub(crate) use links::Links;
 
 use crate::hops::HopRing;
 use crate::identity::{CastId, FoldId, MemberId, Request, Time};
 use crate::measure::{Clusters, Flows, Prober, Registrar};
-use crate::members::{Detector, Past, Spread, View};
+use crate::members::{Detector, Giving, Handed, Past, Spread, View};
 use crate::message::{Message, PaperTree};
 use crate::mutation::Mutation;
 use crate::operations::{Finished, Fold, Lane, Pending};
 use crate::random;
 use crate::status::History;
-use crate::trees::{Papers, Terrain};
+use crate::trees::{LastChoice, Papers, Terrain};
 
 /// What happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +57,8 @@ pub(crate) enum Timer {
     Finish,
     /// A probe for a tree of the paper's rules.
     Paper(PaperTree),
+    /// A hand-over of virtual nodes is looked at.
+    Giving,
     /// A member that leaves has served others for long enough.
     Leave,
 }
@@ -84,11 +88,15 @@ pub struct Member {
     pub(crate) papers: Papers,
     pub(crate) prober: Prober,
     pub(crate) flows: Flows,
+    pub(crate) last_choice: LastChoice,
     pub(crate) registrar: Registrar,
     pub(crate) detector: Detector,
     pub(crate) past: Past,
     pub(crate) spread: Spread,
+    pub(crate) giving: Option<Giving>,
+    pub(crate) handed: Handed,
     pub(crate) links: Links,
+    pub(crate) credit: Credit,
     pub(crate) history: History,
     pub(crate) hops: HopRing,
     pub(crate) lanes: BTreeMap<(CastId, u8), Lane>,
@@ -121,11 +129,15 @@ impl Member {
             papers: Papers::default(),
             prober: Prober::default(),
             flows: Flows::default(),
+            last_choice: LastChoice::default(),
             registrar: Registrar::default(),
             detector: Detector::default(),
             past: Past::default(),
             spread: Spread::default(),
+            giving: None,
+            handed: Handed::default(),
             links: Links::default(),
+            credit: Credit::default(),
             history: History::default(),
             hops: HopRing::default(),
             lanes: BTreeMap::new(),
@@ -179,7 +191,7 @@ impl Member {
     /// Transfers, reductions and calls that it holds any state of.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.lanes.len() + self.folds.len() + self.pending.len()
+        self.lanes.len() + self.folds.len() + self.pending.len() + self.handed.len()
     }
 
     /// The virtual nodes that it carries.
@@ -214,6 +226,7 @@ impl Member {
             return;
         }
         self.connect(to);
+        self.credit.note_sent(to, message.bulk_bytes());
         self.note_departure(to, &message);
         self.outputs.push_back(Output::Send { to, message });
     }

@@ -9,6 +9,7 @@ use crate::error::Refusal;
 use crate::identity::{MemberId, SECOND};
 use crate::limits::MEMBERS_MAX;
 use crate::member::{Event, Member, Output, Phase, Timer};
+use crate::members::Handed;
 use crate::message::{Life, Message, Record, Table};
 use crate::mutation::Mutation;
 use crate::random::around;
@@ -26,6 +27,7 @@ impl Member {
             incarnation: 0,
             life: Life::Alive,
             gone_ms: 0,
+            epoch: 0,
         })
     }
 
@@ -98,7 +100,11 @@ impl Member {
     /// Another, smaller member claims one of our names: this member goes, and says why.
     pub(crate) fn yield_names(&mut self) {
         let mine = self.view.record(self.me).map(|record| record.names.as_set().to_set());
-        let kept = self.view.names_of(self.me);
+        let mut kept = self.view.names_of(self.me);
+        // What was given away is the receiver's.
+        if let Some(giving) = self.giving.as_ref().filter(|giving| giving.is_given()) {
+            kept.union_with(giving.names.as_ref());
+        }
         if self.phase == Phase::Joined
             && mine.is_some_and(|mine| mine != kept)
             && !self.breaks(Mutation::KeepNames)
@@ -109,6 +115,11 @@ impl Member {
     }
 
     pub(crate) fn leave(&mut self) {
+        // A hand-over ends first.
+        if let Some(giving) = self.giving.as_mut().filter(|_| self.phase == Phase::Joined) {
+            giving.leaves = true;
+            return;
+        }
         if self.phase != Phase::Joined {
             self.phase = Phase::Ended;
             self.tell(Event::Ended);
@@ -126,7 +137,8 @@ impl Member {
     /// A member that has left serves what it had accepted before, for two seconds at most.
     pub(crate) fn end_when_idle(&mut self) {
         let is_idle = self.lanes.values().all(|lane| lane.is_over())
-            && self.folds.values().all(|fold| fold.is_over());
+            && self.folds.values().all(|fold| fold.is_over())
+            && !self.credit.is_any_waiting();
         self.detector.leave_looks = self.detector.leave_looks.saturating_sub(1);
         if !is_idle && self.detector.leave_looks > 0 {
             self.wake_at(self.now + SECOND / 10, Timer::Leave);
@@ -136,6 +148,7 @@ impl Member {
         self.lanes.clear();
         self.folds.clear();
         self.pending.clear();
+        self.handed = Handed::default();
         self.agenda.clear();
         self.tell(Event::Ended);
     }

@@ -2,6 +2,8 @@
 //! is noticed.
 
 mod detector;
+mod giving;
+mod handed;
 mod joining;
 mod owners;
 mod past;
@@ -9,6 +11,8 @@ mod spread;
 mod view;
 
 pub(crate) use detector::Detector;
+pub(crate) use giving::Giving;
+pub(crate) use handed::Handed;
 pub(crate) use past::Past;
 pub(crate) use spread::Spread;
 pub use view::View;

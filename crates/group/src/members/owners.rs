@@ -3,6 +3,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use sapwood_packet::{Rank, RankSet, RankSetRef};
 
@@ -19,6 +20,7 @@ pub(super) struct Owners {
 struct Claim {
     last: Rank,
     owner: MemberId,
+    epoch: u32,
 }
 
 /// Virtual nodes that one member carries.
@@ -27,6 +29,8 @@ pub(super) struct OwnedRange {
     pub(super) first: Rank,
     pub(super) last: Rank,
     pub(super) owner: MemberId,
+    /// The epoch of its claim.
+    pub(super) epoch: u32,
 }
 
 impl Owners {
@@ -43,6 +47,7 @@ impl Owners {
             first: begin.max(first),
             last: claim.last.min(last),
             owner: claim.owner,
+            epoch: claim.epoch,
         })
     }
 
@@ -51,16 +56,18 @@ impl Owners {
         names.ranges().iter().flat_map(|&[first, last]| self.within(first, last))
     }
 
-    /// A member claims virtual nodes; of two that claim one the smaller keeps it.
-    pub(super) fn claim(&mut self, names: RankSetRef<'_>, id: MemberId) {
+    /// A member claims virtual nodes; of two that claim one the higher epoch has it, and of one
+    /// epoch the smaller member.
+    pub(super) fn claim(&mut self, names: RankSetRef<'_>, id: MemberId, epoch: u32) {
         let mut kept = RankSet::new();
-        for range in self.of(names).filter(|range| range.owner < id) {
+        let wins = |range: &OwnedRange| (Reverse(range.epoch), range.owner) < (Reverse(epoch), id);
+        for range in self.of(names).filter(wins) {
             kept.insert_range(range.first, range.last);
         }
         let claimed = names.to_set().difference(kept.as_ref());
         self.remove(claimed.as_ref());
         for &[first, last] in claimed.as_ref().ranges() {
-            self.ranges.insert(first, Claim { last, owner: id });
+            self.ranges.insert(first, Claim { last, owner: id, epoch });
         }
     }
 
@@ -101,9 +108,9 @@ mod tests {
     #[test]
     fn a_large_name_space_takes_one_entry_for_each_range() {
         let mut owners = Owners::default();
-        owners.claim(names("0-16777215").as_ref(), MemberId(9));
-        owners.claim(names("5,100-199").as_ref(), MemberId(2));
-        owners.claim(names("150-250").as_ref(), MemberId(5));
+        owners.claim(names("0-16777215").as_ref(), MemberId(9), 0);
+        owners.claim(names("5,100-199").as_ref(), MemberId(2), 0);
+        owners.claim(names("150-250").as_ref(), MemberId(5), 0);
         let all =
             [(0, 4, 9), (5, 5, 2), (6, 99, 9), (100, 199, 2), (200, 250, 5), (251, 16_777_215, 9)];
         assert_eq!(owned(&owners), all);
@@ -112,9 +119,21 @@ mod tests {
     }
 
     #[test]
+    fn the_higher_epoch_has_the_name_whoever_comes_first() {
+        for order in [[0, 1], [1, 0]] {
+            let claims = [("0-9", 2, 0), ("4-6", 7, 1)];
+            let mut owners = Owners::default();
+            for (text, id, epoch) in order.map(|at: usize| claims[at]) {
+                owners.claim(names(text).as_ref(), MemberId(id), epoch);
+            }
+            assert_eq!(owned(&owners), [(0, 3, 2), (4, 6, 7), (7, 9, 2)]);
+        }
+    }
+
+    #[test]
     fn what_is_removed_is_cut_out_of_ranges() {
         let mut owners = Owners::default();
-        owners.claim(names("0-9,20-29").as_ref(), MemberId(1));
+        owners.claim(names("0-9,20-29").as_ref(), MemberId(1), 0);
         owners.remove(names("3-4,8-21,29-4294967295").as_ref());
         assert_eq!(owned(&owners), [(0, 2, 1), (5, 7, 1), (22, 28, 1)]);
         owners.remove(names("0-4294967295").as_ref());

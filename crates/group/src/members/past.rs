@@ -94,6 +94,7 @@ impl Member {
 
     /// Forgets members that went long ago, and what was kept of their transfers.
     pub(super) fn forget_past(&mut self) {
+        self.handed.forget(self.now.saturating_sub(self.config.linger));
         while let Some(member) = self.past.oldest(self.now) {
             self.past.remove(member);
             self.view.forget(member);

@@ -39,6 +39,11 @@ impl Member {
         }
     }
 
+    /// Tells with the next news what this member has heard from others.
+    pub(super) fn tell_again(&mut self, record: Record) {
+        self.spread.news.insert(record.id, record);
+    }
+
     /// Tells what was gathered, each member once.
     pub(crate) fn spread_news(&mut self) {
         self.spread.is_timed = false;
@@ -77,13 +82,24 @@ impl Member {
             return;
         }
         self.pass_news(targets.as_set(), &records);
-        for record in records {
+        // Who has taken names over comes before who has given them away.
+        let (living, gone): (Vec<Record>, Vec<Record>) =
+            records.into_iter().partition(|record| record.life == Life::Alive);
+        let (more, others): (Vec<Record>, Vec<Record>) =
+            living.into_iter().partition(|record| self.has_more_names(record));
+        for record in more.into_iter().chain(others).chain(gone) {
             if record.id == self.me {
                 self.refute(from, &record);
             } else {
                 self.accept(record);
             }
         }
+    }
+
+    /// Whether a member carries names by a record that it did not carry before.
+    fn has_more_names(&self, record: &Record) -> bool {
+        let known = self.view.record(record.id).map(|known| known.names.as_set());
+        known.is_some_and(|known| !record.names.as_set().is_within(known))
     }
 
     /// What others say of this member is overruled. While it was taken for dead it was told no
@@ -117,6 +133,10 @@ impl Member {
             Life::Dead | Life::Left => {
                 let reason = if life == Life::Dead { Reason::Dead } else { Reason::Left };
                 if was_alive && id != self.me {
+                    if life == Life::Dead {
+                        // Its link is closed.
+                        self.credit.note_lost(id);
+                    }
                     self.history.note(self.now, ChangeKind::Gone(id, reason));
                     self.tell(Event::MemberGone(id, reason));
                 }
@@ -128,9 +148,11 @@ impl Member {
         }
         if life == Life::Alive && id != self.me {
             self.yield_names();
+            self.folds_after_news();
         }
         self.papers_changed();
         self.forget_past();
+        self.check_giving();
         true
     }
 

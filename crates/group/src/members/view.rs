@@ -1,7 +1,8 @@
 //! The members as one member knows them, and which virtual node is carried by which.
 //!
 //! Records are merged by incarnation and life, so that all members come to the same view in
-//! whatever order news arrives. Of two members that claim one name the smaller keeps it.
+//! whatever order news arrives. Of two members that claim one name the higher epoch has it, and of
+//! one epoch the smaller member.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -45,7 +46,7 @@ impl View {
             self.digest ^= stamp(&record);
             self.alive += 1;
             self.contest(id, record.names.as_set());
-            self.owners.claim(record.names.as_set(), id);
+            self.owners.claim(record.names.as_set(), id, record.epoch);
             self.everyone.union_with(record.names.as_set());
             lost.subtract(record.names.as_set());
         }
@@ -79,7 +80,8 @@ impl View {
         }
         let claims: Vec<_> = self.claims(Life::Alive, lost.as_ref()).collect();
         for (id, claimed) in claims {
-            self.owners.claim(claimed.as_ref(), id);
+            let epoch = self.records.get(&id).map_or(0, |record| record.epoch);
+            self.owners.claim(claimed.as_ref(), id, epoch);
             self.everyone.union_with(claimed.as_ref());
         }
     }
@@ -245,7 +247,7 @@ mod tests {
     fn record(id: u64, names: &str, incarnation: u32, life: Life) -> Record {
         let names = (&names.parse::<RankSet>().unwrap()).into();
         let (id, address) = (MemberId(id), String::new());
-        Record { id, address, names, site: 0, incarnation, life, gone_ms: 0 }
+        Record { id, address, names, site: 0, incarnation, life, gone_ms: 0, epoch: 0 }
     }
 
     #[test]

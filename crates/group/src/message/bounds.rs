@@ -9,10 +9,10 @@ use core::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-use super::Message;
+use super::{Message, Record};
 use crate::error::GroupError;
 use crate::identity::Time;
-use crate::limits::ROUND_TRIP_MAX;
+use crate::limits::{EPOCH_MAX, ROUND_TRIP_MAX};
 
 /// Reads a list of at most `MOST` elements; a count above that is refused before any is read.
 pub(crate) fn at_most<'de, D, T, const MOST: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
@@ -26,10 +26,13 @@ where
 /// Cuts round trips to [`ROUND_TRIP_MAX`], and what messages and bytes cost to their limits.
 ///
 /// # Errors
-/// [`GroupError::Message`] for a length, stripe or segment that no value has, and for a route that
-/// is no tree.
+/// [`GroupError::Message`] for a length, stripe or segment that no value has, for a route that is
+/// no tree, and for an epoch that no member has.
 pub(super) fn bound_numbers(message: &mut Message) -> Result<(), GroupError> {
     let cut = |time: &mut Time| *time = (*time).min(ROUND_TRIP_MAX);
+    if epochs(message).any(|epoch| epoch > EPOCH_MAX) {
+        return Err(GroupError::Message("an epoch that no member has".to_string()));
+    }
     match message {
         Message::Welcome { table, .. } | Message::Clusters { table, .. } => {
             table.distances.iter_mut().for_each(|(_, _, time)| cut(time));
@@ -48,6 +51,17 @@ pub(super) fn bound_numbers(message: &mut Message) -> Result<(), GroupError> {
         _ => {}
     }
     Ok(())
+}
+
+/// The epochs that a message names.
+fn epochs(message: &Message) -> impl Iterator<Item = u32> + '_ {
+    let (records, single): (&[Record], Option<u32>) = match message {
+        Message::Welcome { records, .. } | Message::Update { records, .. } => (records, None),
+        Message::Join { record, .. } => (&[], Some(record.epoch)),
+        Message::Give { gift } => (&[], Some(gift.epoch)),
+        _ => (&[], None),
+    };
+    records.iter().map(|record| record.epoch).chain(single)
 }
 
 fn unsound(what: &str) -> GroupError {

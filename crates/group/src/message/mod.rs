@@ -21,7 +21,7 @@ use crate::error::{Reason, Refusal};
 use crate::identity::{CastId, FoldId, MemberId, Time};
 use crate::limits::{
     ADDRESS_BYTES_MAX, DISTANCES_MAX, LABELS_MAX, MEMBERS_MAX, REASONS_MAX, SEGMENTS_MAX,
-    STRIPES_MAX, VALUE_BYTES_MAX,
+    STRIPES_MAX, TRANSFERS_MAX, VALUE_BYTES_MAX,
 };
 use crate::measure::Costs;
 use crate::operations::{Element, Operation};
@@ -59,6 +59,9 @@ pub struct Record {
     pub life: Life,
     /// How long ago it was seen to be gone, in milliseconds; 0 while it takes part.
     pub gone_ms: u32,
+    /// Of two members that claim one virtual node the one with the higher epoch carries it: each
+    /// hand-over raises the receiver's above the giver's.
+    pub epoch: u32,
 }
 
 /// The inferred clusters and the distances between them; the newest version counts.
@@ -393,6 +396,70 @@ pub enum Message {
         /// The costs.
         costs: Costs,
     },
+    /// The sender leaves, and would hand these virtual nodes over to the receiver.
+    Offer {
+        /// The virtual nodes.
+        names: Ranges,
+    },
+    /// The sender would take these virtual nodes over from the receiver.
+    Take {
+        /// The virtual nodes.
+        names: Ranges,
+    },
+    /// The answer to [`Message::Offer`] or [`Message::Take`] of a member that does not do so.
+    Decline {
+        /// The virtual nodes.
+        names: Ranges,
+    },
+    /// The sender does not carry these virtual nodes any more: they are the receiver's.
+    Give {
+        /// What is handed over.
+        gift: Gift,
+    },
+    /// Virtual nodes of the sender have no value in this reduction, and will not have one.
+    Absent {
+        /// The reduction.
+        fold: FoldId,
+        /// The virtual nodes.
+        names: Ranges,
+    },
+}
+
+/// Virtual nodes that are handed over, with what their member has done for them: the receiver does
+/// the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gift {
+    /// The virtual nodes.
+    pub names: Ranges,
+    /// The giver's epoch.
+    pub epoch: u32,
+    /// Below which number the transfers of each root are over.
+    #[serde(deserialize_with = "at_most::<_, _, MEMBERS_MAX>")]
+    pub floors: Vec<(MemberId, u64)>,
+    /// Transfers that the giver has delivered, and to which of the virtual nodes.
+    #[serde(deserialize_with = "at_most::<_, _, TRANSFERS_MAX>")]
+    pub delivered: Vec<(CastId, Ranges)>,
+    /// Transfers that it has delivered in part: it gets the rest, or no member does.
+    #[serde(deserialize_with = "at_most::<_, _, TRANSFERS_MAX>")]
+    pub begun: Vec<(CastId, Ranges)>,
+    /// Reductions to which it has given a value for some of the virtual nodes.
+    #[serde(deserialize_with = "at_most::<_, _, TRANSFERS_MAX>")]
+    pub folds: Vec<(FoldId, Ranges)>,
+    /// Reductions with a root among the virtual nodes that have ended, or end at the giver.
+    #[serde(deserialize_with = "at_most::<_, _, TRANSFERS_MAX>")]
+    pub ended: Vec<FoldId>,
+}
+
+impl Message {
+    /// How many bytes of a segment or part it carries, which wait until its link has credit; none
+    /// of other messages.
+    #[must_use]
+    pub fn bulk_bytes(&self) -> usize {
+        match self {
+            Self::Segment { data, .. } | Self::Part { data, .. } => data.len(),
+            _ => 0,
+        }
+    }
 }
 
 /// Names a tree of the paper's rules.

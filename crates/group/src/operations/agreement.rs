@@ -30,7 +30,7 @@ impl Fold {
     }
 
     /// Folds a segment anew from the own value and the parts within a set.
-    pub(super) fn rebuild(&mut self, segment: u32, within: RankSetRef<'_>) {
+    pub(crate) fn rebuild(&mut self, segment: u32, within: RankSetRef<'_>) {
         let parts = self.waves.remove(&segment).map(|wave| wave.parts).unwrap_or_default();
         self.kept_bytes -= parts.iter().map(|part| part.1.len()).sum::<usize>();
         self.waves.insert(segment, Wave::default());

@@ -7,6 +7,7 @@ use sapwood_packet::{RankSet, RankSetRef};
 use super::combine::entry;
 use super::fold::Fold;
 use super::lane::Lane;
+use super::{add_reason, by_first_cause};
 use crate::error::{GroupError, Reason};
 use crate::hops::GroupHopOperation;
 use crate::identity::{CastId, FoldId, MemberId, Request, Time};
@@ -16,7 +17,7 @@ use crate::limits::{
 use crate::member::{Answer, Call, Event, Member, Phase, Timer};
 use crate::message::{Head, PartHead, Purpose, Route};
 use crate::payload::Payload;
-use crate::trees::{Branch, Choice, ChoiceReason, Parcel, Terrain, TreeKind};
+use crate::trees::{Branch, Choice, ChoiceBasis, ChoiceReason, Parcel, Terrain, TreeKind};
 
 /// Requests from here on are the member's own.
 pub(super) const INTERNAL: Request = 1 << 63;
@@ -58,7 +59,8 @@ impl Member {
     }
 
     fn try_call(&mut self, request: Request, tree: TreeKind, call: Call) -> Result<(), GroupError> {
-        if self.phase != Phase::Joined {
+        let leaves = self.giving.as_ref().is_some_and(|giving| giving.leaves);
+        if self.phase != Phase::Joined || leaves {
             return Err(GroupError::NotJoined);
         }
         if self.pending.contains_key(&request) || request >= INTERNAL {
@@ -142,7 +144,7 @@ impl Member {
     ) -> Vec<(CastId, u8)> {
         let Transfer { targets, value, purpose, tag } = transfer;
         let bytes = value.len() as u64;
-        let laid_out = self.choice(bytes, tree, self.me, targets.as_ref());
+        let laid_out = self.kept_choice(bytes, tree, self.me, targets.as_ref());
         let laid_out = laid_out.and_then(|choice| choice.stripes);
         let (has_stripes, stripes) = (laid_out.is_some(), laid_out.unwrap_or(1));
         let segment_bytes = self.cast_segment_bytes(bytes, tree, has_stripes);
@@ -189,11 +191,11 @@ impl Member {
         }
         let stripes = self.config.stripes.clamp(1, STRIPES_MAX);
         let costs = self.known_costs();
-        if costs.near.is_none() {
+        let Some(near) = costs.near else {
             let least = self.config.stripe_bytes / DOWN_SHARE;
             let why = ChoiceReason::Length { bytes: least };
             return Some(Choice { stripes: (bytes >= least).then_some(stripes), why });
-        }
+        };
         if bytes < ESTIMATED_BYTES_MIN {
             let why = ChoiceReason::Short { bytes: ESTIMATED_BYTES_MIN };
             return Some(Choice { stripes: None, why });
@@ -206,22 +208,47 @@ impl Member {
             stripe_segment_bytes: u64::from(segment_bytes(true)),
         };
         let from = Terrain { me: root, ..self.terrain_for(bytes) };
-        let estimate = from.estimate(costs, parcel, targets)?;
+        let estimate = from.estimate(near, costs.far_ps, parcel, targets);
         let is_long = estimate.bandwidth_trees < estimate.latency_tree;
         let why = ChoiceReason::Estimate(estimate);
         Some(Choice { stripes: is_long.then_some(stripes), why })
     }
 
+    /// The same, kept from the last call that was like this one.
+    fn kept_choice(
+        &mut self,
+        bytes: u64,
+        tree: TreeKind,
+        root: MemberId,
+        targets: RankSetRef<'_>,
+    ) -> Option<Choice> {
+        if tree != TreeKind::Adaptive || bytes < ESTIMATED_BYTES_MIN {
+            return self.choice(bytes, tree, root, targets);
+        }
+        let (view, table) = (self.view.version(), self.clusters.table());
+        let (table, author) = (table.version, table.author);
+        let basis = ChoiceBasis { view, table, author, root, bytes, targets: targets.to_set() };
+        let choice = match self.last_choice.of(&basis) {
+            Some(choice) => choice,
+            None => self.choice(bytes, tree, root, targets)?,
+        };
+        self.last_choice.keep(basis, choice);
+        Some(choice)
+    }
+
     /// How many stripes a reduction has on its way up to a member: as many as a part of its length
-    /// has on its way down.
+    /// has on its way down. A value that is not cut has none: it would go up one of them whole.
     pub(super) fn stripes_up(
-        &self,
+        &mut self,
         bytes: u64,
         tree: TreeKind,
         root: MemberId,
         targets: RankSetRef<'_>,
     ) -> Option<u8> {
-        self.choice(bytes / DOWN_SHARE, tree, root, targets).and_then(|choice| choice.stripes)
+        if bytes < self.config.bulk_bytes {
+            return None;
+        }
+        self.kept_choice(bytes / DOWN_SHARE, tree, root, targets).and_then(|choice| choice.stripes)
     }
 
     /// The root's branches: as laid out, with what the layout lacks point to point.
@@ -243,6 +270,7 @@ impl Member {
         if let Some(lane) = self.lanes.get_mut(&key) {
             lane.taken.union_with(targets.as_ref());
         }
+        let own = self.keep_back(key, own);
         self.deliver_own(key, own);
         self.reach_rest(key, rest, &mut branches);
         branches
@@ -280,7 +308,7 @@ impl Member {
     }
 
     /// All own transfers below this number are over; `next` is the first that begins now.
-    fn own_floor(&self, next: u64) -> u64 {
+    pub(crate) fn own_floor(&self, next: u64) -> u64 {
         let first = CastId { root: self.me, number: 0 };
         let mut own = self.lanes.range((first, 0)..);
         own.next().filter(|entry| entry.0.0.root == self.me).map_or(next, |e| e.0.0.number)
@@ -326,7 +354,10 @@ impl Member {
             }
         }
         let contributors = targets.difference(lacking.as_ref());
-        let missing = one_reason_each(lacking, said, otherwise);
+        // Two stripes may have been given up for two reasons, since they went by members whose
+        // views differed: what was said first counts.
+        let mut missing = by_first_cause(&mut lacking, said);
+        add_reason(&mut missing, lacking, otherwise);
         self.answer(request, None, contributors, missing);
     }
 
@@ -385,7 +416,7 @@ impl Member {
     ) -> Result<(), GroupError> {
         let id = head.fold;
         let bytes = value.len() as u64;
-        let own = self.view.names_of(self.me);
+        let own = self.view.names_of(self.me).difference(self.handed.contributed(id).as_ref());
         if !value.len().is_multiple_of(head.element.bytes()) || bytes > VALUE_BYTES_MAX {
             return Err(GroupError::Value { bytes });
         }
@@ -397,14 +428,14 @@ impl Member {
             return Err(GroupError::Number { number: id.number });
         }
         self.pending.insert(request, Pending::Fold(id));
-        let root = self.root_of(id);
-        if self.finished.contains(id) || root.is_none() {
-            let reason = if root.is_none() { Reason::RootLost } else { Reason::Deadline };
-            self.answer(request, None, RankSet::new(), Vec::from([(own, reason)]));
+        if self.finished.contains(id) {
+            let missing = Vec::from([(own, Reason::Deadline)]);
+            self.answer(request, None, RankSet::new(), missing);
             return Ok(());
         }
-        let root = root.unwrap_or(MemberId(0));
-        let mut places = self.places(root, tree, bytes);
+        // A root that is not there may still join: until then the call has no places.
+        let root = self.root_of(id);
+        let mut places = root.map_or_else(Vec::new, |root| self.places(root, tree, bytes));
         let patience = self.fold_time(bytes);
         let required = self.view.everyone().clone();
         let (me, now) = (self.me, self.now);
@@ -414,12 +445,13 @@ impl Member {
         let past = self.send_unlike_past(id, &head);
         for place in &mut places {
             place.expected.subtract(past.as_ref());
+            place.expected.subtract(self.handed.contributed(id).as_ref());
         }
         let fold = self.folds.entry(id).or_insert_with(|| Fold::new(head.clone(), now));
         fold.head = head.clone();
         (fold.places, fold.patience, fold.progress) = (places, patience, now);
         (fold.my_names, fold.request, fold.to_all) = (own, Some(request), to_all);
-        (fold.tree, fold.is_root, fold.required) = (tree, root == me, required);
+        (fold.tree, fold.is_root, fold.required) = (tree, root == Some(me), required);
         self.wake_at(now + patience, Timer::FoldPatience(id));
         self.give_own_value(id, &head, value);
         self.take_early(id);
@@ -452,8 +484,9 @@ impl Member {
                 }
                 let names = (&own).into();
                 let head = PartHead { segment, direct: true, ..head.clone() };
-                if let Some(root) = self.root_of(id) {
-                    self.send(root, crate::Message::Part { head, names, data: value });
+                // The one that has asked may be a root of which no news has come yet.
+                if let Some(root) = self.root_of(id).or(is_pulled) {
+                    self.send_late(root, crate::Message::Part { head, names, data: value });
                 }
             } else {
                 fold.merge(segment, &own, value.as_slice());
@@ -465,29 +498,78 @@ impl Member {
     }
 }
 
-/// The reason for each virtual node that is missing. Two stripes may have been given up for two
-/// reasons, since they went by members whose views differed: what was said first counts.
-fn one_reason_each(
-    mut lacking: RankSet,
-    said: Vec<(RankSet, Reason)>,
-    otherwise: Reason,
-) -> Vec<(RankSet, Reason)> {
-    let mut missing = Vec::new();
-    for (mut names, reason) in said {
-        names.intersect_with(lacking.as_ref());
-        lacking.subtract(names.as_ref());
-        add_missing(&mut missing, names, reason);
-    }
-    add_missing(&mut missing, lacking, otherwise);
-    missing
-}
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
 
-fn add_missing(missing: &mut Vec<(RankSet, Reason)>, names: RankSet, reason: Reason) {
-    if names.is_empty() {
-        return;
+    use super::*;
+    use crate::identity::MILLISECOND;
+    use crate::measure::{Costs, NearCosts};
+    use crate::member::Config;
+    use crate::message::{Life, Record, Table};
+
+    const MEMBERS: u32 = 60;
+    const ROOT: MemberId = MemberId(1);
+
+    /// The second of many members of one cluster whose cards carry 1 MB/s.
+    fn member_with_slow_cards() -> Member {
+        let (id, space) = (MemberId(2), MEMBERS);
+        let mut member =
+            Member::new(Config { id, space, segment_bytes: Some(512), ..Config::default() });
+        for name in 0..MEMBERS {
+            member.view.merge(Record {
+                id: MemberId(u64::from(name) + 1),
+                address: String::new(),
+                names: (&RankSet::range(name, name)).into(),
+                site: 0,
+                incarnation: 0,
+                life: Life::Alive,
+                gone_ms: 0,
+                epoch: 0,
+            });
+        }
+        take_table(&mut member, 1, NearCosts { work: 40_000, byte_ps: 1_000_000 });
+        member
     }
-    match missing.iter_mut().find(|entry| entry.1 == reason) {
-        Some(entry) => entry.0.union_with(names.as_ref()),
-        None => missing.push((names, reason)),
+
+    fn take_table(member: &mut Member, version: u64, near: NearCosts) {
+        let labels = Vec::from([(ROOT, (&RankSet::range(0, MEMBERS - 1)).into())]);
+        let distances = Vec::from([(0, 0, MILLISECOND)]);
+        let costs = Costs { near: Some(near), far_ps: None };
+        member.adopt_table(Table { version, author: ROOT, labels, distances, costs });
+    }
+
+    #[test]
+    fn a_reduction_that_is_not_cut_has_no_stripes() {
+        let mut member = member_with_slow_cards();
+        let targets = RankSet::range(1, MEMBERS - 1);
+        let least = member.config.bulk_bytes;
+        let mut stripes =
+            |bytes| member.stripes_up(bytes, TreeKind::Adaptive, ROOT, targets.as_ref());
+        assert_eq!(stripes(least), Some(2));
+        assert_eq!(stripes(least - 8), None);
+        // A broadcast of a part of its length has them: it is cut for them.
+        let part = (least - 8) / DOWN_SHARE;
+        let choice = member.choice(part, TreeKind::Adaptive, ROOT, targets.as_ref());
+        assert_eq!(choice.and_then(|choice| choice.stripes), Some(2));
+    }
+
+    #[test]
+    fn a_choice_is_kept_until_what_it_was_made_from_changes() {
+        let mut member = member_with_slow_cards();
+        let targets = RankSet::range(1, MEMBERS - 1);
+        let bytes = 8 << 10;
+        let stripes = |member: &mut Member, targets: RankSetRef<'_>| {
+            let choice = member.kept_choice(bytes, TreeKind::Adaptive, ROOT, targets);
+            assert_eq!(choice, member.choice(bytes, TreeKind::Adaptive, ROOT, targets));
+            choice.and_then(|choice| choice.stripes)
+        };
+        assert_eq!(stripes(&mut member, targets.as_ref()), Some(2));
+        assert_eq!(stripes(&mut member, targets.as_ref()), Some(2));
+        // To a single member one message is less work than sixteen.
+        assert_eq!(stripes(&mut member, RankSet::range(1, 1).as_ref()), None);
+        assert_eq!(stripes(&mut member, targets.as_ref()), Some(2));
+        take_table(&mut member, 2, NearCosts { work: 40_000, byte_ps: 10 });
+        assert_eq!(stripes(&mut member, targets.as_ref()), None);
     }
 }

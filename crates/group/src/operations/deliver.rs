@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 use sapwood_packet::RankSet;
 
 use crate::identity::{CastId, MemberId};
-use crate::member::{Event, Member, Timer};
+use crate::member::{Due, Event, Member, Timer};
 use crate::message::{Message, Missing, Purpose, Ranges};
 use crate::mutation::Mutation;
 use crate::payload::Payload;
 
 impl Member {
     /// Virtual nodes of this member are among the targets: what has come so far is theirs.
-    pub(super) fn deliver_own(&mut self, key: (CastId, u8), own: RankSet) {
+    pub(crate) fn deliver_own(&mut self, key: (CastId, u8), own: RankSet) {
         if own.is_empty() {
             return;
         }
@@ -64,7 +64,7 @@ impl Member {
     }
 
     /// Acknowledges what is settled.
-    pub(super) fn settle(&mut self, key: (CastId, u8)) {
+    pub(crate) fn settle(&mut self, key: (CastId, u8)) {
         let is_early = self.breaks(Mutation::AcknowledgeEarly);
         let Some(lane) = self.lanes.get_mut(&key) else { return };
         if lane.is_complete() {
@@ -99,7 +99,7 @@ impl Member {
     }
 
     /// A root's earlier transfers are over: nothing is kept of them.
-    pub(super) fn raise_floor(&mut self, root: MemberId, floor: u64) {
+    pub(crate) fn raise_floor(&mut self, root: MemberId, floor: u64) {
         // Nothing is kept for a root that no view has: no record would end it.
         if root == self.me || self.view.record(root).is_none() {
             return;
@@ -109,6 +109,7 @@ impl Member {
             return;
         }
         *known = floor;
+        self.handed.raise_floor(root, floor);
         if self.breaks(Mutation::KeepFinished) {
             return;
         }
@@ -125,7 +126,8 @@ impl Member {
     pub(crate) fn lane_linger(&mut self, cast: CastId, stripe: u8) {
         let Some(lane) = self.lanes.get(&(cast, stripe)) else { return };
         let end = lane.progress + self.config.linger;
-        if end > self.now || self.breaks(Mutation::KeepFinished) {
+        let is_sending = self.credit.is_waiting(Due::Lane(cast, stripe));
+        if end > self.now || is_sending || self.breaks(Mutation::KeepFinished) {
             self.wake_at(end.max(self.now + self.config.linger / 4), Timer::Linger(cast, stripe));
         } else {
             self.lanes.remove(&(cast, stripe));

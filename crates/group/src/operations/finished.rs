@@ -2,6 +2,8 @@
 
 use alloc::collections::{BTreeSet, VecDeque};
 
+use sapwood_packet::RankSetRef;
+
 use crate::identity::FoldId;
 
 /// How many are remembered.
@@ -17,6 +19,11 @@ pub(crate) struct Finished {
 impl Finished {
     pub(crate) fn contains(&self, id: FoldId) -> bool {
         self.known.contains(&id)
+    }
+
+    /// Those with a root among some virtual nodes.
+    pub(crate) fn of_roots(&self, names: RankSetRef<'_>) -> impl Iterator<Item = FoldId> {
+        self.order.iter().copied().filter(move |id| names.contains(id.root))
     }
 
     /// A reduction has ended; the one that did so first is forgotten where there are too many.

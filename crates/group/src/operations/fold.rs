@@ -60,6 +60,9 @@ pub(crate) struct Fold {
     pub(crate) rejected: RankSet,
     /// Virtual nodes whose members have died half-way: what comes with these is dropped.
     pub(crate) excluded: RankSet,
+    /// Virtual nodes that were handed over between two members of which neither gives a value for
+    /// them.
+    pub(crate) absent: RankSet,
     /// Bytes of the parts that are kept.
     pub(crate) kept_bytes: usize,
     /// At the root, parts that came before its own call, whose operation, type and count hold.
@@ -93,6 +96,7 @@ impl Fold {
             agreed: None,
             rejected: RankSet::new(),
             excluded: RankSet::new(),
+            absent: RankSet::new(),
             kept_bytes: 0,
             early: Vec::new(),
             result: BTreeMap::new(),
@@ -102,6 +106,11 @@ impl Fold {
             asked: 0,
             is_finished: false,
         }
+    }
+
+    /// Whether the member has called, and knows no member that carries the root.
+    pub(crate) fn waits_for_root(&self) -> bool {
+        self.mine.is_some() && self.places.is_empty()
     }
 
     /// Whether the member has passed on all that it is to pass on.
@@ -134,7 +143,7 @@ impl Member {
     }
 
     /// This member's places in the trees of a reduction.
-    pub(super) fn places(&self, root: MemberId, tree: TreeKind, bytes: u64) -> Vec<Place> {
+    pub(super) fn places(&mut self, root: MemberId, tree: TreeKind, bytes: u64) -> Vec<Place> {
         let own = self.view.names_of(self.me);
         if root == self.me {
             let expected = self.view.everyone().clone();
@@ -147,8 +156,8 @@ impl Member {
         }
         let mut targets = self.view.everyone().clone();
         targets.subtract(self.view.names_of(root).as_ref());
-        let above = Terrain { me: root, ..self.terrain() };
         if let Some(count) = self.stripes_up(bytes, tree, root, targets.as_ref()) {
+            let above = Terrain { me: root, ..self.terrain() };
             let stripes = above.lay_out(count, targets.as_ref());
             let place = |branches| self.place_in_route(root, branches);
             return stripes.iter().map(place).collect();
@@ -226,6 +235,9 @@ impl Member {
 
     fn pass_on_all(&mut self, id: FoldId) {
         let Some(fold) = self.folds.get(&id) else { return };
+        if self.root_of(id).is_none() {
+            return;
+        }
         let waiting: Vec<u32> = fold
             .waves
             .iter()
@@ -247,6 +259,7 @@ impl Member {
         wanted.intersect_with(self.view.everyone().as_ref());
         wanted.subtract(fold.rejected.as_ref());
         wanted.subtract(fold.excluded.as_ref());
+        wanted.subtract(fold.absent.as_ref());
         let mut asks: BTreeMap<MemberId, (RankSet, RankSet)> = BTreeMap::new();
         for segment in 0..fold.head.segments {
             let lacking = match fold.waves.get(&segment) {
@@ -261,6 +274,9 @@ impl Member {
         }
         for (owner, (names, segments)) in asks {
             let (names, segments) = (Ranges::from(&names), Ranges::from(&segments));
+            if owner == self.me {
+                self.pulled_strange(owner, id, &names);
+            }
             self.send(owner, Message::Pull { fold: id, names, segments });
         }
     }
@@ -280,6 +296,9 @@ impl Member {
             }
             let segments = fold.head.segments;
             let (is_mine, request) = (fold.mine.is_some(), fold.request);
+            if fold.waits_for_root() {
+                continue;
+            }
             if self.root_of(id).is_none() {
                 self.root_lost(id, request);
                 continue;
@@ -290,7 +309,25 @@ impl Member {
         }
     }
 
-    fn root_lost(&mut self, id: FoldId, request: Option<Request>) {
+    /// A member carries names that it did not: calls that wait for a root there go on.
+    pub(crate) fn folds_after_news(&mut self) {
+        let waiting = self.folds.iter().filter(|(_, fold)| fold.waits_for_root());
+        let ids: Vec<FoldId> = waiting.map(|(id, _)| *id).collect();
+        for id in ids {
+            let Some(root) = self.root_of(id) else { continue };
+            let Some(fold) = self.folds.get(&id) else { continue };
+            let bytes = fold.mine.iter().flatten().map(|value| value.len() as u64).sum();
+            let (tree, segments) = (fold.tree, fold.head.segments);
+            let places = self.places(root, tree, bytes);
+            let Some(fold) = self.folds.get_mut(&id) else { continue };
+            (fold.places, fold.progress) = (places, self.now);
+            let patience = self.now + fold.patience;
+            self.wake_at(patience, Timer::FoldPatience(id));
+            (0..segments).for_each(|segment| self.check_wave(id, segment));
+        }
+    }
+
+    pub(super) fn root_lost(&mut self, id: FoldId, request: Option<Request>) {
         self.folds.remove(&id);
         if let Some(request) = request {
             let missing = Vec::from([(RankSet::range(id.root, id.root), Reason::RootLost)]);

@@ -1,10 +1,11 @@
 //! One stripe of a transfer at one member: what it has, for whom it answers, and to whom.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, RankSetRef};
 
+use super::add_reason;
 use crate::error::Reason;
 use crate::identity::{MemberId, Request, Time};
 use crate::message::{Head, Missing, Ranges, Route};
@@ -19,12 +20,19 @@ pub(crate) struct Child {
     pub(crate) route: Route,
     /// It was asked what it has, and gets nothing before it has said so.
     pub(crate) is_asked: bool,
-    /// The first segment came to it with the opening.
-    pub(crate) has_first: bool,
     /// When the transfer was opened to it.
     pub(crate) opened: Time,
     /// It was opened anew because it did not answer.
     pub(crate) is_repair: bool,
+}
+
+/// How far a child has been sent the segments of a stripe.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cursor {
+    /// The place of the next segment in [`Lane::order`].
+    next: usize,
+    /// Those that it has already.
+    skips: RankSet,
 }
 
 /// One stripe of a transfer.
@@ -35,10 +43,17 @@ pub(crate) struct Lane {
     pub(crate) taken: RankSet,
     /// Those of them that it carries itself.
     pub(crate) own: RankSet,
+    /// Virtual nodes that are being handed over: who delivers to them is not known yet.
+    pub(crate) held: RankSet,
     /// The indexes of the segments that have come.
     pub(crate) have: RankSet,
     pub(crate) pieces: BTreeMap<u32, Payload>,
+    /// The same in the order in which they came, which is the order for the children.
+    order: Vec<u32>,
     pub(crate) children: Vec<Child>,
+    /// One for each member among the children that is sent segments, which those are not that have
+    /// still to say what they have.
+    cursors: BTreeMap<MemberId, Cursor>,
     pub(crate) done: RankSet,
     pub(crate) failed: Vec<(RankSet, Reason)>,
     pub(crate) owed: Vec<(MemberId, RankSet)>,
@@ -67,9 +82,12 @@ impl Lane {
             head,
             taken: RankSet::new(),
             own: RankSet::new(),
+            held: RankSet::new(),
             have: RankSet::new(),
             pieces: BTreeMap::new(),
+            order: Vec::new(),
             children: Vec::new(),
+            cursors: BTreeMap::new(),
             done: RankSet::new(),
             failed: Vec::new(),
             owed: Vec::new(),
@@ -88,7 +106,7 @@ impl Lane {
     }
 
     pub(crate) fn is_complete(&self) -> bool {
-        self.have.len() >= self.segments()
+        self.pieces.len() as u64 >= self.segments()
     }
 
     /// Whether a segment belongs to this stripe.
@@ -104,13 +122,7 @@ impl Lane {
     }
 
     pub(crate) fn fail(&mut self, names: RankSet, reason: Reason) {
-        if names.is_empty() {
-            return;
-        }
-        match self.failed.iter_mut().find(|entry| entry.1 == reason) {
-            Some(entry) => entry.0.union_with(names.as_ref()),
-            None => self.failed.push((names, reason)),
-        }
+        add_reason(&mut self.failed, names, reason);
     }
 
     /// The virtual nodes whose fate is known.
@@ -141,7 +153,52 @@ impl Lane {
         for child in &mut self.children {
             child.names.subtract(settled.as_ref());
         }
+        let before = self.children.len();
         self.children.retain(|child| !child.names.is_empty());
+        if self.children.len() < before {
+            self.pause_others();
+        }
+    }
+
+    /// Members that are no children any more, or are asked what they have, are sent no segments.
+    pub(crate) fn pause_others(&mut self) {
+        let fed = self.children.iter().filter(|child| !child.is_asked).map(|child| child.member);
+        let fed: BTreeSet<MemberId> = fed.collect();
+        self.cursors.retain(|member, _| fed.contains(member));
+    }
+
+    /// A segment has come, or the application's value has it.
+    pub(crate) fn add(&mut self, index: u32, data: Payload) {
+        self.have.insert(index);
+        self.pieces.insert(index, data);
+        self.order.push(index);
+    }
+
+    /// The first segment goes to a child with the opening.
+    pub(crate) fn start(&mut self, member: MemberId, first: u32) {
+        let skips = RankSet::range(first, first);
+        self.cursors.entry(member).or_insert(Cursor { next: 0, skips });
+    }
+
+    /// A child has said what it has, and gets the rest.
+    pub(crate) fn restart(&mut self, member: MemberId, has: RankSet) {
+        self.cursors.insert(member, Cursor { next: 0, skips: has });
+    }
+
+    /// The segment that a member is to be sent next, if it is sent any and one is there.
+    pub(crate) fn next_for(&mut self, member: MemberId) -> Option<u32> {
+        let cursor = self.cursors.get_mut(&member)?;
+        let rest = self.order.get(cursor.next..)?;
+        let skipped = rest.iter().take_while(|index| cursor.skips.contains(**index)).count();
+        cursor.next += skipped;
+        self.order.get(cursor.next).copied()
+    }
+
+    /// Takes that segment.
+    pub(crate) fn take_next(&mut self, member: MemberId) -> Option<(u32, Payload)> {
+        let index = self.next_for(member)?;
+        self.cursors.get_mut(&member)?.next += 1;
+        Some((index, self.pieces.get(&index)?.clone()))
     }
 }
 

@@ -4,11 +4,12 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, RankSetRef};
 
+use super::by_first_cause;
 use super::lane::{Child, FirstSegment, Lane};
 use crate::error::Reason;
 use crate::identity::{CastId, MILLISECOND, MemberId, Time};
 use crate::limits::TRANSFERS_MAX;
-use crate::member::{Member, Phase, Timer};
+use crate::member::{Due, Member, Phase, Timer};
 use crate::message::{Head, Life, Message, Ranges, Route};
 use crate::mutation::Mutation;
 use crate::payload::Payload;
@@ -40,7 +41,10 @@ impl Member {
         self.raise_floor(cast.root, head.floor);
         let key = (cast, stripe);
         let targets = targets.as_set();
-        let is_past = self.floors.get(&cast.root).is_some_and(|floor| cast.number < *floor);
+        // An own transfer comes back where names have come here that it was sent to.
+        let is_own_past = cast.root == self.me && !self.lanes.contains_key(&key);
+        let is_past =
+            is_own_past || self.floors.get(&cast.root).is_some_and(|floor| cast.number < *floor);
         if is_past || (!self.lanes.contains_key(&key) && self.lanes.len() >= TRANSFERS_MAX) {
             let names = Ranges::from(&targets.to_set());
             self.send(from, Message::Done { cast, stripe, names, failed: Vec::new() });
@@ -92,11 +96,13 @@ impl Member {
         let is_leaving = self.phase != Phase::Joined;
         let own_past = self.view.record(self.me).map(|record| record.names.clone());
         let repeats = self.breaks(Mutation::RepeatDelivery);
+        let back = self.come_back(key, targets);
         let Some(lane) = self.lanes.get_mut(&key) else { return Vec::new() };
         let mut new = targets.to_set();
         if !repeats {
             new.subtract(lane.taken.as_ref());
         }
+        new.union_with(back.as_ref());
         lane.taken.union_with(targets);
         let mut own = new.clone();
         own.intersect_with(own_names.as_ref());
@@ -109,6 +115,7 @@ impl Member {
         }
         let root = lane.head.cast.root;
         let (tree, bytes) = (lane.head.tree, lane.head.bytes);
+        let own = self.keep_back(key, own);
         self.deliver_own(key, own);
         let (mut branches, rest) = if route.0.is_empty() {
             self.terrain_for(bytes).split(tree, root, new.as_ref())
@@ -121,7 +128,7 @@ impl Member {
     }
 
     /// What the children do not reach: point to point, or with the reason why not.
-    pub(super) fn reach_rest(
+    pub(crate) fn reach_rest(
         &mut self,
         key: (CastId, u8),
         rest: RankSet,
@@ -134,6 +141,8 @@ impl Member {
         for (child, names) in owners {
             if child != self.me {
                 branches.push(Branch { child, names, route: Route::default() });
+            } else {
+                self.take_late(key, names);
             }
         }
         self.fail_unassigned(key, &unassigned);
@@ -149,9 +158,7 @@ impl Member {
             (names.clone(), Reason::Unassigned),
         ];
         let mut rest = names.clone();
-        for (mut of_cause, reason) in causes {
-            of_cause.intersect_with(rest.as_ref());
-            rest.subtract(of_cause.as_ref());
+        for (of_cause, reason) in by_first_cause(&mut rest, causes) {
             if let Some(lane) = self.lanes.get_mut(&key) {
                 lane.fail(of_cause, reason);
             }
@@ -159,7 +166,7 @@ impl Member {
     }
 
     /// Opens the transfer to new children; with the first segment, or asking what they have.
-    pub(super) fn open_children(
+    pub(crate) fn open_children(
         &mut self,
         key: (CastId, u8),
         branches: Vec<Branch>,
@@ -182,12 +189,14 @@ impl Member {
             };
             self.send(branch.child, open);
             if let Some(lane) = self.lanes.get_mut(&key) {
+                if let Some((index, _)) = first {
+                    lane.start(branch.child, index);
+                }
                 lane.children.push(Child {
                     member: branch.child,
                     names: branch.names,
                     route: branch.route,
                     is_asked: first.is_none(),
-                    has_first: first.is_some(),
                     opened: now,
                     is_repair: false,
                 });
@@ -221,21 +230,13 @@ impl Member {
         if lane.head.bytes_of(index) != Some(data.len() as u64) {
             return;
         }
-        let is_first = index == u32::from(key.1);
-        lane.have.insert(index);
+        lane.add(index, data.clone());
         lane.began.get_or_insert(FirstSegment { time: now, bytes: data.len() as u64 });
-        lane.pieces.insert(index, data.clone());
         lane.progress = now;
-        let next: Vec<MemberId> = lane
-            .children
-            .iter()
-            .filter(|child| !(child.is_asked || is_first && child.has_first))
-            .map(|child| child.member)
-            .collect();
+        let children: Vec<MemberId> = lane.children.iter().map(|child| child.member).collect();
         let own = lane.own.clone();
-        for member in next {
-            let (cast, stripe) = key;
-            self.send(member, Message::Segment { cast, stripe, index, data: data.clone() });
+        for member in children {
+            self.feed(key, member);
         }
         self.note_flow(key);
         self.deliver(key, own, index, data);
@@ -253,14 +254,40 @@ impl Member {
             return;
         }
         lane.progress = self.now;
-        let missing: Vec<(u32, Payload)> = lane
-            .pieces
-            .iter()
-            .filter(|(index, _)| !segments.as_set().contains(**index))
-            .map(|(index, data)| (*index, data.clone()))
-            .collect();
-        for (index, data) in missing {
-            self.send(from, Message::Segment { cast, stripe, index, data });
+        lane.restart(from, segments.as_set().to_set());
+        self.feed((cast, stripe), from);
+    }
+
+    /// Sends a child what it lacks, as far as its link has credit; the rest when that has drained.
+    pub(crate) fn feed(&mut self, key: (CastId, u8), member: MemberId) {
+        while self.has_credit(member) {
+            if !self.send_next(key, member) {
+                return;
+            }
+        }
+        self.wait_for_credit(key, member);
+    }
+
+    /// Sends a child one segment, in turn with what else waits for its link.
+    pub(crate) fn feed_once(&mut self, key: (CastId, u8), member: MemberId) {
+        if self.send_next(key, member) {
+            self.wait_for_credit(key, member);
+        }
+        if let Some(lane) = self.lanes.get_mut(&key) {
+            lane.progress = self.now;
+        }
+    }
+
+    fn send_next(&mut self, key: (CastId, u8), member: MemberId) -> bool {
+        let next = self.lanes.get_mut(&key).and_then(|lane| lane.take_next(member));
+        let Some((index, data)) = next else { return false };
+        self.send(member, Message::Segment { cast: key.0, stripe: key.1, index, data });
+        true
+    }
+
+    fn wait_for_credit(&mut self, key: (CastId, u8), member: MemberId) {
+        if self.lanes.get_mut(&key).is_some_and(|lane| lane.next_for(member).is_some()) {
+            self.credit.wait(member, Due::Lane(key.0, key.1));
         }
     }
 

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use sapwood_packet::RankSet;
 
 use super::agreement::KEPT_BYTES_MAX;
-use super::fold::Fold;
+use super::fold::{Fold, Wave};
 use crate::identity::{FoldId, MemberId};
 use crate::limits::{PAYLOAD_BYTES_MAX, TRANSFERS_MAX};
-use crate::member::{Member, Phase, Timer};
+use crate::member::{Due, Member, Phase, Timer};
 use crate::message::{Message, PartHead, Ranges};
 use crate::mutation::Mutation;
 use crate::payload::Payload;
@@ -168,20 +168,28 @@ impl Member {
         }
     }
 
-    /// Passes a wave on as it is.
-    pub(super) fn send_wave(&mut self, id: FoldId, segment: u32) {
+    /// Passes a wave on as it is, or as it is by the time that its link has credit.
+    pub(crate) fn send_wave(&mut self, id: FoldId, segment: u32) {
         let root = self.root_of(id);
+        let Some(fold) = self.folds.get(&id) else { return };
+        let is_past = |wave: &Wave| wave.is_sent || wave.names.is_empty();
+        if fold.is_root || fold.waves.get(&segment).is_none_or(is_past) {
+            return;
+        }
+        let count = fold.places.len().max(1);
+        let parent = fold.places.get(segment as usize % count).and_then(|place| place.parent);
+        let parent = parent.filter(|parent| self.view.is_alive(*parent));
+        let to = parent.or(root);
+        if let Some(to) = to.filter(|to| *to != self.me && !self.has_credit(*to)) {
+            return self.credit.wait(to, Due::Wave(id, segment));
+        }
         let Some(fold) = self.folds.get_mut(&id) else { return };
         let Some(wave) = fold.waves.get_mut(&segment) else { return };
         wave.is_sent = true;
         let data = Payload::from(core::mem::take(&mut wave.value));
         let names = Ranges::from(&wave.names);
-        let count = fold.places.len().max(1);
-        let parent = fold.places.get(segment as usize % count).and_then(|place| place.parent);
-        let parent = parent.filter(|parent| self.view.is_alive(*parent));
         let is_direct = parent.is_none() || parent == root;
         let head = PartHead { segment, direct: is_direct, ..fold.head.clone() };
-        let to = parent.or(root);
         if let Some(to) = to {
             self.send(to, Message::Part { head, names, data });
         }
@@ -203,12 +211,13 @@ impl Member {
     fn send_to_root(&mut self, mut head: PartHead, names: Ranges, data: Payload) {
         head.direct = true;
         if let Some(root) = self.root_of(head.fold) {
-            self.send(root, Message::Part { head, names, data });
+            self.send_late(root, Message::Part { head, names, data });
         }
     }
 
     /// The root lacks this member's value.
-    pub(crate) fn pulled(&mut self, from: MemberId, id: FoldId, _names: &Ranges, lacks: &Ranges) {
+    pub(crate) fn pulled(&mut self, from: MemberId, id: FoldId, names: &Ranges, lacks: &Ranges) {
+        self.pulled_strange(from, id, names);
         let Some(fold) = self.folds.get_mut(&id) else { return self.note_pull(from, id) };
         let Some(mine) = &fold.mine else {
             fold.pulled_by = Some(from);
@@ -220,10 +229,14 @@ impl Member {
                 parts.push((segment, value.clone()));
             }
         }
+        // What it lacks may have been given by another member, which is asked.
+        if !fold.my_names.as_ref().intersects(names.as_set()) {
+            return;
+        }
         let (head, names) = (fold.head.clone(), Ranges::from(&fold.my_names));
         for (segment, data) in parts {
             let head = PartHead { segment, direct: true, ..head.clone() };
-            self.send(from, Message::Part { head, names: names.clone(), data });
+            self.send_late(from, Message::Part { head, names: names.clone(), data });
         }
     }
 

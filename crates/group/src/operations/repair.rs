@@ -27,6 +27,8 @@ impl Member {
             }
             self.settle(key);
         }
+        let due = self.credit.forget_due(gone);
+        self.redirect(gone, due);
         self.folds_after_death(gone);
     }
 
@@ -35,8 +37,14 @@ impl Member {
         let (lost, kept): (Vec<Child>, Vec<Child>) =
             lane.children.drain(..).partition(|child| child.member == gone);
         lane.children = kept;
+        lane.pause_others();
         for child in lost {
-            let (mut branches, rest) = self.terrain().follow(&child.route, child.names.as_ref());
+            let (branches, mut rest) = self.terrain().follow(&child.route, child.names.as_ref());
+            // This member may carry now what was the child's, which would have sent it back.
+            let is_other = |branch: &Branch| branch.child != self.me;
+            let (mut branches, back): (Vec<Branch>, Vec<Branch>) =
+                branches.into_iter().partition(is_other);
+            back.iter().for_each(|branch| rest.union_with(branch.names.as_ref()));
             self.reach_rest(key, rest, &mut branches);
             self.open_children(key, branches, None);
         }
@@ -50,6 +58,7 @@ impl Member {
             let (again, kept): (Vec<Child>, Vec<Child>) =
                 lane.children.drain(..).partition(|child| child.member == member);
             lane.children = kept;
+            lane.pause_others();
             let branches = again
                 .into_iter()
                 .map(|c| Branch { child: member, names: c.names, route: c.route })

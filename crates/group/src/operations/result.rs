@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use sapwood_packet::RankSet;
 
-use super::Operation;
 use super::call::{INTERNAL, Transfer};
 use super::combine::sum_in_order;
 use super::fold::Fold;
+use super::{Operation, by_first_cause};
 use crate::error::Reason;
 use crate::identity::{FoldId, MILLISECOND};
 use crate::limits::VALUE_BYTES_MAX;
@@ -22,7 +22,7 @@ const FINISH_DELAY: u64 = 20 * MILLISECOND;
 impl Member {
     /// The root has all that it can get: either all segments stand for the same virtual nodes, or
     /// those that do not are asked for anew.
-    pub(super) fn check_root(&mut self, id: FoldId) {
+    pub(crate) fn check_root(&mut self, id: FoldId) {
         let skips = self.breaks(Mutation::SkipAgreement);
         let everyone = self.view.everyone();
         let Some(fold) = self.folds.get_mut(&id) else { return };
@@ -33,6 +33,7 @@ impl Member {
         wanted.intersect_with(everyone.as_ref());
         wanted.subtract(fold.rejected.as_ref());
         wanted.subtract(fold.excluded.as_ref());
+        wanted.subtract(fold.absent.as_ref());
         let segments = fold.head.segments;
         let is_full = (0..segments).all(|segment| {
             let wave = fold.waves.get(&segment);
@@ -68,8 +69,9 @@ impl Member {
         let waves = core::mem::take(&mut fold.waves);
         let element = fold.head.element;
         let (required, rejected) = (fold.required.clone(), fold.rejected.clone());
+        let absent = fold.absent.clone();
         let (to_all, tree, request) = (fold.to_all, fold.tree, fold.request.take());
-        let missing = self.missing(&required, &contributors, &rejected);
+        let missing = self.missing(&required, &contributors, [rejected, absent]);
         if is_too_long {
             self.refuse_result(id, &required);
             if let Some(request) = request {
@@ -128,6 +130,10 @@ impl Member {
     pub(super) fn give_up_fold(&mut self, id: FoldId) {
         let skips = self.breaks(Mutation::SkipAgreement);
         let Some(fold) = self.folds.get_mut(&id) else { return };
+        if fold.waits_for_root() {
+            let request = fold.request;
+            return self.root_lost(id, request);
+        }
         if !fold.is_root {
             let (own, request) = (fold.my_names.clone(), fold.request);
             self.folds.remove(&id);
@@ -148,26 +154,20 @@ impl Member {
         &self,
         required: &RankSet,
         contributors: &RankSet,
-        rejected: &RankSet,
+        [rejected, absent]: [RankSet; 2],
     ) -> Vec<(RankSet, Reason)> {
         let mut rest = required.difference(contributors.as_ref());
         if rest.is_empty() {
             return Vec::new();
         }
         let causes = [
-            (rejected.clone(), Reason::Mismatch),
+            (rejected, Reason::Mismatch),
+            (absent, Reason::Left),
             (self.view.everyone().clone(), Reason::Deadline),
             (self.view.names_in(Life::Left, rest.as_ref()), Reason::Left),
             (rest.clone(), Reason::Dead),
         ];
-        let mut missing: Vec<(RankSet, Reason)> = Vec::new();
-        for (mut of_cause, reason) in causes {
-            of_cause.intersect_with(rest.as_ref());
-            rest.subtract(of_cause.as_ref());
-            if !of_cause.is_empty() {
-                missing.push((of_cause, reason));
-            }
-        }
+        let mut missing = by_first_cause(&mut rest, causes);
         // In the order of their first virtual nodes.
         missing.sort_by_key(|(names, _)| names.as_ref().first());
         missing

@@ -9,61 +9,39 @@ use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+use super::cells::Cells;
 use super::{Share, Terrain};
-use crate::identity::{MILLISECOND, MemberId, Time};
-
-/// How many members of a far cluster the root sends to itself.
-pub(super) const GATES: usize = 2;
-/// A round trip that is assumed where none was measured.
-pub(super) const UNKNOWN: Time = 100 * MILLISECOND;
-/// A cluster with fewer members has one gate: a second would save less than it costs.
-pub(super) const GATED_MEMBERS_MIN: usize = 8;
+use crate::identity::{MemberId, Time};
 
 /// Splits members, who are without the splitting one.
 pub(super) fn delegate(terrain: &Terrain<'_>, root: MemberId, members: &[MemberId]) -> Vec<Share> {
-    let clusters = terrain.clusters;
-    let here = clusters.label(terrain.me).unwrap_or(0);
-    let mut cells: BTreeMap<u16, Vec<MemberId>> = BTreeMap::new();
-    for &member in members {
-        cells.entry(clusters.label(member).unwrap_or(here)).or_default().push(member);
-    }
-    let near = cells.remove(&here).unwrap_or_default();
+    let cells: Cells<Vec<MemberId>> = terrain.cells(members.iter().copied(), Vec::push);
     let mut shares = Vec::new();
-    // A second copy of a long value over the wide area costs more than it saves.
-    let is_short = terrain.busy < 4 * terrain.overhead;
-    let gates = if terrain.me == root && is_short { GATES } else { 1 };
-    for (label, beyond) in far_first(terrain, here, &cells) {
-        let cell = &cells[&label];
-        let gates = if cell.len() < GATED_MEMBERS_MIN { 1 } else { gates };
+    for (label, beyond) in far_first(terrain, &cells) {
+        let cell = &cells.far[&label];
+        let gates = terrain.copies(cell.len(), terrain.me == root);
         for gate in 0..gates {
             let mut share: Share = cell.iter().skip(gate).step_by(gates).copied().collect();
             if gate == 0 {
-                share.extend(beyond.iter().flat_map(|label| cells[label].iter()));
+                share.extend(beyond.iter().flat_map(|label| cells.far[label].iter()));
             }
             shares.push(share);
         }
     }
-    let round_trip = clusters.round_trip(here, here).unwrap_or(4 * terrain.overhead);
-    let wire = (round_trip / 2).saturating_sub(terrain.overhead);
-    shares.extend(greedy(&near, terrain.busy, wire));
+    shares.extend(greedy(&cells.near, terrain.busy, terrain.wire(cells.here)));
     shares
 }
 
 /// The clusters next to this one on the shortest paths, the one with the farthest end first, each
 /// with those beyond it.
-pub(super) fn far_first(
-    terrain: &Terrain<'_>,
-    here: u16,
-    cells: &BTreeMap<u16, Vec<MemberId>>,
-) -> Vec<(u16, Vec<u16>)> {
-    let hop = |from: u16, to: u16| {
-        let round_trip = terrain.clusters.round_trip(from, to).unwrap_or(UNKNOWN);
-        round_trip / 2 + 2 * terrain.overhead
-    };
+pub(super) fn far_first<T>(terrain: &Terrain<'_>, cells: &Cells<T>) -> Vec<(u16, Vec<u16>)> {
+    let here = cells.here;
+    let hop = |from: u16, to: u16| terrain.half_trip(from, to) + 2 * terrain.overhead;
     // For each cluster that is reached: its distance, and the first cluster on the way.
     let mut reached: BTreeMap<u16, (Time, u16)> = BTreeMap::from([(here, (0, here))]);
-    while reached.len() <= cells.len() {
+    while reached.len() <= cells.far.len() {
         let next = cells
+            .far
             .keys()
             .filter(|label| !reached.contains_key(label))
             .flat_map(|&to| {
@@ -89,22 +67,49 @@ pub(super) fn far_first(
     order.into_iter().map(|(label, (_, beyond))| (label, beyond)).collect()
 }
 
-/// The shares of the children of one member in the greedy tree: the member that is free
-/// first sends next.
+/// One send in the greedy tree below a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GreedySend {
+    /// The index of the member that sends; none if it is the head.
+    pub(super) parent: Option<usize>,
+    /// When the receiver has the value.
+    pub(super) arrival: Time,
+    /// The edges between the receiver and the head.
+    pub(super) depth: u64,
+}
+
+/// The sends to `count` members below a head, in the order of their indexes: the member that is
+/// free first sends next.
+pub(super) fn greedy_sends(
+    count: usize,
+    busy: Time,
+    wire: Time,
+) -> impl Iterator<Item = GreedySend> {
+    // When a member is free, in which order it came, and how deep it is.
+    let mut free: BinaryHeap<Reverse<(Time, usize, u64)>> = BinaryHeap::new();
+    free.push(Reverse((0, 0, 0)));
+    (0..count).map_while(move |index| {
+        let Reverse((time, order, depth)) = free.pop()?;
+        let sent = time.saturating_add(busy);
+        let arrival = sent.saturating_add(wire);
+        free.push(Reverse((sent, order, depth)));
+        free.push(Reverse((arrival, index + 1, depth + 1)));
+        Some(GreedySend { parent: order.checked_sub(1), arrival, depth: depth + 1 })
+    })
+}
+
+/// The shares of the children of one member in the greedy tree.
 fn greedy(members: &[MemberId], busy: Time, wire: Time) -> Vec<Share> {
     let mut shares: Vec<Share> = Vec::new();
-    // When a member is free, in which order it came, and the share that it belongs to.
-    let mut free: BinaryHeap<Reverse<(Time, usize, Option<usize>)>> = BinaryHeap::new();
-    free.push(Reverse((0, 0, None)));
-    for (index, &member) in members.iter().enumerate() {
-        let Some(Reverse((time, order, share))) = free.pop() else { break };
-        let share_index = share.unwrap_or_else(|| {
+    // The index of the share that each member belongs to.
+    let mut share_of: Vec<usize> = Vec::new();
+    for (&member, send) in members.iter().zip(greedy_sends(members.len(), busy, wire)) {
+        let share = send.parent.map_or(shares.len(), |parent| share_of[parent]);
+        if share == shares.len() {
             shares.push(Share::new());
-            shares.len() - 1
-        });
-        shares[share_index].push(member);
-        free.push(Reverse((time + busy, order, share)));
-        free.push(Reverse((time + busy + wire, index + 1, Some(share_index))));
+        }
+        shares[share].push(member);
+        share_of.push(share);
     }
     shares
 }

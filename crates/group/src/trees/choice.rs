@@ -6,18 +6,17 @@
 //! sender is busy with a message for its work and its bytes. They count members by cluster and name
 //! none, so that an estimate costs far less than a tree.
 
-use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 use core::fmt;
 
-use sapwood_packet::RankSetRef;
+use sapwood_packet::{RankSet, RankSetRef};
 use serde::{Deserialize, Serialize};
 
 use super::Terrain;
-use super::adaptive::{GATED_MEMBERS_MIN, GATES, UNKNOWN, far_first};
+use super::adaptive::{far_first, greedy_sends};
+use super::cells::Cells;
 use crate::identity::{MemberId, Time};
-use crate::measure::{Costs, NearCosts};
+use crate::measure::NearCosts;
 
 /// How a value goes down from its root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +90,35 @@ impl fmt::Display for Choice {
     }
 }
 
+/// What a choice was made from, besides the configuration of its member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChoiceBasis {
+    /// The version of the view.
+    pub(crate) view: u64,
+    /// The version of the table of clusters, and the member that computed it.
+    pub(crate) table: u64,
+    pub(crate) author: MemberId,
+    pub(crate) root: MemberId,
+    pub(crate) bytes: u64,
+    pub(crate) targets: RankSet,
+}
+
+/// The last choice: an estimate looks at all members, and programs repeat their calls.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LastChoice(Option<(ChoiceBasis, Choice)>);
+
+impl LastChoice {
+    /// The choice, if it was made from this.
+    pub(crate) fn of(&self, basis: &ChoiceBasis) -> Option<Choice> {
+        self.0.as_ref().filter(|last| last.0 == *basis).map(|last| last.1)
+    }
+
+    /// Keeps a choice in place of the last one.
+    pub(crate) fn keep(&mut self, basis: ChoiceBasis, choice: Choice) {
+        self.0 = Some((basis, choice));
+    }
+}
+
 /// A value as it would be sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parcel {
@@ -127,17 +155,13 @@ impl Sending {
     }
 }
 
-/// Members by cluster: the splitting one's, and the others.
-struct Cells {
-    here: u16,
-    near: usize,
-    far: BTreeMap<u16, Vec<MemberId>>,
-}
+/// How many members each cluster has.
+type Counts = Cells<usize>;
 
-impl Cells {
+impl Counts {
     /// How many members another cluster has.
     fn members(&self, label: u16) -> usize {
-        self.far.get(&label).map_or(0, Vec::len)
+        self.far.get(&label).copied().unwrap_or(0)
     }
 }
 
@@ -159,19 +183,21 @@ struct Reach {
 }
 
 impl Terrain<'_> {
-    /// What a value takes by each way from the member of this terrain; none if no costs are
-    /// measured.
+    /// What a value takes by each way from the member of this terrain. A connection between
+    /// clusters is as fast as those inside of them where its own costs are not measured.
     pub(crate) fn estimate(
         &self,
-        costs: Costs,
+        near: NearCosts,
+        measured_far_ps: Option<u64>,
         parcel: Parcel,
         targets: RankSetRef<'_>,
-    ) -> Option<Estimate> {
-        let near = costs.near?;
-        let far_ps = costs.far_ps.unwrap_or(near.byte_ps);
+    ) -> Estimate {
+        let far_ps = measured_far_ps.unwrap_or(near.byte_ps);
         let by = |segment_bytes| Sending { near, far_ps, bytes: parcel.bytes, segment_bytes };
-        let cells = self.cells(targets);
-        Some(Estimate {
+        let owners = self.view.owners(targets).0;
+        let others = owners.iter().map(|entry| entry.0).filter(|&member| member != self.me);
+        let cells: Counts = self.cells(others, |count: &mut usize, _| *count += 1);
+        Estimate {
             latency_tree: self.latency_tree(&by(parcel.whole_segment_bytes), &cells),
             bandwidth_trees: self.bandwidth_trees(
                 &by(parcel.stripe_segment_bytes),
@@ -179,35 +205,13 @@ impl Terrain<'_> {
                 parcel.stripes,
             ),
             near,
-            far_ps: costs.far_ps,
+            far_ps: measured_far_ps,
             round_trip: self.clusters.longest(),
-        })
-    }
-
-    fn cells(&self, targets: RankSetRef<'_>) -> Cells {
-        let here = self.clusters.label(self.me).unwrap_or(0);
-        let mut far: BTreeMap<u16, Vec<MemberId>> = BTreeMap::new();
-        for (member, _) in self.view.owners(targets).0 {
-            if member != self.me {
-                far.entry(self.clusters.label(member).unwrap_or(here)).or_default().push(member);
-            }
         }
-        let near = far.remove(&here).map_or(0, |members| members.len());
-        Cells { here, near, far }
-    }
-
-    /// The wire of a cluster: what is left of half a round trip without the work of the sender.
-    fn wire(&self, label: u16) -> Time {
-        let round_trip = self.clusters.round_trip(label, label).unwrap_or(4 * self.overhead);
-        (round_trip / 2).saturating_sub(self.overhead)
-    }
-
-    fn half_trip(&self, from: u16, to: u16) -> Time {
-        self.clusters.round_trip(from, to).unwrap_or(UNKNOWN) / 2
     }
 
     /// As the adaptive rule splits: far clusters first, then the own one.
-    fn latency_tree(&self, sending: &Sending, cells: &Cells) -> Time {
+    fn latency_tree(&self, sending: &Sending, cells: &Counts) -> Time {
         let gates = self.gates(cells);
         if sending.segments() == 1 {
             self.passed_on_whole(sending, cells, &gates)
@@ -217,15 +221,12 @@ impl Terrain<'_> {
     }
 
     /// The clusters to which the root sends itself.
-    fn gates(&self, cells: &Cells) -> Vec<Gate> {
-        let is_short = self.busy < 4 * self.overhead;
-        let order = far_first(self, cells.here, &cells.far).into_iter();
+    fn gates(&self, cells: &Counts) -> Vec<Gate> {
         let gate = |(label, beyond): (u16, Vec<u16>)| {
-            let members = cells.members(label);
-            let copies = if is_short && members >= GATED_MEMBERS_MIN { GATES } else { 1 };
+            let copies = self.copies(cells.members(label), true);
             Gate { label, beyond, copies }
         };
-        order.map(gate).collect()
+        far_first(self, cells).into_iter().map(gate).collect()
     }
 
     fn reach(&self, label: u16, members: usize) -> Reach {
@@ -233,7 +234,7 @@ impl Terrain<'_> {
     }
 
     /// Each member has the whole value before it sends it on.
-    fn passed_on_whole(&self, sending: &Sending, cells: &Cells, gates: &[Gate]) -> Time {
+    fn passed_on_whole(&self, sending: &Sending, cells: &Counts, gates: &[Gate]) -> Time {
         let excess = sending.far_excess(sending.bytes);
         let sends = |count: usize| self.busy.saturating_mul(count as u64);
         let (mut sent, mut end) = (0, 0);
@@ -255,7 +256,7 @@ impl Terrain<'_> {
     }
 
     /// Segments are passed on as they come: what the busiest sender sends is the longest part.
-    fn passed_on_in_segments(&self, sending: &Sending, cells: &Cells, gates: &[Gate]) -> Time {
+    fn passed_on_in_segments(&self, sending: &Sending, cells: &Counts, gates: &[Gate]) -> Time {
         let (segment, count) = (sending.segment(), sending.segments());
         let sends = |children: u64| children.saturating_mul(count).saturating_mul(segment);
         let below = |label: u16, reach: Reach| {
@@ -287,7 +288,7 @@ impl Terrain<'_> {
 
     /// As the stripes are laid out: cluster after cluster, nearest first, in each a heap whose
     /// interior members have as many children as there are stripes.
-    fn bandwidth_trees(&self, sending: &Sending, cells: &Cells, stripes: u8) -> Time {
+    fn bandwidth_trees(&self, sending: &Sending, cells: &Counts, stripes: u8) -> Time {
         let stripes = u64::from(stripes.max(1));
         let (segment, count) = (sending.segment(), sending.segments());
         // A member that passes a segment on to several has the last of them wait.
@@ -297,15 +298,13 @@ impl Terrain<'_> {
             let hop = self.wire(label).saturating_add(turn);
             fill = fill.saturating_add(heap_depth(members, stripes).saturating_mul(hop));
         };
-        let mut order: Vec<(Time, u16)> =
-            cells.far.keys().map(|&label| (self.half_trip(cells.here, label), label)).collect();
-        order.sort_unstable();
+        let order = cells.nearest_first(self);
         through(cells.here, cells.near);
-        for &(_, label) in &order {
+        for &label in &order {
             through(label, cells.members(label));
         }
         let mut from = cells.here;
-        for &(_, label) in &order {
+        for &label in &order {
             let hop = self.half_trip(from, label).saturating_add(segment);
             let excess = sending.far_excess(sending.segment_bytes);
             fill = fill.saturating_add(hop).saturating_add(excess);
@@ -322,18 +321,10 @@ impl Terrain<'_> {
 /// The greedy tree below a head, with this many members.
 fn greedy_reach(members: usize, busy: Time, wire: Time) -> Reach {
     let mut reach = Reach::default();
-    // When a member is free, in which order it came, and how deep it is.
-    let mut free: BinaryHeap<Reverse<(Time, usize, u64)>> = BinaryHeap::new();
-    free.push(Reverse((0, 0, 0)));
-    for index in 0..members {
-        let Some(Reverse((time, order, depth))) = free.pop() else { break };
-        let sent = time.saturating_add(busy);
-        let arrival = sent.saturating_add(wire);
-        reach.time = reach.time.max(arrival);
-        reach.depth = reach.depth.max(depth + 1);
-        reach.children += u64::from(depth == 0);
-        free.push(Reverse((sent, order, depth)));
-        free.push(Reverse((arrival, index + 1, depth + 1)));
+    for send in greedy_sends(members, busy, wire) {
+        reach.time = reach.time.max(send.arrival);
+        reach.depth = reach.depth.max(send.depth);
+        reach.children += u64::from(send.parent.is_none());
     }
     reach
 }
@@ -356,10 +347,9 @@ fn heap_depth(members: usize, arity: u64) -> u64 {
 mod tests {
     use alloc::string::ToString;
 
-    use sapwood_packet::RankSet;
-
     use super::*;
     use crate::identity::MILLISECOND;
+    use crate::measure::{Adopted, Clusters, Costs};
     use crate::members::View;
     use crate::message::{Life, Record, Table};
     use crate::trees::Papers;
@@ -395,6 +385,7 @@ mod tests {
                 incarnation: 0,
                 life: Life::Alive,
                 gone_ms: 0,
+                epoch: 0,
             });
         }
         let labels = (1..).map(MemberId).zip(names.iter().map(Into::into)).collect();
@@ -405,8 +396,8 @@ mod tests {
         }
         let costs = Costs { near: Some(net.costs), far_ps: None };
         let table = Table { version: 1, author: MemberId(1), labels, distances, costs };
-        let mut clusters = crate::measure::Clusters::default();
-        assert!(clusters.adopt(table, &view));
+        let mut clusters = Clusters::default();
+        assert_eq!(clusters.adopt(table, &view), Adopted::Clusters);
         let terrain = Terrain {
             me: MemberId(1),
             view: &view,
@@ -422,7 +413,7 @@ mod tests {
             whole_segment_bytes: segment_bytes,
             stripe_segment_bytes: bytes.min(8 << 10),
         };
-        terrain.estimate(costs, parcel, view.everyone().as_ref()).expect("costs are known")
+        terrain.estimate(net.costs, None, parcel, view.everyone().as_ref())
     }
 
     /// The first length for which the bandwidth trees end first, in powers of two.

@@ -6,6 +6,7 @@
 //! two a value takes ([`Choice`]); that its messages have routes tells the others.
 
 mod adaptive;
+mod cells;
 mod choice;
 mod explain;
 mod kind;
@@ -18,8 +19,8 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, RankSetRef};
 
-pub(crate) use choice::Parcel;
 pub use choice::{Choice, ChoiceReason, Estimate};
+pub(crate) use choice::{ChoiceBasis, LastChoice, Parcel};
 pub use explain::{Step, Why};
 pub use kind::{TreeKind, UnknownTree};
 pub(crate) use paper::Papers;

@@ -10,6 +10,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::Terrain;
+use super::cells::Cells;
 use crate::identity::MemberId;
 
 type Children = BTreeMap<MemberId, Vec<MemberId>>;
@@ -68,16 +69,9 @@ fn with_slots(cell: &[MemberId], trees: &[Children], count: usize) -> Vec<Member
 
 /// The members by cluster: the own one, then the others, nearest first.
 fn in_turn(terrain: &Terrain<'_>, members: &[MemberId]) -> Vec<Vec<MemberId>> {
-    let clusters = terrain.clusters;
-    let here = clusters.label(terrain.me).unwrap_or(0);
-    let mut cells: BTreeMap<u16, Vec<MemberId>> = BTreeMap::new();
-    for &member in members {
-        cells.entry(clusters.label(member).unwrap_or(here)).or_default().push(member);
-    }
-    let mut order: Vec<(u16, Vec<MemberId>)> = cells.into_iter().collect();
-    order.sort_by_key(|(label, _)| {
-        let distance = clusters.round_trip(here, *label).unwrap_or(u64::MAX);
-        (*label != here, distance, *label)
-    });
-    order.into_iter().map(|entry| entry.1).collect()
+    let mut cells: Cells<Vec<MemberId>> = terrain.cells(members.iter().copied(), Vec::push);
+    let order = cells.nearest_first(terrain);
+    let far = order.iter().filter_map(|label| cells.far.remove(label));
+    let own = Some(cells.near).filter(|near| !near.is_empty());
+    own.into_iter().chain(far).collect()
 }

@@ -3,8 +3,6 @@
 //! Owns how the losses of single processes become few entries. What is known of each loss is with
 //! `turn`, how an answer names those that it lacks with `outbound`.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, StreamId};
@@ -18,8 +16,7 @@ const FORGOTTEN: &str = "gone; there were too many losses to keep the reason of 
 
 impl Application<'_> {
     /// Why the members of a stream that are gone are gone: one entry for each cause, as of
-    /// [`Missing::fold`], and no member in two. Where the reasons of back-ends differ only in their
-    /// ranks, they are told without them.
+    /// [`Missing::fold`], and no member in two.
     #[must_use]
     pub fn missing_members(&self, stream: StreamId) -> Vec<Missing> {
         let Some(open) = self.node.streams.get(stream) else { return Vec::new() };
@@ -32,48 +29,24 @@ impl Application<'_> {
     }
 }
 
-/// The losses of these members, each member with the first that names it, and those together that
-/// have the same cause and the same words.
+/// The losses of these members, each member with the first that names it.
 fn taken<'a>(members: &mut RankSet, losses: impl Iterator<Item = &'a Missing>) -> Vec<Missing> {
-    let mut gone: Vec<Missing> = Vec::new();
-    let mut places: BTreeMap<(Cause, &str), usize> = BTreeMap::new();
+    let mut gone = Vec::new();
     for lost in losses {
         let mut ranks = lost.ranks.clone();
         ranks.intersect_with(members.as_ref());
-        if ranks.is_empty() {
-            continue;
-        }
-        members.subtract(ranks.as_ref());
-        let words = without_rank(&lost.reason);
-        if let Some(&place) = places.get(&(lost.cause, words)) {
-            let alike = &mut gone[place];
-            alike.ranks.union_with(ranks.as_ref());
-            if alike.reason != lost.reason {
-                alike.reason = String::from(words);
-            }
-        } else {
-            places.insert((lost.cause, words), gone.len());
+        if !ranks.is_empty() {
+            members.subtract(ranks.as_ref());
             gone.push(Missing { ranks, ..lost.clone() });
         }
     }
     gone
 }
 
-/// A reason without the rank of the back-end that it begins with.
-fn without_rank(reason: &str) -> &str {
-    let Some((rank, rest)) = reason.strip_prefix("back-end ").and_then(|rest| rest.split_once(' '))
-    else {
-        return reason;
-    };
-    if rank.is_empty() || !rank.bytes().all(|byte| byte.is_ascii_digit()) {
-        return reason;
-    }
-    rest.strip_prefix("is gone: ").unwrap_or(rest)
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::format;
+    use alloc::string::String;
 
     use super::*;
 
@@ -135,13 +108,5 @@ mod tests {
             ["1-2: communication process 9 was silent", "3: back-end 3 is gone: connection closed"];
         let losses = [subtree, closed(2), closed(3)];
         assert_eq!(lines(RankSet::range(0, 9), &losses), expected);
-    }
-
-    #[test]
-    fn only_the_own_rank_is_left_out() {
-        for whole in ["back-end", "back-end x is gone: a", "rank 3 is gone: a", "back-end 3"] {
-            assert_eq!(without_rank(whole), whole);
-        }
-        assert_eq!(without_rank("back-end 3 is gone: back-end 4"), "back-end 4");
     }
 }

@@ -1,7 +1,10 @@
 //! What the application receives: packets at a back-end, answers at the front-end.
 
+use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Display;
 
 use sapwood_packet::{Packet, RankSet, StreamId, Wave};
 use sapwood_wire::Cause;
@@ -25,33 +28,82 @@ impl Missing {
         Self { ranks, cause, reason: reason.into() }
     }
 
-    /// The same in as few entries as there are causes, for display: reasons that differ only in a
-    /// rank or a host are told once, by the cause and the first of them.
+    /// The same in as few entries as there are causes, for display: reasons that differ only in the
+    /// rank of a back-end are told once without it, those that differ otherwise by the cause and
+    /// the first of them.
     #[must_use]
     pub fn fold(missing: &[Self]) -> Vec<Self> {
-        let mut folded: Vec<(Self, bool)> = Vec::new();
+        let mut folded: Vec<Alike<'_>> = Vec::new();
+        let mut places: BTreeMap<(Cause, &str), usize> = BTreeMap::new();
         for part in missing {
-            let is_same = |other: &Self| match part.cause {
-                Cause::Other => other.reason == part.reason,
-                cause => other.cause == cause,
-            };
-            match folded.iter_mut().find(|(other, _)| is_same(other)) {
-                Some((other, differs)) => {
-                    other.ranks.union_with(part.ranks.as_ref());
-                    *differs |= other.reason != part.reason;
+            let words = without_rank(&part.reason);
+            // Only their words tell apart the reasons of which programs know no more.
+            let told_apart = if part.cause == Cause::Other { words } else { "" };
+            match places.entry((part.cause, told_apart)) {
+                Entry::Occupied(place) => folded[*place.get()].add(part, words),
+                Entry::Vacant(place) => {
+                    place.insert(folded.len());
+                    folded.push(Alike { all: part.clone(), words, common: Common::Reason });
                 }
-                None => folded.push((part.clone(), false)),
             }
         }
-        let shorten = |(part, differs): (Self, bool)| match differs {
-            true => {
-                let reason = alloc::format!("{}; the first: {}", part.cause, part.reason);
-                Self { reason, ..part }
-            }
-            false => part,
-        };
-        folded.into_iter().map(shorten).collect()
+        folded.into_iter().map(Alike::told).collect()
     }
+}
+
+/// Entries that are told as one.
+struct Alike<'a> {
+    all: Missing,
+    /// The words of the first, without its rank.
+    words: &'a str,
+    common: Common,
+}
+
+/// What the reasons of several entries have in common.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Common {
+    /// The cause.
+    Cause,
+    /// All but the rank of a back-end.
+    Words,
+    /// All of it.
+    Reason,
+}
+
+impl Alike<'_> {
+    fn add(&mut self, part: &Missing, words: &str) {
+        self.all.ranks.union_with(part.ranks.as_ref());
+        let common = if part.reason == self.all.reason {
+            Common::Reason
+        } else if words == self.words {
+            Common::Words
+        } else {
+            Common::Cause
+        };
+        self.common = self.common.min(common);
+    }
+
+    fn told(self) -> Missing {
+        let reason = match self.common {
+            Common::Reason => return self.all,
+            Common::Words => String::from(self.words),
+            Common::Cause => alloc::format!("{}; the first: {}", self.all.cause, self.words),
+        };
+        Missing { reason, ..self.all }
+    }
+}
+
+/// A reason without the rank of the back-end that it begins with, as [`Reason::gone`] and
+/// [`Reason::left`] give it.
+fn without_rank(reason: &str) -> &str {
+    let Some((rank, rest)) = reason.strip_prefix("back-end ").and_then(|rest| rest.split_once(' '))
+    else {
+        return reason;
+    };
+    if rank.is_empty() || !rank.bytes().all(|byte| byte.is_ascii_digit()) {
+        return reason;
+    }
+    rest.strip_prefix("is gone: ").unwrap_or(rest)
 }
 
 /// Why something is missing: for programs and for people.
@@ -64,6 +116,16 @@ pub(crate) struct Reason {
 impl Reason {
     pub(crate) fn new(cause: Cause, words: impl Into<String>) -> Self {
         Self { cause, words: words.into() }
+    }
+
+    /// The link to a process was lost.
+    pub(crate) fn gone(cause: Cause, process: impl Display, why: impl Display) -> Self {
+        Self::new(cause, alloc::format!("{process} is gone: {why}"))
+    }
+
+    /// A process has left by its own will.
+    pub(crate) fn left(process: impl Display) -> Self {
+        Self::new(Cause::Left, alloc::format!("{process} has left"))
     }
 
     /// The same of a process that is known to have ended in this way.
@@ -163,9 +225,32 @@ mod tests {
             .iter()
             .map(|part| format!("{}: {}", part.ranks, part.reason))
             .collect();
-        let killed = "1,3-4: killed by signal 9; the first: back-end 3 is gone: connection closed; \
-                      killed by signal 9";
+        let killed = "1,3-4: connection closed; killed by signal 9";
         assert_eq!(lines, [killed, "5-6: no answer within 100 ms", "9: a", "10: b"]);
+    }
+
+    #[test]
+    fn what_differs_otherwise_is_told_by_its_cause_and_the_first() {
+        let lost = |rank: u32, why: &str| {
+            let reason = Reason::gone(Cause::Died, format!("back-end {rank}"), why);
+            reason.of(RankSet::range(rank, rank))
+        };
+        let all = [lost(2, "connection closed"), lost(3, "connection reset"), lost(1, "no route")];
+        let folded = Missing::fold(&all);
+        let [one] = folded.as_slice() else { panic!("{folded:?}") };
+        let (ranks, reason) = (alloc::string::ToString::to_string(&one.ranks), &one.reason);
+        assert_eq!(format!("{ranks}: {reason}"), "1-3: is gone; the first: connection closed");
+        assert_eq!(Missing::fold(&all[..1]), all[..1], "alone it keeps its words");
+    }
+
+    #[test]
+    fn only_the_own_rank_is_left_out() {
+        for whole in ["back-end", "back-end x is gone: a", "rank 3 is gone: a", "back-end 3"] {
+            assert_eq!(without_rank(whole), whole);
+        }
+        let twice = Reason::gone(Cause::Died, "back-end 3", "back-end 4");
+        assert_eq!(without_rank(&twice.words), "back-end 4");
+        assert_eq!(without_rank(&Reason::left("back-end 3").words), "has left");
     }
 
     #[test]

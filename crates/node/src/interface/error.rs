@@ -160,13 +160,7 @@ impl fmt::Display for NodeError {
                 "this front-end has opened {count} streams, the most of one front-end; use open \
                  streams again, or start a new network"
             ),
-            Self::Members { ranks } => {
-                write!(
-                    f,
-                    "ranks {ranks} are not connected back-ends; take them from \
-                           Network::everyone()"
-                )
-            }
+            Self::Members { ranks } => write_strangers(f, ranks),
             Self::Filter(error) => write!(f, "{error}"),
             Self::WavePassed { wave, next } => {
                 write!(f, "wave {wave} has passed; the next one to send in is {next}")
@@ -219,4 +213,36 @@ impl fmt::Display for NodeError {
     }
 }
 
+/// Which ranks a stream cannot have as its members; none where it was given none at all.
+fn write_strangers(f: &mut fmt::Formatter<'_>, ranks: &str) -> fmt::Result {
+    let is_one = ranks.parse::<Rank>().is_ok();
+    match ranks {
+        "" => f.write_str("the communicator of the stream is empty; take its back-ends from ")?,
+        _ if is_one => write!(f, "rank {ranks} is not a connected back-end; take them from ")?,
+        _ => write!(f, "ranks {ranks} are not connected back-ends; take them from ")?,
+    }
+    f.write_str("Network::everyone()")
+}
+
 impl core::error::Error for NodeError {}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn members_that_are_none_one_or_several_have_their_words() {
+        for (ranks, words) in [
+            ("", "the communicator of the stream is empty; take its back-ends from"),
+            ("8", "rank 8 is not a connected back-end; take them from"),
+            ("8-9", "ranks 8-9 are not connected back-ends; take them from"),
+            ("1,4", "ranks 1,4 are not connected back-ends; take them from"),
+        ] {
+            let error = NodeError::Members { ranks: ranks.to_string() };
+            assert_eq!(error.to_string(), format!("{words} Network::everyone()"));
+        }
+    }
+}

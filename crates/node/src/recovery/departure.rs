@@ -86,10 +86,10 @@ impl TreeChange<'_> {
         // Who leaves on purpose is no failure that status shows.
         self.turn.counted.gone += u32::from(!is_leaving);
         let kind = if is_back_end { "back-end" } else { "communication process" };
+        let process = format_args!("{kind} {rank}");
         let reason = match is_leaving {
-            true => Reason::new(Cause::Left, alloc::format!("{kind} {rank} has left")),
-            false => Reason::new(cause, alloc::format!("{kind} {rank} is gone: {reason}"))
-                .ended(ending.unwrap_or_default()),
+            true => Reason::left(process),
+            false => Reason::gone(cause, process, reason).ended(ending.unwrap_or_default()),
         };
         if is_unheard && !is_starting {
             self.turn.pass_on_failure(rank, reason.words.clone());

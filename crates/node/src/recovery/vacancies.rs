@@ -177,8 +177,7 @@ impl TreeChange<'_> {
 
     /// A back-end's link was broken for this reason: no process comes back in its place.
     pub(crate) fn close_place_because(&mut self, rank: Rank, why: &str) {
-        let words = alloc::format!("back-end {rank} is gone: {why}");
-        let reason = Reason::new(Cause::Refused, words);
+        let reason = Reason::gone(Cause::Refused, format_args!("back-end {rank}"), why);
         self.explain_place_of(rank, |_| reason.clone());
         self.close_place_of(rank);
     }

@@ -6,6 +6,7 @@ use sapwood_group::MemberId;
 use sapwood_transport::{Address, Dial, Error, Key, Link, LinkTerms, Poller, Progress};
 
 use super::token::GroupToken;
+use crate::failure::Failure;
 
 /// Which member is dialled, and where.
 #[derive(Clone, Debug)]
@@ -19,7 +20,7 @@ pub(super) struct Dialled {
 #[derive(Debug)]
 pub(super) struct FailedDial {
     pub(super) dialled: Dialled,
-    pub(super) reason: String,
+    pub(super) failure: Failure,
 }
 
 /// One way to a member.
@@ -118,7 +119,7 @@ impl Dials {
                 attempt.forget(poller);
                 let reason =
                     format!("no answer from {} within {waited} ms", attempt.dialled.address);
-                FailedDial { dialled: attempt.dialled, reason }
+                FailedDial { dialled: attempt.dialled, failure: Failure::other(reason) }
             })
             .collect()
     }
@@ -163,10 +164,10 @@ impl OpenDial {
     }
 
     fn fail(self) -> FailedDial {
-        let reason = self.failure.map_or_else(
-            || format!("{} has no address", self.dialled.address),
-            |error| error.to_string(),
+        let failure = self.failure.map_or_else(
+            || Failure::other(format!("{} has no address", self.dialled.address)),
+            Failure::from,
         );
-        FailedDial { dialled: self.dialled, reason }
+        FailedDial { dialled: self.dialled, failure }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use sapwood_group::message::{Frame, GROUP_VERSION, Greeting, encode_frame, frame_of};
+use sapwood_group::message::{GROUP_VERSION, Greeting, frame_of};
 use sapwood_group::{
     Config, Event, GroupError, GroupHopQuestion, GroupId, Input, Member, MemberHops, MemberId,
     Message, Output, Reason,
@@ -13,11 +13,12 @@ use sapwood_transport::{Address, Encryption, Key, Link, Listener, Poller, Waker,
 
 use super::dials::{Dialled, Dials, FailedDial};
 use super::entrance::Entrance;
-use super::peers::{Arrival, Peers};
+use super::peers::{Arrival, Drained, Outgoing, Peers};
 use super::token::GroupToken;
 use super::ways::Manners;
 use crate::clock::clock;
 use crate::error::RuntimeError;
+use crate::failure::Failure;
 
 /// How long the process at the other end may take to greet, in nanoseconds.
 const GREETING_DEADLINE: u64 = 10_000_000_000;
@@ -47,8 +48,13 @@ pub struct GroupOptions {
 pub enum GroupEvent {
     /// Of the member.
     Member(Event),
-    /// The member did not become one of the group, and why.
-    NotJoined(String),
+    /// The member did not become one of the group.
+    NotJoined {
+        /// Why.
+        reason: String,
+        /// Whether the connection was refused: no process listens at the address.
+        is_refused: bool,
+    },
     /// A link could not be used; the group goes on.
     Notice(String),
 }
@@ -62,7 +68,7 @@ pub struct GroupDriver {
     dials: Dials,
     peers: Peers,
     /// Frames for members that are being dialled.
-    waiting: BTreeMap<MemberId, Vec<(Frame, bool)>>,
+    waiting: BTreeMap<MemberId, Vec<Outgoing>>,
     inputs: VecDeque<Input>,
     /// What has come from others before this member was one of the group.
     early: Vec<Input>,
@@ -113,6 +119,7 @@ impl GroupDriver {
         let dials = Dials::new(options.key.clone(), connect);
         let [id, seed] = random_numbers()?;
         let mut config = options.config.clone();
+        let link_bytes = config.link_bytes;
         (config.id, config.seed, config.address) = (MemberId(id), seed, address.to_string());
         Ok(Self {
             member: Member::new(config),
@@ -120,7 +127,7 @@ impl GroupDriver {
             options,
             entrance,
             dials,
-            peers: Peers::default(),
+            peers: Peers::new(link_bytes),
             waiting: BTreeMap::new(),
             inputs: VecDeque::new(),
             early: Vec::new(),
@@ -153,7 +160,8 @@ impl GroupDriver {
         let join = u64::try_from(self.options.join_deadline.as_nanos()).unwrap_or(u64::MAX);
         let until = self.now.saturating_add(join);
         if address == self.member.address() {
-            self.not_joined(format!("{address} is this member's own address: name another one's"));
+            let reason = format!("{address} is this member's own address: name another one's");
+            self.not_joined(Failure::other(reason));
             return;
         }
         self.joining = Some(Joining { address: address.to_string(), until, sponsor: None });
@@ -292,7 +300,8 @@ impl GroupDriver {
             let address = self.joining.as_ref().map(|joining| joining.address.clone());
             let waited = self.options.join_deadline.as_millis();
             let address = address.unwrap_or_default();
-            self.not_joined(format!("no welcome from {address} within {waited} ms"));
+            let reason = format!("no welcome from {address} within {waited} ms");
+            self.not_joined(Failure::other(reason));
         }
         if self.wake.is_some_and(|wake| wake <= now) {
             self.wake = None;
@@ -305,10 +314,14 @@ impl GroupDriver {
     /// Gives the member all inputs that wait.
     fn run(&mut self) {
         while let Some(input) = self.inputs.pop_front() {
-            self.member.handle_input(self.now, input);
-            while let Some(output) = self.member.poll_output() {
-                self.carry_out(output);
-            }
+            self.handle(input);
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.member.handle_input(self.now, input);
+        while let Some(output) = self.member.poll_output() {
+            self.carry_out(output);
         }
     }
 
@@ -358,7 +371,7 @@ impl GroupDriver {
                 let ways = self.options.manners().ways(address);
                 self.dials.begin(dialled, ways, &self.poller, self.now)
             }
-            Err(error) => Err(FailedDial { dialled, reason: error.to_string() }),
+            Err(error) => Err(FailedDial { dialled, failure: error.into() }),
         };
         if let Err(failed) = begun {
             self.dial_failed(failed);
@@ -366,9 +379,8 @@ impl GroupDriver {
     }
 
     fn send(&mut self, to: MemberId, message: Message) {
-        let is_urgent = matches!(message, Message::Ping { .. } | Message::Pong { .. });
-        let frame = match encode_frame(message) {
-            Ok(frame) => frame,
+        let outgoing = match Outgoing::of(message) {
+            Ok(outgoing) => outgoing,
             Err(error) => {
                 self.events.push_back(GroupEvent::Notice(error.to_string()));
                 return;
@@ -376,11 +388,11 @@ impl GroupDriver {
         };
         match self.peers.primary(to) {
             Some(index) => {
-                if !self.peers.send(index, frame, is_urgent) {
+                if !self.peers.send(index, outgoing) {
                     self.link_ended(index, "too many bytes wait to be sent to the member");
                 }
             }
-            None => self.waiting.entry(to).or_default().push((frame, is_urgent)),
+            None => self.waiting.entry(to).or_default().push(outgoing),
         }
     }
 
@@ -398,7 +410,7 @@ impl GroupDriver {
 
     fn dial_failed(&mut self, failed: FailedDial) {
         match failed.dialled.member {
-            None => self.not_joined(failed.reason),
+            None => self.not_joined(failed.failure),
             // The member itself has made a connection meanwhile.
             Some(member) if self.peers.primary(member).is_some() => {}
             Some(member) => self.connect_failed(member),
@@ -413,11 +425,12 @@ impl GroupDriver {
         self.inputs.push_back(Input::ConnectFailed { member: Some(member) });
     }
 
-    fn not_joined(&mut self, reason: String) {
+    fn not_joined(&mut self, failure: Failure) {
         if !self.is_joined && !self.has_ended {
             self.joining = None;
             self.has_ended = true;
-            self.events.push_back(GroupEvent::NotJoined(reason));
+            let Failure { reason, is_refused } = failure;
+            self.events.push_back(GroupEvent::NotJoined { reason, is_refused });
         }
     }
 
@@ -432,7 +445,7 @@ impl GroupDriver {
         let greeting =
             Greeting::Member { version: GROUP_VERSION, id: self.member.id(), group: self.group };
         if let Ok(frame) = greeting.encode().and_then(|bytes| frame_of(&bytes)) {
-            self.peers.send(index, frame, true);
+            self.peers.send(index, Outgoing::urgent(frame));
         }
         Ok(())
     }
@@ -482,13 +495,14 @@ impl GroupDriver {
                 if sponsor == Some(member) {
                     let address = self.joining.as_ref().map(|joining| joining.address.clone());
                     let address = address.unwrap_or_default();
-                    self.not_joined(format!("the member at {address} has gone meanwhile"));
+                    let reason = format!("the member at {address} has gone meanwhile");
+                    self.not_joined(Failure::other(reason));
                 }
                 self.inputs.push_back(Input::LinkDown { member });
             }
             (None, Some(dialled)) => {
                 let reason = format!("{}: {reason}", dialled.address);
-                self.dial_failed(FailedDial { dialled, reason });
+                self.dial_failed(FailedDial { dialled, failure: Failure::other(reason) });
             }
             _ => {}
         }
@@ -519,7 +533,7 @@ impl GroupDriver {
     /// Answers a process from outside, and closes its link.
     fn answer_visitor(&mut self, index: u32, answer: Result<Vec<u8>, GroupError>) {
         if let Ok(frame) = answer.and_then(|bytes| frame_of(&bytes)) {
-            self.peers.send(index, frame, true);
+            self.peers.send(index, Outgoing::urgent(frame));
         }
         if let Some(peer) = self.peers.get_mut(index) {
             peer.is_leaving = true;
@@ -531,8 +545,8 @@ impl GroupDriver {
         let Some(peer) = self.peers.get_mut(index) else { return };
         peer.is_leaving = true;
         if let Some(dialled) = peer.dialled.take() {
-            let reason = reason.to_string();
-            self.dial_failed(FailedDial { dialled, reason });
+            let failure = Failure::other(reason.to_string());
+            self.dial_failed(FailedDial { dialled, failure });
         }
     }
 
@@ -561,8 +575,8 @@ impl GroupDriver {
         let dialled = self.peers.get_mut(index).and_then(|peer| peer.dialled.clone());
         let is_first = self.peers.greeted(index, id);
         if is_first {
-            for (frame, is_urgent) in self.waiting.remove(&id).unwrap_or_default() {
-                self.peers.send(index, frame, is_urgent);
+            for outgoing in self.waiting.remove(&id).unwrap_or_default() {
+                self.peers.send(index, outgoing);
             }
         }
         match dialled {
@@ -584,11 +598,23 @@ impl GroupDriver {
         self.run();
     }
 
+    /// Writes what links take, and what the member sends as soon as that has left.
     fn flush(&mut self) {
-        for index in self.peers.flush(&self.poller, self.now) {
-            self.link_ended(index, "closed");
+        loop {
+            for index in self.peers.flush(&self.poller, self.now) {
+                self.link_ended(index, "closed");
+            }
+            self.run();
+            let mut has_drained = false;
+            while let Some(Drained { member, queued_bytes }) = self.peers.next_drained() {
+                has_drained = true;
+                self.handle(Input::Drained { member, queued_bytes });
+                self.run();
+            }
+            if !has_drained {
+                return;
+            }
         }
-        self.run();
     }
 }
 
@@ -618,4 +644,89 @@ fn reachable(address: &Address) -> Result<Address, RuntimeError> {
         return Ok(Address::at_each(&[std::net::Ipv4Addr::LOCALHOST.into()], port));
     }
     Ok(Address::at_each(&all, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood_group::limits::{LINK_BYTES, SEGMENT_BYTES_MAX};
+    use sapwood_group::{Call, TreeKind};
+    use sapwood_packet::RankSet;
+
+    use super::*;
+
+    /// How long anything may take that the test waits for, in nanoseconds.
+    const LIMIT: u64 = 60_000_000_000;
+
+    fn driver(key: &Key, name: u32) -> GroupDriver {
+        let options = GroupOptions {
+            key: key.clone(),
+            listen: "tcp:127.0.0.1:0".parse().unwrap(),
+            encryption: None,
+            shares_memory: false,
+            connect_deadline: Duration::from_secs(5),
+            join_deadline: Duration::from_secs(20),
+            // The other one does not run for a while, and is not to be taken for dead.
+            config: Config {
+                names: RankSet::range(name, name),
+                ping_timeout: LIMIT,
+                ..Config::default()
+            },
+        };
+        GroupDriver::new(options).unwrap()
+    }
+
+    fn turn(drivers: &mut [&mut GroupDriver]) -> Vec<Event> {
+        let mut events = Vec::new();
+        for driver in drivers {
+            driver.turn(Some(clock().0 + 1_000_000)).unwrap();
+            while let Some(event) = driver.next_event() {
+                match event {
+                    GroupEvent::Member(event) => events.push(event),
+                    GroupEvent::NotJoined { reason, .. } => panic!("{reason}"),
+                    GroupEvent::Notice(notice) => panic!("{notice}"),
+                }
+            }
+        }
+        events
+    }
+
+    #[test]
+    fn what_waits_for_a_member_that_reads_nothing_is_bounded_and_comes_when_it_reads() {
+        const BYTES: usize = 48 << 20;
+        let key = Key::generate().unwrap();
+        let (mut root, mut other) = (driver(&key, 0), driver(&key, 1));
+        root.create().unwrap();
+        other.join(root.address());
+        let until = clock().0 + LIMIT;
+        while root.member().view().len() < 2 || other.member().view().len() < 2 {
+            assert!(clock().0 < until, "both are members");
+            turn(&mut [&mut root, &mut other]);
+        }
+        let call = Call::Broadcast { targets: None, value: vec![7; BYTES].into(), tag: 0 };
+        let deadline = clock().0 + LIMIT;
+        root.give(Input::Call { request: 1, tree: TreeKind::Flat, deadline, call });
+        let bound = LINK_BYTES + 2 * SEGMENT_BYTES_MAX as usize;
+        for _ in 0..50 {
+            turn(&mut [&mut root]);
+            assert!(root.queued_bytes() <= bound, "{} bytes wait", root.queued_bytes());
+        }
+        assert!(root.queued_bytes() >= LINK_BYTES / 2, "{} bytes wait", root.queued_bytes());
+        let mut got = 0;
+        let mut is_answered = false;
+        while got < BYTES || !is_answered {
+            assert!(clock().0 < until, "{got} bytes have come");
+            for event in turn(&mut [&mut root, &mut other]) {
+                match event {
+                    Event::Delivery { data, .. } => got += data.len(),
+                    Event::Answered(1, answer) => {
+                        is_answered = true;
+                        assert_eq!(answer.missing, []);
+                    }
+                    _ => {}
+                }
+            }
+            assert!(root.queued_bytes() <= bound, "{} bytes wait", root.queued_bytes());
+        }
+        assert_eq!(got, BYTES);
+    }
 }

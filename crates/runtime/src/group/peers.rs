@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
 
-use sapwood_group::limits::MESSAGE_BYTES_MAX;
-use sapwood_group::message::{Frame, GREETING_BYTES_MAX, Inbox, decode};
-use sapwood_group::{MemberId, Message};
+use sapwood_group::limits::{DRAINED_PART, MESSAGE_BYTES_MAX};
+use sapwood_group::message::{Frame, GREETING_BYTES_MAX, Inbox, decode, encode_frame};
+use sapwood_group::{GroupError, MemberId, Message};
 use sapwood_transport::{Interest, Link, Poller};
 
 use super::dials::Dialled;
@@ -38,12 +38,45 @@ pub(super) struct Peer {
     pub(super) is_leaving: bool,
     inbox: Inbox,
     /// The frame that is partly written, and how far.
-    current: Option<(Frame, usize)>,
+    current: Option<(Outgoing, usize)>,
     /// Signs of life, which go before all others: a peer with much to read is not dead.
-    urgent: VecDeque<Frame>,
-    queue: VecDeque<Frame>,
+    urgent: VecDeque<Outgoing>,
+    queue: VecDeque<Outgoing>,
     queued_bytes: usize,
+    /// Those of them that belong to segments and parts.
+    bulk_bytes: usize,
+    /// How many of these the member takes to wait: what it was told, and what it has sent since.
+    told_bytes: usize,
     interest: Interest,
+}
+
+/// A frame that waits to leave.
+pub(super) struct Outgoing {
+    frame: Frame,
+    is_urgent: bool,
+    /// The bytes of a segment or part in it.
+    bulk_bytes: usize,
+}
+
+impl Outgoing {
+    /// The frame of a message.
+    pub(super) fn of(message: Message) -> Result<Self, GroupError> {
+        let is_urgent = matches!(message, Message::Ping { .. } | Message::Pong { .. });
+        let bulk_bytes = message.bulk_bytes();
+        Ok(Self { frame: encode_frame(message)?, is_urgent, bulk_bytes })
+    }
+
+    /// A frame that goes before all others.
+    pub(super) fn urgent(frame: Frame) -> Self {
+        Self { frame, is_urgent: true, bulk_bytes: 0 }
+    }
+}
+
+/// Segments and parts have left.
+pub(super) struct Drained {
+    pub(super) member: MemberId,
+    /// How many bytes of them wait still.
+    pub(super) queued_bytes: usize,
 }
 
 /// What has come on a link.
@@ -69,12 +102,21 @@ pub(super) struct Peers {
     awake: Vec<u32>,
     /// Links with something to write.
     dirty: Vec<u32>,
+    /// Links whose members are to be told what has left.
+    drained: Vec<u32>,
+    /// A member is told when this much less waits than it takes to wait.
+    drained_bytes: usize,
     buffer: Vec<u8>,
     /// When quiet links in shared memory are looked for.
     release: PageRelease,
 }
 
 impl Peers {
+    /// The links of a member that lets `link_bytes` of segments and parts wait on each.
+    pub(super) fn new(link_bytes: usize) -> Self {
+        Self { drained_bytes: link_bytes.div_ceil(DRAINED_PART), ..Self::default() }
+    }
+
     /// Adds a link that has proved the key.
     pub(super) fn add(
         &mut self,
@@ -100,6 +142,8 @@ impl Peers {
             urgent: VecDeque::new(),
             queue: VecDeque::new(),
             queued_bytes: 0,
+            bulk_bytes: 0,
+            told_bytes: 0,
             interest: Interest::READ,
         };
         self.links.insert(index, peer);
@@ -152,16 +196,19 @@ impl Peers {
     }
 
     /// Queues a frame. False if too much waits already.
-    pub(super) fn send(&mut self, index: u32, frame: Frame, is_urgent: bool) -> bool {
+    pub(super) fn send(&mut self, index: u32, outgoing: Outgoing) -> bool {
         let Some(peer) = self.links.get_mut(&index) else { return true };
-        if peer.queued_bytes + frame.len() > QUEUE_BYTES_MAX {
+        let bytes = outgoing.frame.len();
+        if peer.queued_bytes + bytes > QUEUE_BYTES_MAX {
             return false;
         }
-        peer.queued_bytes += frame.len();
-        if is_urgent {
-            peer.urgent.push_back(frame);
+        peer.queued_bytes += bytes;
+        peer.bulk_bytes += outgoing.bulk_bytes;
+        peer.told_bytes += outgoing.bulk_bytes;
+        if outgoing.is_urgent {
+            peer.urgent.push_back(outgoing);
         } else {
-            peer.queue.push_back(frame);
+            peer.queue.push_back(outgoing);
         }
         self.dirty.push(index);
         true
@@ -246,6 +293,8 @@ impl Peers {
             if is_done.is_err() {
                 peer.drop_queue();
                 self.again.push(index);
+            } else if peer.told_bytes - peer.bulk_bytes >= self.drained_bytes {
+                self.drained.push(index);
             }
             if peer.link.is_shared() {
                 // Its peer rings when there is room.
@@ -259,6 +308,18 @@ impl Peers {
         }
         self.dirty = dirty;
         ended
+    }
+
+    /// What the member is to be told next of its links, all of whose messages have been queued.
+    pub(super) fn next_drained(&mut self) -> Option<Drained> {
+        while let Some(index) = self.drained.pop() {
+            let Some(peer) = self.links.get_mut(&index) else { continue };
+            peer.told_bytes = peer.bulk_bytes;
+            if let Some(member) = peer.member {
+                return Some(Drained { member, queued_bytes: peer.bulk_bytes });
+            }
+        }
+        None
     }
 
     /// Links in shared memory through which few bytes have gone give their pages back.
@@ -311,8 +372,8 @@ impl Peer {
 
     /// Writes the next bytes in order, once; none if nothing waits.
     fn write_once(&mut self) -> io::Result<Option<usize>> {
-        let begun = self.current.as_ref().map(|(frame, done)| (frame, *done));
-        let whole = self.urgent.iter().chain(&self.queue).map(|frame| (frame, 0));
+        let begun = self.current.as_ref().map(|(one, done)| (&one.frame, *done));
+        let whole = self.urgent.iter().chain(&self.queue).map(|one| (&one.frame, 0));
         let mut parts: Vec<IoSlice<'_>> = Vec::new();
         let mut bytes = 0;
         for (frame, done) in begun.into_iter().chain(whole) {
@@ -336,14 +397,16 @@ impl Peer {
         while count > 0 {
             if self.current.is_none() {
                 let next = self.urgent.pop_front().or_else(|| self.queue.pop_front());
-                self.current = next.map(|frame| (frame, 0));
+                self.current = next.map(|outgoing| (outgoing, 0));
             }
-            let Some((frame, done)) = &mut self.current else { return };
-            let part = count.min(frame.len() - *done);
+            let Some((outgoing, done)) = &mut self.current else { return };
+            let length = outgoing.frame.len();
+            let part = count.min(length - *done);
             *done += part;
             count -= part;
             self.queued_bytes -= part;
-            if *done == frame.len() {
+            if *done == length {
+                self.bulk_bytes -= outgoing.bulk_bytes;
                 self.current = None;
             }
         }
@@ -353,7 +416,7 @@ impl Peer {
         self.current = None;
         self.urgent.clear();
         self.queue.clear();
-        self.queued_bytes = 0;
+        (self.queued_bytes, self.bulk_bytes) = (0, 0);
     }
 }
 

@@ -8,7 +8,7 @@ use sapwood_group::trees::TreeKind;
 use sapwood_group::{Config, GroupHopQuestion, Refusal};
 use sapwood_packet::{Rank, RankSet};
 use sapwood_runtime::{GroupDriver, GroupOptions, GroupQuestion, RuntimeError, TracedMember};
-use sapwood_transport::{Address, Encryption, Key};
+use sapwood_transport::{Address, Encryption, Error as TransportError, Key};
 
 use super::Group;
 use super::engine::EngineThread;
@@ -198,7 +198,9 @@ impl GroupBuilder {
 
     fn ask(&self, address: &str) -> Result<Status> {
         let failed = |error: RuntimeError| {
-            Error::Group(GroupFailure::NotJoined { reason: error.to_string() })
+            let is_refused =
+                matches!(error, RuntimeError::Transport(TransportError::Refused { .. }));
+            Error::Group(GroupFailure::NotJoined { reason: error.to_string(), is_refused })
         };
         let place: Address =
             address.parse().map_err(|error| failed(RuntimeError::Transport(error)))?;

@@ -58,11 +58,11 @@ impl EngineThread {
         Ok(Self(started))
     }
 
-    /// Leaves, and waits for the end of the thread.
-    pub(super) fn stop(self, shared: &GroupShared, deadline: Duration) -> Result<()> {
+    /// Leaves in one of the ways, and waits for the end of the thread.
+    pub(super) fn stop(self, shared: &GroupShared, way: Command, deadline: Duration) -> Result<()> {
         let begun = Instant::now();
         let mut state = shared.lock();
-        state.commands.push_back(Command::Leave);
+        state.commands.push_back(way);
         let _ = shared.engine.wake();
         while matches!(state.life, Life::Joining | Life::Joined) {
             let left = deadline.saturating_sub(begun.elapsed());
@@ -122,9 +122,10 @@ impl Engine {
                 self.shared.lock().lost += self.assembly.expire(now);
             }
             let until = self.matching.next_deadline().unwrap_or(u64::MAX).min(self.expiry);
-            self.driver
-                .turn(Some(until))
-                .map_err(|error| GroupFailure::NotJoined { reason: error.to_string() })?;
+            self.driver.turn(Some(until)).map_err(|error| {
+                let reason = error.to_string();
+                GroupFailure::NotJoined { reason, is_refused: false }
+            })?;
             for (request, answer) in self.matching.expire(clock().0) {
                 self.finish(request, Ok(answer));
             }
@@ -192,6 +193,7 @@ impl Engine {
                 }
             }
             Command::Leave => self.driver.give(Input::Leave),
+            Command::LeaveTo(name) => self.driver.give(Input::LeaveTo { heir: Some(name) }),
         }
     }
 
@@ -199,7 +201,9 @@ impl Engine {
         while let Some(event) = self.driver.next_event() {
             match event {
                 GroupEvent::Member(event) => self.handle(event),
-                GroupEvent::NotJoined(reason) => self.fail(GroupFailure::NotJoined { reason }),
+                GroupEvent::NotJoined { reason, is_refused } => {
+                    self.fail(GroupFailure::NotJoined { reason, is_refused });
+                }
                 GroupEvent::Notice(notice) => self.shared.lock().note(notice),
             }
         }
@@ -214,7 +218,7 @@ impl Engine {
             }
             Event::Refused(refusal) => self.fail(GroupFailure::Refused(refusal)),
             Event::Ended => {}
-            Event::MemberJoined(_) => self.look_at_members(),
+            Event::MemberJoined(_) | Event::NamesMoved { .. } => self.look_at_members(),
             Event::MemberGone(member, _) => {
                 self.look_at_members();
                 let names = self.senders.get(&member).cloned().unwrap_or_default();

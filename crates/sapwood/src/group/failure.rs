@@ -13,6 +13,8 @@ pub enum GroupFailure {
     NotJoined {
         /// What was observed.
         reason: String,
+        /// Whether the connection was refused: no process listens at the address.
+        is_refused: bool,
     },
     /// The group does not take this member in, or not any longer. Cure: other virtual nodes, or the
     /// group's name space.
@@ -50,7 +52,7 @@ pub enum GroupFailure {
 impl fmt::Display for GroupFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotJoined { reason } => write!(f, "not joined: {reason}"),
+            Self::NotJoined { reason, .. } => write!(f, "not joined: {reason}"),
             Self::Refused(refusal) => write!(f, "the group refuses this member: {refusal}"),
             Self::Call(error) => write!(f, "{error}"),
             Self::Ended => f.write_str("this member has left the group, or was refused"),

@@ -100,7 +100,8 @@ impl Group {
         self.address.clone()
     }
 
-    /// The virtual nodes that this member carries.
+    /// The virtual nodes that this member carried when it joined; [`Group::members`] has those that
+    /// others have handed to it since.
     #[must_use]
     pub fn names(&self) -> &RankSet {
         &self.names
@@ -278,12 +279,22 @@ impl Group {
     /// # Errors
     /// [`Error::Timeout`] if that has not ended in time; the member is gone all the same.
     pub fn leave(mut self) -> Result<()> {
-        self.stop()
+        self.stop(Command::Leave)
     }
 
-    fn stop(&mut self) -> Result<()> {
+    /// Leaves, and hands the virtual nodes of this member to the one that carries `heir`: what is
+    /// sent to them meanwhile is delivered by one of the two. If that member is not there or leaves
+    /// itself, no member carries them afterwards, as after [`Group::leave`].
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if that has not ended in time; the member is gone all the same.
+    pub fn leave_to(mut self, heir: Rank) -> Result<()> {
+        self.stop(Command::LeaveTo(heir))
+    }
+
+    fn stop(&mut self, way: Command) -> Result<()> {
         match self.thread.take() {
-            Some(thread) => thread.stop(&self.shared, LEAVE_DEADLINE),
+            Some(thread) => thread.stop(&self.shared, way, LEAVE_DEADLINE),
             None => Ok(()),
         }
     }
@@ -291,7 +302,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let _ = self.stop();
+        let _ = self.stop(Command::Leave);
     }
 }
 

@@ -45,6 +45,8 @@ pub(super) enum Command {
     Track { root: u32, is_bulk: bool },
     /// Leave.
     Leave,
+    /// Leave, and hand the own virtual nodes to the member that carries this one.
+    LeaveTo(u32),
 }
 
 /// The end of a request.

@@ -8,6 +8,7 @@
 mod connection;
 mod layout;
 mod oracle;
+mod queue;
 mod reference;
 mod schedule;
 mod trial;
@@ -16,6 +17,7 @@ mod world;
 
 pub use layout::{Busy, Network};
 pub use oracle::Breach;
+pub use queue::Overfull;
 pub use reference::{near_optimal, static_completion};
 pub use schedule::{Verdict, run_schedule};
 pub use trial::{Start, Trial, Unsteady};

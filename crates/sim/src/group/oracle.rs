@@ -38,6 +38,14 @@ struct Called {
     answer: Option<Answer>,
 }
 
+/// Virtual nodes that one host was told to hand to another.
+#[derive(Clone, Debug)]
+struct HandedOver {
+    from: usize,
+    to: usize,
+    names: RankSet,
+}
+
 /// What a virtual node has got of a transfer: the fill of the value, and bytes by offset.
 type Got = (u8, BTreeMap<u64, usize>);
 
@@ -47,6 +55,7 @@ pub(super) struct GroupOracle {
     names: Vec<RankSet>,
     /// Pairs of hosts that claim the same virtual nodes.
     contested: Vec<(usize, usize)>,
+    handed: Vec<HandedOver>,
     faults: Vec<Option<Time>>,
     cut: Option<Time>,
     calls: BTreeMap<Request, Called>,
@@ -63,6 +72,7 @@ impl GroupOracle {
         Self {
             names: alloc::vec![RankSet::new(); hosts],
             contested: Vec::new(),
+            handed: Vec::new(),
             faults: alloc::vec![None; hosts],
             cut: None,
             calls: BTreeMap::new(),
@@ -84,6 +94,29 @@ impl GroupOracle {
     /// Both hosts claim the same virtual nodes; the process of one gives them up, or is refused.
     pub(super) fn contest(&mut self, one: usize, other: usize) {
         self.contested.push((one, other));
+    }
+
+    pub(super) fn is_contested(&self, host: usize) -> bool {
+        self.rival(host).is_some()
+    }
+
+    /// A host leaves and is to hand its virtual nodes to another.
+    pub(super) fn hand_over(&mut self, from: usize, to: usize) {
+        self.handed.push(HandedOver { from, to, names: self.names[from].clone() });
+    }
+
+    /// The virtual nodes that a host carries at some time.
+    fn ever_carried(&self, host: usize) -> RankSet {
+        let mut names = self.names[host].clone();
+        for handed in self.handed.iter().filter(|handed| handed.to == host) {
+            names.union_with(handed.names.as_ref());
+        }
+        names
+    }
+
+    /// Hand-overs to hosts that were never struck, which must succeed.
+    fn due(&self) -> impl Iterator<Item = &HandedOver> {
+        self.handed.iter().filter(|handed| self.is_steady(handed.to))
     }
 
     pub(super) fn fault(&mut self, host: usize, time: Time) {
@@ -126,7 +159,7 @@ impl GroupOracle {
                         let text = format!("{cast:?} at {name}, offset {offset}");
                         self.breach("delivered exactly once", text);
                     }
-                    if !self.names[seen.host].contains(name) {
+                    if !self.ever_carried(seen.host).contains(name) {
                         let text = format!("{cast:?} for {name} at host {}", seen.host);
                         self.breach("delivered to its member", text);
                     }
@@ -190,7 +223,11 @@ impl GroupOracle {
                 self.breach("who lives is not taken for dead", format!("{gone} at host {at}"));
             }
         }
+        self.judge_hand_overs(world);
         self.judge_rest(world);
+        for over in world.overfull() {
+            self.breach("links have a bound", format!("{over:?}"));
+        }
         core::mem::take(&mut self.breaches)
     }
 
@@ -201,7 +238,7 @@ impl GroupOracle {
         answer: &Answer,
         bytes: usize,
     ) {
-        let mut whole = self.names[called.host].clone();
+        let mut whole = self.ever_carried(called.host);
         for ((_, name, _), (fill, offsets)) in &self.got {
             if *fill == request as u8 && offsets.values().sum::<usize>() == bytes {
                 whole.insert(*name);
@@ -211,12 +248,44 @@ impl GroupOracle {
             let text = format!("request {request}: {} of {whole}", answer.contributors);
             self.breach("who is said to have it has it", text);
         }
-        self.judge_names(request, called, answer);
+        let mut due = self.steady_names();
+        self.due().for_each(|handed| due.union_with(handed.names.as_ref()));
+        self.judge_names(request, called, answer, &due);
+    }
+
+    /// Of two hosts that carry a virtual node one after the other exactly one delivers.
+    fn judge_hand_overs(&mut self, world: &GroupWorld) {
+        let twice = |handed: &HandedOver, (cast, name, host): &(CastId, u32, usize)| {
+            handed.from == *host
+                && handed.names.contains(*name)
+                && self.got.contains_key(&(*cast, *name, handed.to))
+        };
+        let doubled: Vec<String> = self
+            .got
+            .keys()
+            .filter(|key| self.handed.iter().any(|handed| twice(handed, key)))
+            .map(|key| format!("{:?} for {} at host {} and at the heir", key.0, key.1, key.2))
+            .collect();
+        let lost: Vec<String> = self
+            .due()
+            .filter(|handed| {
+                let heir = world.member(handed.to).map(sapwood_group::Member::names);
+                !heir.is_some_and(|names| handed.names.as_ref().is_within(names.as_ref()))
+            })
+            .map(|handed| format!("{handed:?}"))
+            .collect();
+        doubled.into_iter().for_each(|text| self.breach("exactly one of two delivers", text));
+        lost.into_iter().for_each(|text| self.breach("names are handed over", text));
     }
 
     /// Those that were never struck have taken part, where the caller was never struck.
-    fn judge_names(&mut self, request: Request, called: &Called, answer: &Answer) {
-        let steady = self.steady_names();
+    fn judge_names(
+        &mut self,
+        request: Request,
+        called: &Called,
+        answer: &Answer,
+        steady: &RankSet,
+    ) {
         if self.is_steady(called.host) && !steady.as_ref().is_within(answer.contributors.as_ref()) {
             let text = format!(
                 "request {request}: {} without some of {steady}, missing {:?}",
@@ -253,7 +322,7 @@ impl GroupOracle {
         if called.host == root || to_all {
             let is_root_steady = self.is_steady(root);
             if is_root_steady {
-                self.judge_names(request, called, answer);
+                self.judge_names(request, called, answer, &self.steady_names());
             }
         }
     }
@@ -267,6 +336,11 @@ impl GroupOracle {
                 continue;
             }
             let digit = 1 << (2 * host);
+            // The heir may have given the value for them.
+            if self.handed.iter().any(|handed| handed.from == host) {
+                sums = sums.iter().flat_map(|sum| [*sum, sum + digit]).collect();
+                continue;
+            }
             let rival = self.rival(host).filter(|rival| !self.names[*rival].is_empty());
             sums = match rival {
                 // Both are dealt with where the later one of them comes.

@@ -26,6 +26,12 @@ const END: Time = 22 * SECOND;
 
 /// Kept apart from the other draws, so that these are the same with and without them.
 const FURTHER: u64 = 0x6675_7274_6865_7200;
+/// What may wait on one link: three segments.
+const LINK_BYTES: usize = 300;
+/// The same of hand-overs.
+const HANDED: u64 = 0x6861_6e64_6564_0000;
+/// Broadcasts begin within this time before and after a hand-over.
+const AROUND: Time = 15 * MILLISECOND;
 /// Dials may fail for this long, which is less than the patience of one ping.
 const REFUSED_MAX: Time = 80 * MILLISECOND;
 
@@ -36,6 +42,8 @@ pub struct Verdict {
     pub breaches: Vec<Breach>,
     /// How many operations were judged.
     pub operations: usize,
+    /// The most bytes of segments and parts that have waited on one link.
+    pub fullest_link: usize,
     /// What was done, a line each.
     pub story: Vec<String>,
 }
@@ -60,6 +68,11 @@ enum Act {
     Heal,
     Join(usize),
     Leave(usize),
+    /// A host leaves and hands its virtual nodes to another.
+    LeaveTo {
+        host: usize,
+        heir: usize,
+    },
     /// The connection between two living members breaks; neither can make one for a while.
     BreakLink {
         one: usize,
@@ -90,6 +103,8 @@ struct Run {
     order: u64,
     story: Vec<String>,
     touched: Vec<bool>,
+    /// Whether a host is a member from the beginning.
+    is_begun: Vec<bool>,
     /// The host whose virtual nodes each host claims: its own, or another's too.
     claims: Vec<usize>,
     /// By which host each one joins.
@@ -115,13 +130,21 @@ pub fn run_schedule(seed: u64, prepare: fn(&mut Member)) -> Verdict {
         order: 0,
         story: Vec::new(),
         touched: alloc::vec![false; hosts],
+        is_begun: alloc::vec![false; hosts],
         claims: (0..hosts).collect(),
         sponsors: alloc::vec![0; hosts],
     };
     run.draw(hosts, &mut chance::of_seed(seed ^ FURTHER));
+    run.draw_hand_over(hosts, &mut chance::of_seed(seed ^ HANDED));
+    run.acts.sort_by_key(|act| (act.0, act.1));
     run.play();
     let breaches = run.oracle.judge(&run.world);
-    Verdict { breaches, operations: run.oracle.operations(), story: run.story }
+    Verdict {
+        breaches,
+        operations: run.oracle.operations(),
+        fullest_link: run.world.fullest_link(),
+        story: run.story,
+    }
 }
 
 impl Run {
@@ -130,6 +153,7 @@ impl Run {
         let late = if hosts > 3 && self.chance.one_in(2) { Some(hosts - 1) } else { None };
         let rival = late.and_then(|late| self.draw_claim(late, further));
         for host in (0..hosts).filter(|host| ![late, rival].contains(&Some(*host))) {
+            self.is_begun[host] = true;
             self.begin(host, (host > 0).then_some(0));
         }
         if let Some(late) = late {
@@ -166,7 +190,6 @@ impl Run {
         if further.one_in(4) {
             self.draw_slow(hosts, further);
         }
-        self.acts.sort_by_key(|act| (act.0, act.1));
     }
 
     fn draw_fault(&mut self, hosts: usize) {
@@ -207,6 +230,35 @@ impl Run {
         self.touched[other] = true;
         self.sponsors[other] = if other == 1 { 2 } else { 1 };
         Some(other)
+    }
+
+    /// Of three schedules two have a hand-over, with broadcasts while it goes on.
+    fn draw_hand_over(&mut self, hosts: usize, chance: &mut Random) {
+        let host = chance.between(1, hosts as u64 - 1) as usize;
+        let heir = (host + chance.between(1, hosts as u64 - 1) as usize) % hosts;
+        let is_free = |host: usize| self.is_begun[host] && !self.oracle.is_contested(host);
+        if chance.one_in(3) || !is_free(host) || !is_free(heir) {
+            return;
+        }
+        if core::mem::replace(&mut self.touched[host], true) {
+            return;
+        }
+        let span = if chance.one_in(2) { AROUND } else { SPAN };
+        let time = BEGIN + AROUND + chance.below(span);
+        self.add(time, Act::LeaveTo { host, heir });
+        for _ in 0..chance.between(1, 4) {
+            let at = time - AROUND + chance.below(2 * AROUND);
+            let tree = *chance.choose(&TreeKind::ALL);
+            let bytes = *chance.choose(&[1, 100, 700, 3000]);
+            self.add(at, Act::Broadcast { host: chance.index(hosts), tree, bytes });
+        }
+        if chance.one_in(3) {
+            // Repairs go past the member that is late, to the member that carries the names then.
+            let one = if chance.one_in(2) { host } else { heir };
+            let other = (one + chance.between(1, hosts as u64 - 1) as usize) % hosts;
+            let at = time - AROUND + chance.below(2 * AROUND);
+            self.add(at, Act::BreakLink { one, other, refused: 0 });
+        }
     }
 
     fn draw_break(&mut self, hosts: usize, may_refuse: bool, further: &mut Random) {
@@ -252,6 +304,7 @@ impl Run {
             bulk_bytes: 256,
             stripe_bytes: 400,
             segment_bytes: Some(128),
+            link_bytes: LINK_BYTES,
             ..Config::default()
         };
         self.oracle.started(host, names, self.world.now());
@@ -296,6 +349,12 @@ impl Run {
             Act::Leave(host) => {
                 self.oracle.fault(host, time);
                 self.world.give(host, sapwood_group::Input::Leave);
+            }
+            Act::LeaveTo { host, heir } => {
+                self.oracle.fault(host, time);
+                self.oracle.hand_over(host, heir);
+                let heir = Some(2 * heir as u32);
+                self.world.give(host, sapwood_group::Input::LeaveTo { heir });
             }
             Act::Hang(host) => {
                 self.oracle.fault(host, time);

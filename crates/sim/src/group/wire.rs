@@ -21,6 +21,14 @@ pub(super) struct Wires {
     chance: Random,
 }
 
+/// The way of a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passage {
+    /// When the last byte has left the sender's queue.
+    pub(super) departure: Time,
+    pub(super) arrival: Time,
+}
+
 impl Wires {
     pub(super) fn new(hosts: usize, seed: u64) -> Self {
         Self {
@@ -34,7 +42,7 @@ impl Wires {
         }
     }
 
-    /// The time at which the last byte of a message that is sent now is at the receiver.
+    /// When a message that is sent now has left, and when its last byte is at the receiver.
     pub(super) fn carry(
         &mut self,
         network: &Network,
@@ -42,7 +50,7 @@ impl Wires {
         (from, to): (usize, usize),
         bytes: usize,
         (is_probe, is_noisy): (bool, bool),
-    ) -> Time {
+    ) -> Passage {
         let layout = &network.layout;
         let span = |rate: f64| (bytes as f64 * 1000.0 / rate) as Time;
         // A kernel serves connections in turn: a probe does not wait behind the bulk of others.
@@ -72,11 +80,11 @@ impl Wires {
         }
         // A link puts control messages between the segments of a transfer.
         if is_probe {
-            return arrival;
+            return Passage { departure: end, arrival };
         }
         let last = self.order.entry((from, to)).or_insert(0);
         *last = arrival.max(*last);
-        *last
+        Passage { departure: end, arrival: *last }
     }
 
     /// The time at which the receiver handles a message whose last byte has come now.

@@ -12,6 +12,7 @@ use sapwood_group::{
 
 use super::connection::{Connection, Connections};
 use super::layout::Network;
+use super::queue::{Departure, Overfull, Queues};
 use super::wire::Wires;
 
 /// What an application was told, and when.
@@ -36,6 +37,7 @@ enum GroupInput {
         from: MemberId,
         message: Message,
     },
+    Departure(Departure),
     Wake(usize),
 }
 
@@ -44,6 +46,8 @@ struct Host {
     member: Option<Member>,
     /// Counts the processes that have run here.
     generation: u64,
+    /// What its member lets wait on one link, in bytes.
+    link_bytes: usize,
     is_hung: bool,
     /// Hosts of different sides do not reach each other.
     side: u32,
@@ -65,6 +69,7 @@ pub struct GroupWorld {
     agenda: BTreeMap<(Time, u64), GroupInput>,
     cut: Vec<(usize, usize, Input)>,
     connections: Connections,
+    queues: Queues,
     count: u64,
     now: Time,
     /// What applications were told; taken out by the caller.
@@ -90,6 +95,7 @@ impl GroupWorld {
             agenda: BTreeMap::new(),
             cut: Vec::new(),
             connections: Connections::default(),
+            queues: Queues::default(),
             count: 0,
             now: 0,
             seen: Vec::new(),
@@ -134,9 +140,21 @@ impl GroupWorld {
         let bytes = |input: &GroupInput| match input {
             GroupInput::Arrival { bytes, .. } => *bytes,
             GroupInput::Input(_, _, _, Input::Message { message, .. }) => encoded_bytes(message),
-            GroupInput::Input(..) | GroupInput::Wake(_) => 0,
+            GroupInput::Input(..) | GroupInput::Departure(_) | GroupInput::Wake(_) => 0,
         };
         self.agenda.values().map(bytes).sum()
+    }
+
+    /// The most bytes of segments and parts that have waited on one link.
+    #[must_use]
+    pub fn fullest_link(&self) -> usize {
+        self.queues.fullest
+    }
+
+    /// Where a member has sent such a message on a link that had no room.
+    #[must_use]
+    pub fn overfull(&self) -> &[Overfull] {
+        &self.queues.overfull
     }
 
     /// Starts a process that creates a group, or joins by the member on another host.
@@ -157,6 +175,7 @@ impl GroupWorld {
             overhead: self.network.overhead,
             ..config
         };
+        self.hosts[host].link_bytes = config.link_bytes;
         let mut member = Member::new(config);
         prepare(&mut member);
         let place = &mut self.hosts[host];
@@ -187,6 +206,10 @@ impl GroupWorld {
             place.held.push((place.generation, input));
             return;
         }
+        if let Input::LinkDown { member } = input {
+            self.lose_queue(host, member);
+        }
+        let place = &mut self.hosts[host];
         let Some(member) = place.member.as_mut() else { return };
         member.handle_input(now, input);
         let mut outputs = Vec::new();
@@ -213,6 +236,7 @@ impl GroupWorld {
                         self.give(host, Input::Wake);
                     }
                 }
+                GroupInput::Departure(departure) => self.depart(departure),
                 GroupInput::Arrival { to, generation, connection, bytes, from, message } => {
                     let time = self.wires.take(&self.network, time, to, bytes, is_probe(&message));
                     let time = self.turn(to, time);
@@ -238,6 +262,7 @@ impl GroupWorld {
         self.hosts[host].member = None;
         self.hosts[host].held.clear();
         self.connections.forget(host);
+        self.queues.forget(host);
         let member = self.id_of(host);
         for peer in core::mem::take(&mut self.hosts[host].links) {
             self.hosts[peer].links.remove(&host);
@@ -261,6 +286,7 @@ impl GroupWorld {
             }
         }
         self.give(host, Input::Wake);
+        self.try_stalled();
     }
 
     /// Has a host get a processor only once in a span, until a time.
@@ -314,6 +340,35 @@ impl GroupWorld {
             let time = self.now + self.network.latency(from, to);
             self.later(time, from, to, input);
         }
+        self.try_stalled();
+    }
+
+    /// A message has left its sender, unless that does not run or the receiver takes nothing: then
+    /// it goes on waiting.
+    fn depart(&mut self, departure: Departure) {
+        let (from, to) = departure.pair;
+        let is_hung = self.hosts[from].is_hung || self.hosts[to].is_hung;
+        if is_hung || self.hosts[from].side != self.hosts[to].side {
+            self.queues.stall(departure);
+            return;
+        }
+        let bound = self.hosts[from].link_bytes;
+        if let Some(queued_bytes) = self.queues.leave(departure, bound) {
+            self.give(from, Input::Drained { member: self.id_of(to), queued_bytes });
+        }
+    }
+
+    /// What a member has waiting for another does not wait any more.
+    fn lose_queue(&mut self, host: usize, member: MemberId) {
+        if let Some(peer) = self.host_of(member) {
+            self.queues.lose((host, peer));
+        }
+    }
+
+    fn try_stalled(&mut self) {
+        for departure in self.queues.take_stalled() {
+            self.depart(departure);
+        }
     }
 
     fn later(&mut self, time: Time, from: usize, to: usize, input: Input) {
@@ -340,6 +395,7 @@ impl GroupWorld {
             Output::Event(event) => {
                 if let Event::MemberGone(member, Reason::Dead) = event {
                     self.connections.take(host, member);
+                    self.lose_queue(host, member);
                 }
                 self.seen.push(ObservedEvent { time: self.now, host, event });
             }
@@ -386,7 +442,8 @@ impl GroupWorld {
         let bytes = encoded_bytes(&message);
         debug_assert!(is_taken(&message, bytes), "the receiver refuses {message:?}");
         let ends = (host, peer);
-        let time = self.wires.carry(&self.network, self.now, ends, bytes, kind);
+        let passage = self.wires.carry(&self.network, self.now, ends, bytes, kind);
+        self.queue(ends, message.bulk_bytes(), passage.departure);
         let from = self.id_of(host);
         if self.hosts[host].side != self.hosts[peer].side {
             self.cut.push((host, peer, Input::Message { from, message }));
@@ -397,7 +454,16 @@ impl GroupWorld {
         let arrival =
             GroupInput::Arrival { to: peer, generation, connection, bytes, from, message };
         self.count += 1;
-        self.agenda.insert((time, self.count), arrival);
+        self.agenda.insert((passage.arrival, self.count), arrival);
+    }
+
+    /// A segment or part waits on its link until it has left.
+    fn queue(&mut self, pair: (usize, usize), bytes: usize, departure: Time) {
+        if bytes > 0 {
+            let waiting = self.queues.add(pair, bytes, self.hosts[pair.0].link_bytes);
+            self.count += 1;
+            self.agenda.insert((departure, self.count), GroupInput::Departure(waiting));
+        }
     }
 }
 

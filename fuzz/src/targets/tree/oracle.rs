@@ -89,7 +89,11 @@ impl Oracle {
                     .map(|rank| sent(rank).map(|&(value, _)| value))
                     .collect();
                 let parts = parts.expect("a contributor has sent");
-                assert_eq!(value, parts.iter().sum(), "a sum is that of its parts: {answer:?}");
+                assert_eq!(
+                    value,
+                    parts.iter().sum::<i64>(),
+                    "a sum is that of its parts: {answer:?}"
+                );
             }
             None => {
                 assert!(answer.contributors.is_empty(), "no value has contributors: {answer:?}")

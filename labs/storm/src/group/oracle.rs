@@ -11,7 +11,9 @@
 //!    it knew and that was calm when it called.
 //! 4. If the root was calm, each calm member that it knew contributes, whatever happened to others:
 //!    the tree is repaired around them.
-//! 5. What the calm root sent in good time is there at each calm contributor.
+//! 5. What the calm root sent in good time is there at each calm contributor. A root answers a
+//!    broadcast when the others have confirmed the value; it has its own answer of a sum first, so
+//!    that it must have been left alone until the other member has answered.
 //! 6. All members get one sum with the same contributors and missing.
 //!
 //! A member is calm in a time if it had joined before, and was neither stopped, killed nor told to
@@ -87,6 +89,30 @@ impl Operation {
         Verdict { is_complete, faults: judge.faults }
     }
 
+    /// What each member has said, a line for each, to find out why a rule was broken.
+    pub(super) fn lines(&self, lives: &Lives) -> Vec<String> {
+        let said = |process: &ProcessNumber| match self.answers.get(process) {
+            None => "has not answered".to_string(),
+            Some(Reported { error: Some(error), .. }) => error.clone(),
+            Some(answer) => {
+                let missing = answer.missing.iter().map(|(names, why)| format!(", {names}: {why}"));
+                format!(
+                    "answered at {} ms after {} ms, knew {}, has {}{}",
+                    answer.at.as_millis(),
+                    answer.took.as_millis(),
+                    answer.known,
+                    answer.contributors,
+                    missing.collect::<String>()
+                )
+            }
+        };
+        let line = |process: &ProcessNumber| {
+            let (name, issued) = (lives.name(*process), self.issued.as_millis());
+            format!("{} asked at {issued} ms: member {name}: {}", self.ask, said(process))
+        };
+        self.asked.iter().map(line).collect()
+    }
+
     /// The time from the question to an answer.
     fn span(&self, answer: &Reported) -> Span {
         Span { from: self.issued, until: answer.at }
@@ -121,7 +147,7 @@ impl Judge<'_> {
         let mut named = answer.contributors.clone();
         for (names, _) in &answer.missing {
             if names.as_ref().intersects(named.as_ref()) {
-                let text = format!("{names} is missing, and is named before: {named}");
+                let text = format!("{names} is in two sets, the second among the missing: {named}");
                 self.fault(name, &text);
             }
             named.union_with(names.as_ref());
@@ -216,9 +242,13 @@ impl Judge<'_> {
         let (operation, lives) = (self.operation, self.lives);
         for (process, answer) in &operation.answers {
             let name = lives.name(*process);
+            let span = operation.span(answer);
+            let is_sent =
+                operation.ask.collective == Collective::Broadcast || lives.is_calm(root, span);
             let is_due = *process != root
+                && is_sent
                 && of_root.contributors.contains(name)
-                && lives.is_calm(*process, operation.span(answer));
+                && lives.is_calm(*process, span);
             if is_due && answer.value.is_none() && answer.error.is_none() {
                 self.fault(name, "contributes, and has no value");
             }

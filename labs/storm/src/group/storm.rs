@@ -235,10 +235,12 @@ impl<'a> GroupStorm<'a> {
     fn hear(&mut self, process: ProcessNumber, told: Told) {
         let Some(member) = self.members.get_mut(&process) else { return };
         match told {
-            Told::Joined { address } => {
+            // One that was killed because it had not joined in time stays so.
+            Told::Joined { address } if matches!(member.stage, Stage::Joining { .. }) => {
                 self.lives.join(process, self.began.elapsed());
                 (member.address, member.stage) = (address, Stage::Joined);
             }
+            Told::Joined { .. } => {}
             Told::Refused { why } => member.refused = Some(why),
             Told::Met => self.met += 1,
             Told::Answered { number, mut answer } => {
@@ -337,6 +339,9 @@ impl<'a> GroupStorm<'a> {
             let Some(operation) = self.open.remove(&number) else { continue };
             let verdict = operation.judge(&self.lives);
             verdict.faults.iter().for_each(complain);
+            if self.plan.is_logged && !verdict.faults.is_empty() {
+                operation.lines(&self.lives).iter().for_each(complain);
+            }
             let is_hung = self.hung.range((number, 0)..=(number, ProcessNumber::MAX)).count() > 0;
             self.report.add(verdict, is_hung);
         }

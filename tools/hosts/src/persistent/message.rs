@@ -21,7 +21,7 @@ use crate::absence::Absence;
 
 /// Which messages these are, and which agents the tree has: processes of another version do
 /// without each other. To be raised with every change of either.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/4");
 
 /// Longest message, in bytes: room for a packet with an outcome of every host.
 const FRAME_BYTES_MAX: usize = 64 << 20;

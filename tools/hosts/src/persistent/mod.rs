@@ -1,12 +1,13 @@
 //! Trees that stay up between commands: `sapwood up` and `sapwood down`, and the borrowing of such
 //! a tree by a command.
 //!
-//! `daemon` is the process that owns the tree, `up` what starts it and `down` what ends it,
-//! `shared` the tree as a command sees it, `message` what the two say to each other, `ending`
-//! what is known of a tree that has ended by itself.
+//! `daemon` is the process that owns the tree, `up` what starts it and `down` what ends it, `claim`
+//! the right to start one of a name, `shared` the tree as a command sees it, `message` what the two
+//! say to each other, `ending` what is known of a tree that has ended by itself.
 //! docs/decisions/0012-warm-tree.md says why it is so.
 
 mod again;
+mod claim;
 mod daemon;
 pub mod down;
 mod ending;

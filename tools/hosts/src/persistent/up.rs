@@ -18,6 +18,7 @@ use sapwood_transport::{Interest, Poller};
 
 use super::DEFAULT_NAME;
 use super::again;
+use super::claim::Claim;
 use super::daemon::{Daemon, Terms};
 use super::down::end;
 use crate::absence::line;
@@ -145,6 +146,8 @@ pub fn daemon(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn serve_here(arguments: &Arguments, lets_go: bool) -> Result<ExitCode, Failure> {
     let name = &arguments.name;
+    // Before it is looked whether there is one: until then another process may have started it.
+    let claim = Claim::of(&sapwood::runtime_folder()?, name)?;
     let there = super::all()?.into_iter().find(|tree| tree.description.name == *name);
     if there.is_some() && !arguments.replace {
         return Err(Failure::usage(format!(
@@ -165,7 +168,7 @@ fn serve_here(arguments: &Arguments, lets_go: bool) -> Result<ExitCode, Failure>
     if lets_go {
         caller.leave().map_err(failed)?;
     }
-    let begun = begin(arguments, &targets, plan.builder.visible(&**name), &mut caller);
+    let begun = begin(arguments, &targets, plan.builder.visible(&**name), claim, &mut caller);
     if lets_go && !matches!(begun, Ok(Begun::Serves(_))) {
         // What is said of it belongs to the caller.
         caller.come_back().map_err(failed)?;
@@ -191,6 +194,7 @@ fn begin(
     arguments: &Arguments,
     targets: &Targets,
     builder: NetworkBuilder,
+    claim: Option<Claim>,
     caller: &mut Caller,
 ) -> Result<Begun, Failure> {
     let Arguments { name, idle, reach, .. } = arguments;
@@ -217,6 +221,8 @@ fn begin(
     let options = again::options(std::env::args_os().skip(2), &arguments.selection, &hosts);
     let terms = Terms { name: name.clone(), reach: reach.terms(), hosts, options, idle: *idle };
     let daemon = Daemon::new(tree, terms, signals)?;
+    // A user who reads that the tree is up may replace it at once.
+    drop(claim);
     // Without a caller no user would know of the tree, and it ends.
     caller.say(&line)?;
     Ok(Begun::Serves(Box::new(daemon)))

@@ -5,6 +5,8 @@
 //! page's server. `desk` answers requests. The front-end keeps the settings and sends them down a
 //! stream of their own (`guidance`); a leaf writes them into its ranks' control pages and reports
 //! who obeys and how ranks ended (`rank_control`, `rank_reports`), of which `deaths` keeps account.
+//! Of a job that is attached to, `attached_pages` finds the control pages and says whether they may
+//! be written.
 
 pub(crate) mod channel;
 pub(crate) mod deaths;

@@ -155,6 +155,8 @@ pub(crate) struct RunSettings {
     pub(crate) ranks: RankSet,
     pub(crate) is_tracing: bool,
     pub(crate) sampling: Duration,
+    /// Why ranks cannot be told other settings; none if they can. The interval is the front-end's.
+    pub(crate) uncontrolled: Option<String>,
 }
 
 impl RunSettings {
@@ -166,6 +168,7 @@ impl RunSettings {
             ranks: RankSet::new(),
             is_tracing: false,
             sampling: Duration::ZERO,
+            uncontrolled: None,
         }
     }
 
@@ -195,10 +198,26 @@ impl RunSettings {
         if let Some(seconds) = request.sampling_s {
             next.sampling = interval(seconds)?.unwrap_or_default();
         }
-        if next != *self {
-            next.change = self.change.saturating_add(1);
+        match &self.uncontrolled {
+            Some(reason) if next.tells_ranks_other_than(self) => {
+                Err(format!("groups, ranks, tracing and sampling cannot be changed: {reason}"))
+            }
+            // Nothing that ranks are to take over.
+            Some(_) => Ok(next),
+            None => {
+                if next != *self {
+                    next.change = self.change.saturating_add(1);
+                }
+                Ok(next)
+            }
         }
-        Ok(next)
+    }
+
+    fn tells_ranks_other_than(&self, other: &Self) -> bool {
+        self.groups != other.groups
+            || self.ranks != other.ranks
+            || self.is_tracing != other.is_tracing
+            || self.sampling != other.sampling
     }
 
     pub(crate) fn selects(&self, rank: u32) -> bool {
@@ -210,7 +229,8 @@ impl RunSettings {
     }
 
     /// Adds them to a packet: `%ud` change, `%uld` interval in nanoseconds, `%ud` groups, `%aud`
-    /// ranges of ranks, `%ud` tracing, `%uld` nanoseconds between samples.
+    /// ranges of ranks, `%ud` tracing, `%uld` nanoseconds between samples, `%ud` whether leaves
+    /// write them into the pages of ranks.
     pub(crate) fn push(&self, values: Values) -> Values {
         values
             .scalar(self.change)
@@ -219,6 +239,7 @@ impl RunSettings {
             .array(&ranges(&self.ranks))
             .scalar(u32::from(self.is_tracing))
             .scalar(nanoseconds(self.sampling))
+            .scalar(u32::from(self.uncontrolled.is_none()))
     }
 
     pub(crate) fn read(values: ValuesRef<'_>, at: usize) -> Result<Self, sapwood::Error> {
@@ -230,6 +251,8 @@ impl RunSettings {
             ranks: rank_set(values.array(at + 3)?),
             is_tracing: values.scalar::<u32>(at + 4)? != 0,
             sampling: Duration::from_nanos(values.scalar(at + 5)?),
+            // The reason is of use to the front-end only.
+            uncontrolled: (values.scalar::<u32>(at + 6)? == 0).then(String::new),
         })
     }
 
@@ -378,6 +401,26 @@ mod tests {
         let settings = RunSettings::new(Duration::from_secs(1));
         let request = ControlRequest { ranks: Some("9".into()), ..ControlRequest::default() };
         assert!(settings.changed(&request, 0).is_ok(), "it is not known yet which there are");
+    }
+
+    #[test]
+    fn what_ranks_cannot_be_told_is_refused_with_the_reason() {
+        let uncontrolled = Some("there is no page".to_owned());
+        let settings = RunSettings { uncontrolled, ..RunSettings::new(Duration::from_secs(1)) };
+        let asked = |text: &str| {
+            ControlRequest::parse(text).and_then(|request| settings.changed(&request, 4))
+        };
+        let parts =
+            [r#""groups":["calls"]"#, r#""ranks":"1""#, r#""tracing":true"#, r#""sampling_s":1"#];
+        for part in parts {
+            let refused = asked(&format!("{{{part}}}")).unwrap_err();
+            assert!(refused.ends_with("cannot be changed: there is no page"), "{refused}");
+        }
+        let next = asked(r#"{"interval_s":0.5,"flush":true,"tracing":false}"#).expect("its own");
+        assert_eq!((next.interval, next.change), (Some(Duration::from_millis(500)), 0));
+        let values = next.push(Values::new());
+        let read = RunSettings::read(values.as_ref(), 0).expect("as it was sent");
+        assert_eq!(read.uncontrolled, Some(String::new()));
     }
 
     #[test]

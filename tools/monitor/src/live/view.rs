@@ -7,6 +7,7 @@ use sapwood_report::{RoundRecord, printable};
 use sapwood_terminal::Key;
 
 use super::sheets::{Cell, KINDS, Kind, Line};
+use super::waits;
 
 /// Cells of the first column at least, and of the others at most.
 const FIRST_COLUMNS_MIN: usize = 14;
@@ -134,6 +135,9 @@ impl View {
         }
         if let Some(waits) = &record.waits {
             page.write(&waits.line(), Style::new());
+        }
+        if let Some(line) = waits::dropped(record) {
+            page.write(&line, self.coloured(Color::Yellow));
         }
         for line in &record.standstill {
             page.write(&printable(line), self.coloured(Color::Red));
@@ -295,6 +299,7 @@ mod tests {
     use ratatui_core::backend::TestBackend;
     use ratatui_core::terminal::Terminal;
     use sapwood_profile::{Counters, EventKey, RankProfile, Round};
+    use sapwood_report::record::Waits;
 
     use super::*;
 
@@ -342,6 +347,22 @@ mod tests {
         view.press(Key::Up);
         view.press(Key::Up);
         assert_eq!(names(&drawn(&mut view, &record, (100, 10))).last(), Some(&"e02"));
+    }
+
+    #[test]
+    fn events_that_were_lost_are_told_in_one_line_on_every_sheet() {
+        let (mut view, mut record) = (View::new("run".into(), false), record(5));
+        let told = |view: &mut View, record: &RoundRecord| {
+            let lines = drawn(view, record, (130, 12));
+            lines.iter().filter(|line| line.starts_with("dropped: ")).count()
+        };
+        record.waits = Some(Waits { events: 9, ..Waits::default() });
+        assert_eq!(told(&mut view, &record), 0);
+        record.waits = Some(Waits { events: 9, dropped: 1, ..Waits::default() });
+        for _ in KINDS {
+            assert_eq!(told(&mut view, &record), 1);
+            view.press(Key::Tab);
+        }
     }
 
     #[test]

@@ -63,6 +63,17 @@ pub(super) fn by_call(record: &RoundRecord) -> Vec<Line> {
     record.wait_calls.iter().map(line).collect()
 }
 
+/// The line of the events that were lost, which every sheet has: ranks may have waited in them.
+pub(super) fn dropped(record: &RoundRecord) -> Option<String> {
+    let waits = record.waits.as_ref().filter(|waits| waits.dropped > 0)?;
+    let dropped = quantity::whole(waits.dropped.into());
+    let all = quantity::whole(u128::from(waits.events) + u128::from(waits.dropped));
+    Some(format!(
+        "dropped: {dropped} of {all} events were overwritten before they were read; \
+         SAPWOOD_MPI_RING_BYTES makes rings larger"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use sapwood_report::record::{CulpritRank, Waits};
@@ -98,6 +109,17 @@ mod tests {
         assert_eq!(texts(&lines[0]), ["1", "60", "75.0 %", "8.00 ms", "80.0 %", "1.00 us"]);
         assert_eq!(texts(&lines[1]), ["3", "60", "75.0 %", "2.00 ms", "20.0 %", "0 ns"]);
         assert_eq!(lines.iter().map(|line| line.is_marked).collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
+    fn events_that_were_overwritten_are_told_with_how_many_there_were() {
+        let mut record = RoundRecord::default();
+        assert_eq!(dropped(&record), None, "no waits are recorded");
+        record.waits = Some(Waits { events: 9_000, ..Waits::default() });
+        assert_eq!(dropped(&record), None);
+        record.waits = Some(Waits { events: 9_000, dropped: 1_234, ..Waits::default() });
+        let line = dropped(&record).expect("events were lost");
+        assert!(line.starts_with("dropped: 1,234 of 10,234 events were overwritten"), "{line}");
     }
 
     #[test]

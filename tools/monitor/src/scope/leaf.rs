@@ -273,6 +273,7 @@ impl Reading<'_> {
             function: if by.function { event.function } else { 0 },
             communicator: space.filter(|_| by.communicator).map_or(0, |space| space.identity),
             kind: if by.kind { event.kind as u8 } else { 0 },
+            thread: if by.thread { u8::try_from(source.ring).unwrap_or(u8::MAX) } else { 0 },
         };
         if by.communicator && !name.is_empty() {
             self.figures.names.entry(key.communicator).or_insert_with(|| name.to_owned());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sapwood_command_line::times::time;
-use sapwood_profile::{Condition, Round};
+use sapwood_profile::{ActivityKind, Condition, Round};
 
 /// The shortest deadline; calls that last as long are common in programs that do well.
 const DEADLINE_MIN: Duration = Duration::from_millis(500);
@@ -60,16 +60,18 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 
 /// Whether a round shows a rank that lives and has been in one call for this time.
 pub(super) fn has_waited(round: &Round, least_ns: u64) -> bool {
-    round.activities().iter().any(|(kind, statistics)| {
-        kind.function.is_some()
-            && kind.condition != Condition::Lost
-            && statistics.longest_ns >= least_ns
-    })
+    let mut activities = round.activities().iter();
+    activities.any(|(kind, statistics)| is_in_call(kind) && statistics.longest_ns >= least_ns)
+}
+
+/// Whether this is a call of a rank that lives.
+pub(super) fn is_in_call(kind: &ActivityKind) -> bool {
+    kind.function.is_some() && kind.condition != Condition::Lost
 }
 
 #[cfg(test)]
 mod tests {
-    use sapwood_profile::{Activity, ActivityKind, Function, Peer, RankProfile};
+    use sapwood_profile::{Activity, Function, Peer, RankProfile};
 
     use super::*;
 

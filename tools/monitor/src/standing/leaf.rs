@@ -75,6 +75,9 @@ impl Tables {
             if let Some(process) = rank.process().filter(|_| posture.for_ns >= long_ns) {
                 note_locks(&mut posture, process, &table);
             }
+            if rank.is_moving_data() {
+                note_data(&mut posture, long_ns);
+            }
             standing.postures.insert(number, posture);
             note_shared(&mut standing, number, &profile);
             seats(&mut standing, number, &spaces, is_numbered, &table);
@@ -132,6 +135,14 @@ fn beside_ns(profile: &RankProfile) -> u64 {
     match activities.all(|one| one.kind.function.is_none()) {
         true => profile.activities.iter().map(|one| one.for_ns.max(1)).max().unwrap_or(0),
         false => 0,
+    }
+}
+
+/// Notes that a rank which has been in its call for long moves data there, so that it does not wait
+/// in it.
+fn note_data(posture: &mut Posture, long_ns: u64) {
+    if posture.call.is_some() && posture.for_ns >= long_ns {
+        posture.beside_ns = posture.beside_ns.max(posture.for_ns).max(1);
     }
 }
 
@@ -322,6 +333,19 @@ mod tests {
         let told = of(&spaces);
         assert!([0, 7, 598, 1008].iter().all(|number| told.contains(number)), "{told:?}");
         assert!(!told.contains(&599) && told.len() == SEATS_MAX);
+    }
+
+    #[test]
+    fn a_rank_that_moves_data_does_not_wait_in_a_call_that_is_long() {
+        let call = Some(Standpoint::default());
+        let mut posture = Posture { call, for_ns: 900, ..Posture::default() };
+        note_data(&mut posture, 1000);
+        assert_eq!(posture.only_call(), call, "it is not long");
+        note_data(&mut posture, 900);
+        assert_eq!((posture.only_call(), posture.doing_ns()), (None, 900));
+        let mut outside = Posture { for_ns: 900, ..Posture::default() };
+        note_data(&mut outside, 900);
+        assert_eq!(outside.beside_ns, 0);
     }
 
     #[test]

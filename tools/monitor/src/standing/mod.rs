@@ -4,6 +4,7 @@
 mod deadline;
 mod inquiry;
 mod leaf;
+mod movers;
 mod said_verdicts;
 mod watch;
 

@@ -1,4 +1,4 @@
-//! Which verdicts were said to the user, so that each is said once.
+//! Which verdicts were said to the user, or told to others, so that each is said once.
 
 use sapwood_trace::Verdict;
 
@@ -18,6 +18,11 @@ impl SaidVerdicts {
     /// Of verdicts in which a rank has waited for the time of the deadline.
     pub(crate) fn new(deadline: Deadline) -> Self {
         Self { least_ns: deadline.time().map(nanoseconds), said: Vec::new() }
+    }
+
+    /// Of all verdicts, however long ranks have waited.
+    pub(crate) fn without_deadline() -> Self {
+        Self { least_ns: Some(0), said: Vec::new() }
     }
 
     /// Whether a verdict is to be said now. Another process may have asked with a shorter deadline:
@@ -72,10 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_some_verdicts_are_said_and_none_without_a_deadline() {
+    fn no_more_than_some_verdicts_are_said_and_none_where_the_deadline_is_never() {
         let mut said = SaidVerdicts::new(Deadline::After(Duration::from_secs(10)));
         let count = (0..100).filter(|&tag| said.is_due(&verdict(tag, 20))).count();
         assert_eq!(count, SAID_MAX);
+        let mut told = SaidVerdicts::without_deadline();
+        assert!(told.is_due(&verdict(7, 1)) && !told.is_due(&verdict(7, 20)));
+        let count = (0..100).filter(|&tag| told.is_due(&verdict(tag, 1))).count();
+        assert_eq!(count, SAID_MAX - 1, "the last one that is remembered is said, too");
         assert!(!SaidVerdicts::new(Deadline::Never).is_due(&verdict(7, 20)));
     }
 }

@@ -10,12 +10,15 @@
 use std::time::{Duration, Instant};
 
 use sapwood::{Network, Values, Wave};
-use sapwood_profile::{Condition, Round};
+use sapwood_profile::Round;
 use sapwood_report::ENDING_TIME;
+use sapwood_report::record::Stacks;
+use sapwood_report::why::Stuck;
 use sapwood_trace::{Doing, Presence, Standing, Verdict};
 
 use super::StandingInquiry;
-use super::deadline::{Deadline, has_waited, nanoseconds};
+use super::deadline::{Deadline, has_waited, is_in_call, nanoseconds};
+use super::movers::is_for_movers;
 use super::said_verdicts::SaidVerdicts;
 
 /// How often names of communicators are looked up where no rank waits.
@@ -24,8 +27,6 @@ const NAMES_INTERVAL: Duration = Duration::from_secs(5);
 const STANDING_DEADLINE: Duration = Duration::from_secs(2);
 /// A verdict that was not seen for this time holds no more.
 const UNSEEN_TIME: Duration = Duration::from_secs(1);
-/// Verdicts that are told one by one, at most.
-const TOLD_MAX: usize = 32;
 
 /// A verdict, when it was seen, and where ranks stood then.
 #[derive(Clone, Debug)]
@@ -33,6 +34,13 @@ pub(crate) struct Held {
     pub(crate) at: Duration,
     pub(crate) verdict: Verdict,
     pub(crate) standing: Standing,
+}
+
+impl Held {
+    /// It in words, with where the ranks are that it names, if these stacks were read since.
+    pub(crate) fn stuck(&self, stacks: Option<&Stacks>) -> Stuck {
+        Stuck::of(self.at, &self.verdict, &self.standing, stacks)
+    }
 }
 
 /// What is known of waits that last.
@@ -44,7 +52,8 @@ pub(crate) struct StandingWatch {
     named: Option<Instant>,
     /// The latest verdict, once: it may be one of a moment.
     before: Option<Verdict>,
-    told: Vec<Verdict>,
+    /// Those that were told to others than the user.
+    told: SaidVerdicts,
     said: SaidVerdicts,
     /// Whether an answer has come since it was last asked what is to be said.
     has_looked: bool,
@@ -74,7 +83,7 @@ impl StandingWatch {
             wants_names: false,
             named: None,
             before: None,
-            told: Vec::new(),
+            told: SaidVerdicts::without_deadline(),
             said: SaidVerdicts::new(deadline),
             has_looked: false,
             held: None,
@@ -106,10 +115,8 @@ impl StandingWatch {
 
     /// Whether names may be new: ranks are in calls for long, or it was not asked for some time.
     fn are_names_due(&self, round: &Round) -> bool {
-        let waits = round.activities().ranks(|kind| {
-            kind.is_long && kind.function.is_some() && kind.condition != Condition::Lost
-        });
-        !waits.is_empty() || self.named.is_none_or(|named| named.elapsed() >= NAMES_INTERVAL)
+        round.activities().iter().any(|(kind, _)| kind.is_long && is_in_call(kind))
+            || self.named.is_none_or(|named| named.elapsed() >= NAMES_INTERVAL)
     }
 
     /// Asks in any case, and takes calls that last this long for such in which ranks wait.
@@ -146,6 +153,7 @@ impl StandingWatch {
         let verdict = Verdict::of(&standing, self.deadline_ns / 2);
         let verdict = verdict.filter(|verdict| {
             verdict.waiting.iter().any(|group| group.longest_ns >= self.deadline_ns)
+                && !is_for_movers(verdict, &standing)
         });
         let Some(verdict) = verdict else {
             self.before = None;
@@ -162,12 +170,9 @@ impl StandingWatch {
         if !is_steady {
             return false;
         }
-        let is_new = !self.told.iter().any(|told| told.is_like(&verdict));
-        if is_new && self.told.len() < TOLD_MAX {
-            self.told.push(verdict.clone());
-        }
+        let is_new = self.told.is_due(&verdict);
         self.held = Some(Held { at: elapsed, verdict, standing });
-        is_new && self.told.len() < TOLD_MAX
+        is_new
     }
 
     /// How many answers have come.

@@ -1,6 +1,7 @@
 //! The leaf's side: reads the rings of its ranks when it is asked.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{Ordering, fence};
@@ -10,7 +11,7 @@ use sapwood_profile::{Class, Function, SizeClass};
 use sapwood_trace::{
     Beside, Circumstances, Counter, ENTRIES_MAX, Event, EventFile, EventKind, FileClock, Gathered,
     HEADER_WORDS, HostClock, Observer, Pattern, READING_ERROR_NS, RECORD_WORDS, Record, RingCursor,
-    Space, Total, settled_spaces, since_words,
+    SEATS_MAX, Space, Total, settled_spaces, since_words,
 };
 use sapwood_transport::SharedTable;
 
@@ -35,8 +36,8 @@ pub(crate) struct LeafWaits {
 pub(crate) struct RankEvents {
     file: Arc<SharedTable>,
     cursors: Vec<RingCursor>,
-    /// Of its communicators, as far as they have been looked up.
-    spaces: Vec<Space>,
+    /// Of its communicators, by their places, those that records have named, as they were then.
+    spaces: BTreeMap<usize, Space>,
     /// What the file counts by itself, as it was at the question before.
     counted: [u64; 3],
     /// Whether it was told how many collectives the rank had called when it ended.
@@ -49,15 +50,15 @@ impl LeafWaits {
     /// Takes in the event file of a rank.
     ///
     /// # Errors
-    /// One line when it cannot be mapped, or is not one.
+    /// One line when it can be neither mapped nor read, or is not one.
     pub(crate) fn admit(&mut self, rank: u32, file: OwnedFd, bytes: u64) -> Result<(), String> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let file = SharedTable::map(file, bytes).map_err(|error| error.to_string())?;
+        let file = SharedTable::open(file, bytes).map_err(|error| error.to_string())?;
         let file = Arc::new(file);
         let mut events = RankEvents {
             file,
             cursors: Vec::new(),
-            spaces: Vec::new(),
+            spaces: BTreeMap::new(),
             counted: [0; 3],
             is_totalled: false,
             is_unreadable: false,
@@ -93,11 +94,13 @@ impl LeafWaits {
         clock
     }
 
-    /// The communicators of a rank as they are now, and whether their numbers mean something.
+    /// The communicators of a rank as they are now, in the order of their places, and whether their
+    /// numbers mean something: the first one, those in use, and the [`SEATS_MAX`] that were freed
+    /// last.
     pub(crate) fn spaces(&self, rank: u32) -> Option<(Vec<Space>, bool)> {
         let events = self.ranks.get(&rank)?;
         let file = events.header().ok()?;
-        Some((events.spaces_now(&file)?, !file.is_order_lost))
+        Some((events.spaces_in_use(&file)?, !file.is_order_lost))
     }
 
     /// The answer to a question, within `effort`; `leaf` is the own number.
@@ -186,6 +189,36 @@ impl RankEvents {
         self.spaces_in(file.spaces())
     }
 
+    /// Those in use, and the latest of those that are freed. A file has places for tens of
+    /// thousands, of which only the words are looked at that tell these from others.
+    fn spaces_in_use(&self, file: &EventFile) -> Option<Vec<Space>> {
+        let mut places = BTreeSet::new();
+        let mut freed = Vec::new();
+        for (place, since_word) in since_words(file.spaces()).enumerate() {
+            let since = self.file.load_word(since_word)?;
+            let is_freed = self.file.load_word(file.space(place).start)? == 0;
+            match is_freed && place != 0 {
+                true if since == u64::MAX => {}
+                true => freed.push((since, place)),
+                false => {
+                    places.insert(place);
+                }
+            }
+        }
+        if freed.len() > SEATS_MAX {
+            freed.select_nth_unstable_by_key(SEATS_MAX, |one| Reverse(*one));
+            freed.truncate(SEATS_MAX);
+        }
+        places.extend(freed.into_iter().map(|(_, place)| place));
+        let places: Vec<usize> = places.into_iter().collect();
+        let mut spaces = Vec::with_capacity(places.len());
+        for run in places.chunk_by(|one, next| one + 1 == *next) {
+            let (Some(&first), Some(&last)) = (run.first(), run.last()) else { continue };
+            spaces.extend(self.spaces_in(file.space(first).start..file.space(last).end)?);
+        }
+        Some(spaces)
+    }
+
     /// The communicators of these words. One that gives its space to another one meanwhile is
     /// empty.
     fn spaces_in(&self, range: Range<usize>) -> Option<Vec<Space>> {
@@ -217,23 +250,25 @@ impl RankEvents {
         self.file.load_word(file.head(ring)).unwrap_or(0)
     }
 
-    /// The communicator of an event, if its process has said what it is, and it has its space
-    /// still.
-    fn space(&mut self, event: &Event, file: &EventFile) -> Option<Space> {
+    /// The communicator of an event.
+    ///
+    /// # Errors
+    /// As what the event is counted: its process has not said what the communicator is, or another
+    /// one has its space by now.
+    fn space(&mut self, event: &Event, file: &EventFile) -> Result<Space, Counter> {
         let number = event.space;
-        if number >= self.spaces.len() {
-            // The header is older than the records that are read behind it.
-            let file = self.header().unwrap_or(*file);
-            let new = self.spaces_in(file.spaces_from(self.spaces.len()))?;
-            self.spaces.extend(new);
+        if let Some(known) = self.spaces.get(&number).filter(|one| self.is_of(event, one, file)) {
+            return Ok(*known);
         }
-        let known = *self.spaces.get(number)?;
-        if self.is_of(event, &known, file) {
-            return Some(known);
-        }
-        let now = self.spaces_in(file.space(number))?.first().copied()?;
-        self.spaces[number] = now;
-        self.is_of(event, &now, file).then_some(now)
+        // The header may be older than the records that are read behind it.
+        let file = match file.space(number).is_empty() {
+            true => self.header().unwrap_or(*file),
+            false => *file,
+        };
+        let read = self.spaces_in(file.space(number));
+        let now = read.and_then(|read| read.first().copied()).ok_or(Counter::LeftOut)?;
+        self.spaces.insert(number, now);
+        self.is_of(event, &now, &file).then_some(now).ok_or(Counter::Former)
     }
 
     /// Reads what is new in all rings, as far as the effort allows; whether it allowed anything.
@@ -338,8 +373,9 @@ impl RankEvents {
         if is_collective && (file.is_order_lost || event.sequence == 0) {
             return observer.gathered().count(Counter::Unordered, 1);
         }
-        let Some(space) = self.space(event, file) else {
-            return observer.gathered().count(Counter::LeftOut, 1);
+        let space = match self.space(event, file) {
+            Ok(space) => space,
+            Err(counter) => return observer.gathered().count(counter, 1),
         };
         let Facts { procedure, pattern, has_communicator, beside } = facts(event.function);
         let size_class = match has_communicator {
@@ -440,22 +476,25 @@ mod tests {
 
     use super::*;
 
-    /// Where the one communicator of [`event_file`] is.
+    /// Where the first communicator of an [`event_file`] is.
     const SPACE: u64 = HEADER_WORDS as u64;
-    const WORDS: u64 = SPACE + 8 + 8 + 16 * RECORD_WORDS as u64;
 
-    /// The event file of rank 0 of 1, with one communicator and a ring of 16 records.
-    fn event_file() -> File {
+    const fn words(spaces: u64) -> u64 {
+        SPACE + spaces * 8 + 8 + 16 * RECORD_WORDS as u64
+    }
+
+    /// The event file of rank 0 of 1, with this many communicators and a ring of 16 records.
+    fn event_file(spaces: u64) -> File {
         let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC;
         let file = File::from(memfd_create("events", flags).expect("memory"));
-        file.set_len(WORDS * 8).expect("its size");
+        file.set_len(words(spaces) * 8).expect("its size");
         fcntl_add_seals(&file, SealFlags::SHRINK).expect("its seal");
         write(&file, 0, u64::from_le_bytes(*b"SWEVENTS"));
         write(&file, 1, 1 | 256 << 32);
         write(&file, 2, 1 << 32);
-        write(&file, 8, 1 << 32);
-        write(&file, 9, 1 | 1 << 32);
-        write(&file, 10, 16 | ((SPACE + 8) * 8) << 32);
+        write(&file, 8, spaces << 32);
+        write(&file, 9, spaces | 1 << 32);
+        write(&file, 10, 16 | ((SPACE + spaces * 8) * 8) << 32);
         file
     }
 
@@ -463,17 +502,17 @@ mod tests {
         file.write_all_at(&value.to_le_bytes(), word * 8).expect("memory");
     }
 
-    fn admitted(file: &File) -> LeafWaits {
+    fn admitted(file: &File, spaces: u64) -> LeafWaits {
         let mut waits = LeafWaits::default();
         let copy = file.try_clone().expect("a descriptor");
-        waits.admit(0, copy.into(), WORDS * 8).expect("an event file");
+        waits.admit(0, copy.into(), words(spaces) * 8).expect("an event file");
         waits
     }
 
     #[test]
     fn a_file_that_cannot_be_read_any_more_is_counted_once() {
-        let file = event_file();
-        let mut waits = admitted(&file);
+        let file = event_file(1);
+        let mut waits = admitted(&file, 1);
         assert_eq!([0, 1, 2].map(|world_size| waits.headers(world_size).len()), [1, 1, 0]);
         write(&file, 0, 0);
         assert!(waits.headers(1).is_empty() && waits.headers(1).is_empty());
@@ -482,8 +521,8 @@ mod tests {
 
     #[test]
     fn a_record_is_not_of_the_communicator_that_got_the_place_of_its_own() {
-        let file = event_file();
-        let mut waits = admitted(&file);
+        let file = event_file(1);
+        let mut waits = admitted(&file, 1);
         let events = waits.ranks.get_mut(&0).expect("the rank");
         let header = events.header().expect("an event file");
         let mut identity_at = |time| {
@@ -496,14 +535,55 @@ mod tests {
             write(&file, SPACE + 1, identity);
             write(&file, SPACE + 7, since);
         };
+        let former = Err(Counter::Former);
         give(7, 0);
-        assert_eq!(identity_at(50), Some(7));
+        assert_eq!(identity_at(50), Ok(7));
         give(9, 100);
-        assert_eq!((identity_at(50), identity_at(150)), (None, Some(9)));
+        assert_eq!((identity_at(50), identity_at(150)), (former, Ok(9)));
         give(11, u64::MAX);
-        assert_eq!(identity_at(150), None, "it is changed at this moment");
+        assert_eq!(identity_at(150), former, "it is changed at this moment");
         give(11, 200);
-        assert_eq!((identity_at(150), identity_at(250)), (None, Some(11)));
+        assert_eq!((identity_at(150), identity_at(250)), (former, Ok(11)));
+    }
+
+    #[test]
+    fn an_event_of_a_former_communicator_is_counted_as_that() {
+        let file = event_file(1);
+        let mut waits = admitted(&file, 1);
+        write(&file, SPACE + 7, 100);
+        let events = waits.ranks.get_mut(&0).expect("the rank");
+        let header = events.header().expect("an event file");
+        let clock = HostClock::shared(header.clock);
+        for space in [0, 9] {
+            let (kind, time, span, function) = (EventKind::Collective, 50, 5, 3);
+            let (members, sequence, peer, tag) = (1, 1, -1, 0);
+            let event = Event { time, span, function, space, kind, members, sequence, peer, tag };
+            events.observe(0, &header, &event, &mut waits.observer, &clock);
+        }
+        let counters = waits.observer.take().counters;
+        let told = [Counter::Former, Counter::LeftOut].map(|one| counters[one as usize]);
+        assert_eq!(told, [1, 1], "another one has its place, and there is no such place");
+    }
+
+    #[test]
+    fn of_many_communicators_those_in_use_and_the_latest_freed_ones_are_read() {
+        let most = SEATS_MAX as u64;
+        let spaces = 3 * most;
+        let file = event_file(spaces);
+        let waits = admitted(&file, spaces);
+        // Identities are places plus 1; all are freed but the first and the last but one of them.
+        for place in 0..spaces {
+            write(&file, SPACE + place * 8, u64::from([0, spaces - 2].contains(&place)));
+            write(&file, SPACE + place * 8 + 1, place + 1);
+        }
+        // One that had the place of another, and one that is changed at this moment.
+        write(&file, SPACE + 2 * 8 + 7, 44);
+        write(&file, SPACE + (spaces - 1) * 8 + 7, u64::MAX);
+        let (read, is_numbered) = waits.spaces(0).expect("its communicators");
+        let identities: Vec<u64> = read.iter().map(|space| space.identity).collect();
+        let latest = (spaces - 2 - (most - 1)..spaces - 1).map(|place| place + 1);
+        assert_eq!(identities, [1, 3].into_iter().chain(latest).collect::<Vec<_>>());
+        assert!(is_numbered && read[1].since == 44);
     }
 
     #[test]

@@ -50,6 +50,7 @@ impl Freeze {
             lines.push(self.statement.clone());
         }
         lines.extend(wrong_lines(self.mixed.iter().map(|one| &*one.text)));
+        lines.extend(wrong_lines(self.amounts.iter().map(|one| &*one.text)));
         lines
     }
 

@@ -19,6 +19,8 @@ use crate::mixed_calls::{MixedCalls, mixed_calls};
 use crate::mpi_call::{function_name, kind_word};
 use crate::quantity;
 use crate::text::unnamed;
+use crate::why::UnequalAmounts;
+use crate::why::amounts::told_amounts;
 pub use place::{FreezeLast, FreezePlace};
 
 /// The form of the JSON object.
@@ -92,6 +94,10 @@ pub struct Freeze {
     /// results may be wrong.
     #[serde(default)]
     pub mixed: Vec<MixedCalls>,
+    /// Communicators on which ranks gave different amounts of data where MPI needs the same of
+    /// all.
+    #[serde(default)]
+    pub amounts: Vec<UnequalAmounts>,
     /// Collectives, by their first arrival.
     pub collectives: Vec<FreezeCollective>,
     /// Messages whose send and receive are both in the window.
@@ -171,6 +177,30 @@ pub struct FreezeCollective {
     pub is_mixed: bool,
     /// The ranks that have not come, where others wait for them still.
     pub absent: String,
+    /// How long before the last arrival each came, in nanoseconds, in the order of the arrivals;
+    /// null where the clocks do not tell. Empty unless all have left.
+    #[serde(default)]
+    pub arrival_waits_ns: Vec<Option<u64>>,
+    /// How its processes left, in order; empty unless all have.
+    #[serde(default)]
+    pub departures: Vec<FreezeDeparture>,
+    /// From the first arrival to the last departure, in nanoseconds; null unless all have left,
+    /// and where the clocks do not tell.
+    #[serde(default)]
+    pub elapsed_ns: Option<u64>,
+}
+
+/// How a process left a collective.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FreezeDeparture {
+    /// The event with whose return it left: its call, or the one that completed what it had
+    /// started.
+    pub event: usize,
+    /// How many left before it; null where the clocks do not tell its departure from another's.
+    pub place: Option<u32>,
+    /// How long after the last arrival it left, in nanoseconds, negative for before; null
+    /// likewise.
+    pub wait_ns: Option<i64>,
 }
 
 /// A message.
@@ -242,6 +272,9 @@ impl Freeze {
         let place_of = |identity: u64| spaces.binary_search_by_key(&identity, |one| one.0).ok();
         let events = frozen.events.iter().zip(&relations.waits);
         let collective = |one: &FrozenInstance| collective(&frozen, one, place_of(one.key.0));
+        let name = |identity: u64, _: u32| {
+            place_of(identity).map_or_else(String::new, |at| spaces[at].1.name.clone())
+        };
         let mut freeze = Self {
             schema: FREEZE_SCHEMA.to_owned(),
             program: parts.program.to_owned(),
@@ -266,9 +299,8 @@ impl Freeze {
                 .iter()
                 .map(|&(send, receive)| FreezeMessage { send, receive })
                 .collect(),
-            mixed: mixed_calls(&mixtures(&frozen, &relations), |identity, _| {
-                place_of(identity).map_or_else(String::new, |at| spaces[at].1.name.clone())
-            }),
+            mixed: mixed_calls(&mixtures(&frozen, &relations), name),
+            amounts: told_amounts(relations.unequal, name),
             communicators: spaces.into_iter().map(|(_, one)| one).collect(),
             ..Self::default()
         };
@@ -425,6 +457,12 @@ fn collective(
 ) -> Option<FreezeCollective> {
     let begins = || one.arrivals.iter().map(|&at| frozen.events[at].begin);
     let spread = begins().max()?.saturating_sub(begins().min()?);
+    let passage = one.passage.clone().unwrap_or_default();
+    let departures = passage.departures.iter().map(|left| FreezeDeparture {
+        event: left.event,
+        place: left.place,
+        wait_ns: left.wait,
+    });
     Some(FreezeCollective {
         communicator: communicator?,
         function: function_name(one.function),
@@ -437,6 +475,9 @@ fn collective(
         is_mixed: one.kinds.second.is_some(),
         absent: one.absent.iter().copied().collect::<RankSet>().to_string(),
         arrivals: one.arrivals.clone(),
+        arrival_waits_ns: passage.arrival_waits,
+        departures: departures.collect(),
+        elapsed_ns: passage.elapsed,
     })
 }
 
@@ -563,6 +604,39 @@ pub(crate) mod tests {
         );
         let is_mixed: Vec<bool> = freeze.collectives.iter().map(|one| one.is_mixed).collect();
         assert_eq!(is_mixed, [false, true, true]);
+    }
+
+    #[test]
+    fn a_collective_that_all_have_left_has_its_waits_around_the_last_arrival() {
+        let freeze = freeze(frozen());
+        let one = &freeze.collectives[0];
+        assert_eq!(one.elapsed_ns, Some(600_000_000));
+        let waits = [500_001_000, 499_999_000, 499_998_000, 0].map(Some);
+        assert_eq!(one.arrival_waits_ns, waits, "ranks 0, 2, 3 and 1");
+        let left =
+            |left: &FreezeDeparture| (freeze.events[left.event].rank, left.place, left.wait_ns);
+        let left: Vec<_> = one.departures.iter().map(left).collect();
+        let at_once = |rank| (rank, Some(0), Some(99_999_000));
+        assert_eq!(left, [0, 1, 2, 3].map(at_once));
+        let open = &freeze.collectives[2];
+        assert_eq!((open.elapsed_ns, open.departures.len()), (None, 0));
+        assert!(open.arrival_waits_ns.is_empty());
+    }
+
+    #[test]
+    fn a_rank_that_gave_another_amount_is_named() {
+        let mut all = frozen();
+        let bytes =
+            |event: &FrozenEvent| if (event.rank, event.sequence) == (2, 3) { 72 } else { 80 };
+        all.events.iter_mut().for_each(|event| event.tag = 1 + bytes(event));
+        let freeze = freeze(all);
+        let [one] = &freeze.amounts[..] else { panic!("{:?}", freeze.amounts) };
+        assert_eq!((one.culprit, one.number, one.collectives), (Some(2), 3, 1));
+        let said = "wrong: MPI_Allreduce number 3 on MPI_COMM_WORLD: rank 2 gave 72 bytes where 3 \
+                    ranks gave 80 bytes";
+        assert!(freeze.summary().contains(&said.to_owned()), "{:?}", freeze.summary());
+        let value: serde_json::Value = serde_json::from_str(&freeze.json()).expect("JSON");
+        sapwood_schema::assert_fits("freeze-1", &value);
     }
 
     #[test]

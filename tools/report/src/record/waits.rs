@@ -116,6 +116,9 @@ pub struct Waits {
     /// Ranks whose event file cannot be read any more.
     #[serde(default)]
     pub unreadable: u64,
+    /// Events of communicators whose place another one had before they were read.
+    #[serde(default)]
+    pub former: u64,
 }
 
 impl Waits {
@@ -151,6 +154,7 @@ impl Waits {
             put_off: findings.counter(Counter::PutOff),
             overdue: findings.counter(Counter::Overdue),
             unreadable: findings.counter(Counter::Unreadable),
+            former: findings.counter(Counter::Former),
         }
     }
 

@@ -2,11 +2,12 @@
 //! words.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use sapwood_trace::{Callers, Findings, Minority, Unequal};
 use serde::{Deserialize, Serialize};
 
-use crate::mixed_calls::{LISTED_MAX, ranks};
+use crate::mixed_calls::{LISTED_MAX, list, more_collectives, place, ranks};
 use crate::mpi_call::function_name;
 use crate::quantity;
 
@@ -65,7 +66,15 @@ pub(super) fn unequal_amounts(
     findings: &Findings,
     name: impl Fn(u64, u32) -> String,
 ) -> Vec<UnequalAmounts> {
-    let mut all: Vec<(u64, Unequal)> = findings.unequal_amounts().into_iter().collect();
+    told_amounts(findings.unequal_amounts(), name)
+}
+
+/// The same of collectives by communicator.
+pub(crate) fn told_amounts(
+    found: BTreeMap<u64, Unequal>,
+    name: impl Fn(u64, u32) -> String,
+) -> Vec<UnequalAmounts> {
+    let mut all: Vec<(u64, Unequal)> = found.into_iter().collect();
     all.sort_by_key(|(space, one)| (Reverse(one.collectives), *space));
     let told = |(space, one): (u64, Unequal)| UnequalAmounts::of(name(space, one.size), &one);
     all.into_iter().take(LISTED_MAX).map(told).collect()
@@ -75,10 +84,7 @@ impl UnequalAmounts {
     /// Of a communicator of this name.
     fn of(communicator: String, unequal: &Unequal) -> Self {
         let function = function_name(unequal.function);
-        let place = match communicator.is_empty() {
-            true => format!("{function} number {}", unequal.number),
-            false => format!("{function} number {} on {communicator}", unequal.number),
-        };
+        let place = format!("{function} {}", place(unequal.number, &communicator));
         let (amounts, mut text) = match unequal.minority() {
             Some(Minority { few, most }) => {
                 let (few, most) = (GivenAmount::of(&few), GivenAmount::of(&most));
@@ -89,34 +95,19 @@ impl UnequalAmounts {
             }
             None => {
                 let amounts: Vec<_> = unequal.amounts.iter().map(GivenAmount::of).collect();
-                let told = list(&amounts, unequal.count);
+                let told = amounts.iter().map(|one| format!("{} {}", one.ranks(), one.amount()));
+                let named: u32 = amounts.iter().map(|one| one.count).sum();
+                let told = list(told, unequal.count.saturating_sub(named), "another amount");
                 (amounts, format!("{place}: ranks did not give the same amount: {told}"))
             }
         };
-        if unequal.collectives > 1 {
-            let more = quantity::whole(u128::from(unequal.collectives - 1));
-            text += &match unequal.collectives {
-                2 => "; amounts differ in 1 more collective there".to_owned(),
-                _ => format!("; amounts differ in {more} more collectives there"),
-            };
+        if let Some(more) = more_collectives(unequal.collectives) {
+            text += &format!("; amounts differ in {more}");
         }
         let Unequal { number, collectives, .. } = *unequal;
         let culprit = unequal.culprit();
         Self { communicator, number, function, collectives, amounts, culprit, text }
     }
-}
-
-/// Which of `count` ranks gave what.
-fn list(amounts: &[GivenAmount], count: u32) -> String {
-    let told = |one: &GivenAmount| format!("{} {}", one.ranks(), one.amount());
-    let mut told: Vec<String> = amounts.iter().map(told).collect();
-    let counted: u32 = amounts.iter().map(|one| one.count).sum();
-    match count.saturating_sub(counted) {
-        0 => {}
-        1 => told.push("1 rank another amount".to_owned()),
-        rest => told.push(format!("{rest} ranks another amount")),
-    }
-    told.join(", ")
 }
 
 #[cfg(test)]

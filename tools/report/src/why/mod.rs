@@ -4,7 +4,7 @@
 //! (`slow`), and the verdict of a moment in which ranks have waited for long (`stuck`). `lines` is
 //! the same on one screen.
 
-mod amounts;
+pub(crate) mod amounts;
 mod end;
 mod lines;
 mod link;
@@ -109,11 +109,7 @@ impl Why {
     #[must_use]
     pub fn of(parts: &Parts<'_>) -> Self {
         let standing = parts.standing.cloned().unwrap_or_default();
-        let stuck = parts.verdict.map(|(at, verdict, there)| {
-            let mut stuck = Stuck::of(at, verdict, there);
-            parts.stacks.iter().for_each(|stacks| stuck.note_stacks(stacks, verdict));
-            stuck
-        });
+        let stuck = parts.verdict.map(|(at, one, there)| Stuck::of(at, one, there, parts.stacks));
         let mut why = Self {
             schema: WHY_SCHEMA.to_owned(),
             program: parts.program.to_owned(),
@@ -150,7 +146,10 @@ impl Why {
             let left_out = standing.left_out;
             why.unknown.push(format!("{left_out} communicators that found no room"));
         }
-        if let Some((_, verdict, _)) = parts.verdict.filter(|(_, one, _)| one.unseen > 0) {
+        // Of files it is told which are missing.
+        let is_unseen = |there: &Standing, verdict: &Verdict| verdict.unseen > 0 && !there.is_past;
+        let unseen = parts.verdict.filter(|(_, one, there)| is_unseen(there, one));
+        if let Some((_, verdict, _)) = unseen {
             why.unknown.push(format!("{} ranks that were never seen", verdict.unseen));
         }
         why

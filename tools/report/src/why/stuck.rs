@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sapwood_packet::Rank;
-use sapwood_profile::Function;
+use sapwood_profile::{Class, Function};
 use sapwood_trace::{
     CallKind, Called, Difference, Doing, ENDING, Finding, Findings, Odd, Operation, Place, Side,
     Standing, Verdict, Waiting,
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::is_whole_program;
 use crate::communicator::communicator_name;
-use crate::mixed_calls::MixedCalls;
+use crate::mixed_calls::{MixedCalls, on};
 use crate::mpi_call::function_name;
 use crate::quantity;
 use crate::record::Stacks;
@@ -148,9 +148,16 @@ fn time(ns: u64) -> String {
 }
 
 impl Stuck {
-    /// What a verdict says, which was last seen at this time of the program.
+    /// What a verdict says, which was last seen at this time of the program, with where the ranks
+    /// are that are named, or that wait in a ring, if these stacks were read after the standstill
+    /// had been seen first.
     #[must_use]
-    pub fn of(at: Duration, verdict: &Verdict, standing: &Standing) -> Self {
+    pub fn of(
+        at: Duration,
+        verdict: &Verdict,
+        standing: &Standing,
+        stacks: Option<&Stacks>,
+    ) -> Self {
         let odd: Vec<StuckOdd> =
             verdict.odd.iter().map(|one| odd(one, standing, verdict)).collect();
         let waiting = verdict.waiting.iter().map(|one| waiting(one, standing)).collect();
@@ -162,27 +169,22 @@ impl Stuck {
             Finding::NoneMissing => "none-missing",
             Finding::Unknown => "unknown",
         };
+        let (seen_s, for_s) = (at.as_secs_f64(), seconds(verdict.lasts_ns));
+        let culprits = verdict.culprits();
+        let stacks = stacks.filter(|stacks| stacks.elapsed_s >= seen_s - for_s);
+        let mut stacks = stacks.map_or_else(Vec::new, |stacks| of_ranks(stacks, &culprits));
+        stacks.truncate(STACKS_MAX);
         Self {
-            seen_s: at.as_secs_f64(),
-            for_s: seconds(verdict.lasts_ns),
+            seen_s,
+            for_s,
             finding: finding.to_owned(),
-            culprits: verdict.culprits().to_string(),
+            culprits: culprits.to_string(),
             statement: statement(verdict, standing, &odd),
             odd,
             ring: verdict.ring.clone(),
             waiting,
-            stacks: Vec::new(),
+            stacks,
         }
-    }
-
-    /// Notes where the ranks are that are named, or that wait in a ring, if these stacks were read
-    /// after the standstill had been seen first.
-    pub fn note_stacks(&mut self, stacks: &Stacks, verdict: &Verdict) {
-        if stacks.elapsed_s < self.seen_s - self.for_s {
-            return;
-        }
-        self.stacks = of_ranks(stacks, &verdict.culprits());
-        self.stacks.truncate(STACKS_MAX);
     }
 }
 
@@ -204,8 +206,7 @@ fn ring(verdict: &Verdict, standing: &Standing) -> String {
         let group = verdict.waiting.iter().find(|one| one.ranks.contains(rank));
         group.map_or_else(String::new, |one| {
             let place = &one.place;
-            let on = communicator_name(standing, place.space);
-            let on = if on.is_empty() { on } else { format!(" on {on}") };
+            let on = on(&communicator_name(standing, place.space));
             format!(" ({}{on})", function_name(place.function))
         })
     };
@@ -250,10 +251,7 @@ fn place_name(place: &Place, standing: &Standing) -> String {
     if let (Side::Rank(root), true) = (place.side, place.number > 0) {
         text.push_str(&format!(" with root {root}"));
     }
-    let on = communicator_name(standing, place.space);
-    if !on.is_empty() {
-        text.push_str(&format!(" on {on}"));
-    }
+    text.push_str(&on(&communicator_name(standing, place.space)));
     if let (CallKind::Lock, Side::Rank(target)) = (place.kind, place.side) {
         text.push_str(&format!(" at its rank {target}"));
     }
@@ -273,8 +271,7 @@ fn at(place: &Place, standing: &Standing) -> String {
 
 /// A collective that was started, in words.
 fn started_name(function: u32, place: &Place, standing: &Standing) -> String {
-    let on = communicator_name(standing, place.space);
-    let on = if on.is_empty() { on } else { format!(" on {on}") };
+    let on = on(&communicator_name(standing, place.space));
     format!("{} number {}{on}", function_name(function), place.number)
 }
 
@@ -370,10 +367,24 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
         },
         Difference::Unknown => format!("{is} waited for in {place}"),
     };
+    match doing_text(one, standing) {
+        Some(doing) => format!("{ranks} {doing}, and {missed}"),
+        None => format!("{ranks} {missed}{}", instead(one, standing, verdict)),
+    }
+}
+
+/// What ranks do that do not wait themselves; none for those that do.
+fn doing_text(one: &Odd, standing: &Standing) -> Option<String> {
+    let is_one = one.ranks.len() == 1;
+    let (is, has) = if is_one { ("is", "has") } else { ("are", "have") };
     let for_so_long = time(one.for_ns);
     let outside = outside(&one.place);
-    let doing = match one.doing {
+    Some(match one.doing {
         Doing::Stopped => format!("{is} stopped by a signal, {}", inside(one, standing)),
+        Doing::Lost if standing.is_past => {
+            let was = if is_one { "was" } else { "were" };
+            format!("{was} last seen {}", inside(one, standing))
+        }
         Doing::Lost => format!("{has} died, {}", inside(one, standing)),
         Doing::Finalizing => format!("ended early ({is} in MPI_Finalize for {for_so_long})"),
         Doing::Ended => format!("{has} ended"),
@@ -383,15 +394,32 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
         Doing::Computing => format!("{is} computing outside {outside} for {for_so_long}"),
         Doing::Sleeping => format!("{is} sleeping outside {outside} for {for_so_long}"),
         Doing::Locked => {
-            let waits = if one.ranks.len() == 1 { "waits" } else { "wait" };
+            let waits = if is_one { "waits" } else { "wait" };
             format!("{waits} for a lock outside {outside} for {for_so_long}")
         }
-        Doing::Running => format!("{is} making other calls"),
+        Doing::Running => match data_call(one, standing) {
+            Some(function) => {
+                let moves = if is_one { "reads or writes" } else { "read or write" };
+                format!("{moves} a file in {} for {for_so_long}", function.name)
+            }
+            None => format!("{is} making other calls"),
+        },
+        Doing::Unseen if standing.is_past => format!("{has} left no file that can be read"),
         Doing::Unseen if outside == MPI => format!("{has} never called MPI_Init"),
         Doing::Unseen => format!("{has} never called init_process_group"),
-        Doing::Waiting => return format!("{ranks} {missed}{}", instead(one, standing, verdict)),
+        Doing::Waiting => return None,
+    })
+}
+
+/// The call on a file in which all of these ranks move data, if they do.
+fn data_call(one: &Odd, standing: &Standing) -> Option<&'static Function> {
+    let of_rank = |rank: Rank| {
+        let posture = standing.postures.get(&rank).filter(|posture| posture.beside_ns > 0)?;
+        Function::of(posture.call?.function).filter(|function| function.class == Class::File)
     };
-    format!("{ranks} {doing}, and {missed}")
+    let mut functions = one.ranks.iter().map(of_rank);
+    let first = functions.next()??;
+    functions.all(|other| other.is_some_and(|other| other.id == first.id)).then_some(first)
 }
 
 /// Where ranks wait that others wait for.
@@ -480,4 +508,72 @@ fn waiting_text(one: &Waiting, standing: &Standing) -> String {
         format!(", for {least} to {most}")
     });
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood_trace::{Posture, Seat, Standpoint};
+
+    use super::*;
+    use crate::record::StackFrame;
+
+    const SECOND: u64 = 1_000_000_000;
+    const WORLD: u64 = 7;
+
+    /// Three ranks: the first is in a call on a file for this time, in which it moves data for that
+    /// one; the others have waited for it in a barrier for four seconds.
+    fn standing(inside_ns: u64, moving_ns: u64) -> Standing {
+        let mut standing = Standing { world_size: 3, ..Standing::default() };
+        for rank in 0..3 {
+            let (name, kind, space) = match rank {
+                0 => ("MPI_File_write", CallKind::Other, 0),
+                _ => ("MPI_Barrier", CallKind::Collective, WORLD),
+            };
+            let function = Function::named(name).expect("a function of MPI").id;
+            let call = Some(Standpoint { function, kind, space, ..Standpoint::default() });
+            let (for_ns, beside_ns) =
+                if rank == 0 { (inside_ns, moving_ns) } else { (4 * SECOND, 0) };
+            let posture = Posture { call, for_ns, beside_ns, ..Posture::default() };
+            standing.postures.insert(rank, posture);
+            let seat = Seat { rank, size: 3, made: 5, ..Seat::default() };
+            standing.seats.insert((WORLD, rank), seat);
+        }
+        standing.add_name(WORLD, "MPI_COMM_WORLD".into());
+        standing
+    }
+
+    fn stuck(standing: &Standing, stacks: Option<&Stacks>) -> Stuck {
+        let verdict = Verdict::of(standing, 2 * SECOND).expect("ranks wait");
+        Stuck::of(Duration::from_secs(10), &verdict, standing, stacks)
+    }
+
+    #[test]
+    fn a_rank_that_moves_data_in_a_call_on_a_file_is_said_to_read_or_write() {
+        let missed = "and has not entered MPI_Barrier number 6 on MPI_COMM_WORLD";
+        let moves = stuck(&standing(3 * SECOND, 3 * SECOND), None);
+        let text = format!("rank 0 reads or writes a file in MPI_File_write for 3.00 s, {missed}");
+        assert_eq!((moves.statement, moves.odd[0].doing.as_str()), (text, "running"));
+        let other = stuck(&standing(SECOND / 1000, 0), None);
+        assert_eq!(other.statement, format!("rank 0 is making other calls, {missed}"));
+    }
+
+    #[test]
+    fn stacks_are_taken_if_they_were_read_after_the_standstill_began() {
+        let standing = standing(SECOND / 1000, 0);
+        let frame = |name: &str, ranks: &str, count| StackFrame {
+            name: name.into(),
+            ranks: ranks.into(),
+            count,
+            children: Vec::new(),
+        };
+        let roots = vec![frame("main", "1-2", 2), frame("write_all", "0", 1)];
+        let read_at = |elapsed_s: f64| {
+            let stacks = Stacks { elapsed_s, roots: roots.clone(), ..Stacks::default() };
+            stuck(&standing, Some(&stacks)).stacks
+        };
+        assert!(read_at(5.5).is_empty(), "ranks waited from 6 s on");
+        let after = read_at(6.5);
+        assert_eq!((after[0].ranks.as_str(), after.len()), ("0", 1));
+        assert_eq!(after[0].frames, ["write_all"]);
+    }
 }

@@ -70,6 +70,21 @@ pub(crate) struct Proposal {
 
 /// Goes through the steps; none where no answer could be explained.
 pub(crate) fn find(figures: &StreamFigures, status: &Status) -> Option<HotSpots> {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let processors = u32::try_from(processors).unwrap_or(u32::MAX);
+    explain(figures, &ObservedTree { nodes: &status.nodes, processors })
+}
+
+/// The tree whose answers are explained.
+#[derive(Clone, Copy)]
+struct ObservedTree<'a> {
+    /// Its processes, the front-end first.
+    nodes: &'a [NodeStatus],
+    /// Of each host.
+    processors: u32,
+}
+
+fn explain(figures: &StreamFigures, tree: &ObservedTree<'_>) -> Option<HotSpots> {
     let blame = figures.blame();
     let total = blame.iter().map(|one| one.ns).fold(0, u64::saturating_add);
     if total == 0 {
@@ -95,11 +110,10 @@ pub(crate) fn find(figures: &StreamFigures, status: &Status) -> Option<HotSpots>
     if figures.explained < SPOT_ANSWERS_MIN {
         spots.clear();
     }
-    let model = model(figures, status);
+    let model = model(figures, tree);
     let may_gain = shares[1] + shares[2] >= TREE_SHARE && figures.explained >= ANSWERS_MIN;
     let measured_us = figures.elapsed.all.quantile(500) as f64 / 1e3;
-    let proposal =
-        model.filter(|_| may_gain).and_then(|model| propose(&model, measured_us, status));
+    let proposal = model.filter(|_| may_gain).and_then(|model| propose(&model, measured_us, tree));
     Some(HotSpots { shares, spots, model, proposal })
 }
 
@@ -134,14 +148,14 @@ fn median(mut numbers: Vec<u64>) -> Option<u64> {
 
 /// The parameters of LogGP: what a further child costs its parent is the overhead, and the rest of
 /// a link's two ways is latency.
-fn model(figures: &StreamFigures, status: &Status) -> Option<LogGp> {
+fn model(figures: &StreamFigures, tree: &ObservedTree<'_>) -> Option<LogGp> {
     let overhead = |node: &NodeStatus| {
         let steps = u64::try_from(node.children.len()).ok()?.checked_sub(1).filter(|&n| n > 0)?;
         let edges = node.children.iter().filter_map(|child| figures.edges.get(child));
         let last = edges.filter_map(|edge| edge.departure_wait.recent_median()).max()?;
         Some(last / steps)
     };
-    let overhead = median(status.nodes.iter().filter_map(overhead).collect())? as f64 / 1e3;
+    let overhead = median(tree.nodes.iter().filter_map(overhead).collect())? as f64 / 1e3;
     let two_way = figures.edges.values().filter_map(|edge| edge.two_way.recent_median());
     let one_way = median(two_way.collect())? as f64 / 2e3;
     // On a busy machine children wait for processors, too.
@@ -151,18 +165,17 @@ fn model(figures: &StreamFigures, status: &Status) -> Option<LogGp> {
 }
 
 /// The tree that the model prefers, if it is much better than the present one.
-fn propose(model: &LogGp, measured_us: f64, status: &Status) -> Option<Proposal> {
-    let present = present_shape(status)?;
-    let hosts: std::collections::BTreeSet<&str> = status
+fn propose(model: &LogGp, measured_us: f64, tree: &ObservedTree<'_>) -> Option<Proposal> {
+    let present = present_shape(tree.nodes)?;
+    let hosts: std::collections::BTreeSet<&str> = tree
         .nodes
         .iter()
         .filter(|node| node.role == Role::BackEnd)
         .filter_map(|node| Some(node.record.as_ref()?.host.as_str()))
         .collect();
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let site = Site {
         hosts: u32::try_from(hosts.len()).unwrap_or(u32::MAX),
-        processors: u32::try_from(processors).unwrap_or(u32::MAX),
+        processors: tree.processors,
         dedicated_hosts: 0,
         fan_out_max: FAN_OUT_MAX,
     };
@@ -180,9 +193,9 @@ fn propose(model: &LogGp, measured_us: f64, status: &Status) -> Option<Proposal>
 }
 
 /// The shape of the tree, if all processes of a level have as many children.
-fn present_shape(status: &Status) -> Option<Shape> {
+fn present_shape(nodes: &[NodeStatus]) -> Option<Shape> {
     let mut fan_outs = Vec::new();
-    let mut level: Vec<&NodeStatus> = vec![status.root()];
+    let mut level: Vec<&NodeStatus> = vec![nodes.first()?];
     loop {
         let counts: Vec<usize> = level.iter().map(|node| node.children.len()).collect();
         let first = *counts.first()?;
@@ -194,7 +207,218 @@ fn present_shape(status: &Status) -> Option<Shape> {
         }
         fan_outs.push(u32::try_from(first).ok()?);
         let children = level.iter().flat_map(|node| &node.children);
-        level = children.filter_map(|&rank| status.node(rank)).collect();
+        let node = |rank: Rank| nodes.iter().find(|node| node.rank == rank);
+        level = children.filter_map(|&rank| node(rank)).collect();
     }
     Shape::levels(&fan_outs).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood::{Health, HopEvent, HopKind, ProcessHops, StreamId, Wave};
+    use sapwood_topology::compare;
+    use sapwood_trace::{HopClock, HopProcess, HopTrace};
+
+    use super::*;
+
+    const STREAM: StreamId = 7;
+    const NS: u64 = 1_000;
+
+    /// One process, with all that takes time at it, in microseconds. Each parent stands before its
+    /// children, and the front-end is the first.
+    #[derive(Clone, Copy)]
+    struct Place {
+        parent: Rank,
+        /// Of the link to its parent, each way.
+        down: u64,
+        up: u64,
+        /// From the last part, or at a back-end from the question, to the sending.
+        inside: u64,
+    }
+
+    const fn place(parent: Rank, link: u64, inside: u64) -> Place {
+        Place { parent, down: link, up: link, inside }
+    }
+
+    fn children(tree: &[Place], rank: Rank) -> Vec<Rank> {
+        let others = (1..).zip(&tree[1..]);
+        others.filter(|(_, place)| place.parent == rank).map(|(child, _)| child).collect()
+    }
+
+    /// What processes note of a question from when one has it until that one's part leaves.
+    fn pass(tree: &[Place], rank: Rank, asked: u64, wave: Wave, hops: &mut [ProcessHops]) -> u64 {
+        let event =
+            |kind, time, other| HopEvent { time, wave, stream: STREAM, other, waves: 1, kind };
+        hops[rank as usize].events.push(event(HopKind::Down, asked, 0));
+        let mut parts: Vec<(u64, Rank)> = Vec::new();
+        for child in children(tree, rank) {
+            let Place { down, up, .. } = tree[child as usize];
+            let sent = pass(tree, child, asked + down * NS, wave, hops);
+            parts.push((sent + up * NS, child));
+        }
+        parts.sort_unstable();
+        let arrivals = parts.iter().map(|&(time, child)| event(HopKind::Arrived, time, child));
+        hops[rank as usize].events.extend(arrivals);
+        let last = parts.last().map_or(asked, |&(time, _)| time);
+        let sent = last + tree[rank as usize].inside * NS;
+        hops[rank as usize].events.push(event(HopKind::SentUp, sent, parts.len() as u32));
+        sent
+    }
+
+    fn figures(tree: &[Place], answers: u64) -> StreamFigures {
+        let process = |(rank, place): (Rank, &Place)| {
+            let parent = (rank > 0).then_some(place.parent);
+            HopProcess { rank, parent, clock: Some(HopClock::default()) }
+        };
+        let mut trace = HopTrace::default();
+        for number in 0..answers {
+            let own = |rank| ProcessHops { rank, ..ProcessHops::default() };
+            let mut hops: Vec<ProcessHops> = (0..tree.len() as Rank).map(own).collect();
+            pass(tree, 0, (number + 1) * 1_000_000_000, number, &mut hops);
+            trace.take_round((0..).zip(tree).map(process), &hops);
+        }
+        trace.finish();
+        trace.streams()[&STREAM].clone()
+    }
+
+    fn nodes(tree: &[Place]) -> Vec<NodeStatus> {
+        let node = |(rank, place): (Rank, &Place)| {
+            let children = children(tree, rank);
+            let role = match (rank, children.is_empty()) {
+                (0, _) => Role::FrontEnd,
+                (_, true) => Role::BackEnd,
+                (_, false) => Role::Comm,
+            };
+            let parent = (rank > 0).then_some(place.parent);
+            NodeStatus {
+                rank,
+                role,
+                parent,
+                planned_parent: parent,
+                children,
+                health: Health::Full,
+                why: Vec::new(),
+                record: None,
+                link: None,
+            }
+        };
+        (0..).zip(tree).map(node).collect()
+    }
+
+    fn explained(places: &[Place], answers: u64, processors: u32) -> HotSpots {
+        let nodes = nodes(places);
+        let tree = ObservedTree { nodes: &nodes, processors };
+        explain(&figures(places, answers), &tree).expect("answers were explained")
+    }
+
+    fn blamed(found: &HotSpots) -> Vec<Blame> {
+        found.spots.iter().map(|spot| spot.blame).collect()
+    }
+
+    fn are_close(left: f64, right: f64) -> bool {
+        (left - right).abs() < 1e-6
+    }
+
+    const FRONT_END: Place = place(0, 0, 3);
+
+    /// Two communication processes with two back-ends each; a link takes 100 us both ways.
+    fn two_levels() -> [Place; 7] {
+        let (inner, leaf) = (|| place(0, 50, 10), |parent| place(parent, 50, 500));
+        [FRONT_END, inner(), inner(), leaf(1), leaf(1), leaf(2), leaf(2)]
+    }
+
+    #[test]
+    fn the_back_end_that_every_answer_waits_for_stands_out_with_its_share() {
+        let leaf = |inside| place(0, 50, inside);
+        let tree = [FRONT_END, leaf(1_000), leaf(1_000), leaf(9_000), leaf(1_000)];
+        let found = explained(&tree, 20, 64);
+        assert_eq!(blamed(&found), [Blame::BackEnd(3)]);
+        let [back_ends, links, processes] = found.shares;
+        assert!(are_close(back_ends, 9_000.0 / 9_103.0), "{back_ends}");
+        assert!(are_close(links, 100.0 / 9_103.0) && are_close(processes, 3.0 / 9_103.0));
+        assert!(are_close(found.spots[0].share, back_ends), "{found:?}");
+        assert!(found.spots[0].times.is_some_and(|times| are_close(times, 9.0)), "{found:?}");
+    }
+
+    #[test]
+    fn those_that_stand_out_are_ranked_by_their_share() {
+        let ranked = |link: u64, inside: u64| {
+            let mut tree = two_levels();
+            (tree[2].down, tree[5].inside) = (link, inside);
+            explained(&tree, 20, 64)
+        };
+        let (link, back_end) = (Blame::Link(2), Blame::BackEnd(5));
+        let found = ranked(9_000, 4_000);
+        assert_eq!(blamed(&found), [link, back_end]);
+        assert!(found.spots[0].share > found.spots[1].share, "{found:?}");
+        assert!(found.spots[0].times.is_some_and(|times| are_close(times, 90.5)), "{found:?}");
+        assert_eq!(blamed(&ranked(4_000, 9_000)), [back_end, link]);
+        assert_eq!(blamed(&ranked(50, 9_000)), [back_end]);
+    }
+
+    #[test]
+    fn a_process_that_holds_its_wave_back_stands_out() {
+        let mut tree = two_levels();
+        tree[1].inside = 5_000;
+        assert_eq!(blamed(&explained(&tree, 20, 64)), [Blame::Process(1)]);
+    }
+
+    #[test]
+    fn what_takes_as_long_as_others_of_its_kind_or_is_rarely_seen_does_not_stand_out() {
+        let even = [FRONT_END, place(0, 50, 9_000), place(0, 50, 8_900), place(0, 50, 8_800)];
+        assert!(blamed(&explained(&even, 20, 64)).is_empty());
+        let mut uneven = two_levels();
+        uneven[5].inside = 9_000;
+        assert!(blamed(&explained(&uneven, SPOT_ANSWERS_MIN - 1, 64)).is_empty());
+        assert_eq!(blamed(&explained(&uneven, SPOT_ANSWERS_MIN, 64)), [Blame::BackEnd(5)]);
+        let none = nodes(&even);
+        let tree = ObservedTree { nodes: &none, processors: 64 };
+        assert!(explain(&StreamFigures::default(), &tree).is_none());
+    }
+
+    /// A front-end with 64 back-ends, each of which costs it 10 us more on the way down: LogGP says
+    /// 64 sends and 64 receives of 10 us for an answer, which takes as long as that.
+    fn flat() -> Vec<Place> {
+        let back_end = |at: u64| Place { parent: 0, down: 30 + 10 * at, up: 30, inside: 0 };
+        let all = (0..64).map(back_end);
+        std::iter::once(Place { inside: 1_280 - 690, ..FRONT_END }).chain(all).collect()
+    }
+
+    #[test]
+    fn for_many_children_of_one_process_a_tree_with_levels_is_proposed() {
+        let found = explained(&flat(), ANSWERS_MIN, 64);
+        let model = found.model.expect("it was measured");
+        // A link takes 370 us both ways, by the median: 185 us, with an overhead at either end.
+        assert!(are_close(model.overhead_us(), 10.0) && are_close(model.latency_us(), 165.0));
+        let proposal = found.proposal.expect("eight times eight take 880 us");
+        assert!(are_close(proposal.present_us, 1_280.0), "{proposal:?}");
+        assert_eq!(proposal.shape.back_end_count(), 64);
+        assert!(proposal.shape.depth() > 1, "{proposal:?}");
+        let predicted = compare(&model, std::slice::from_ref(&proposal.shape), BYTES);
+        assert!(are_close(proposal.predicted_us, predicted[0].round_trip_us), "{proposal:?}");
+        // Of trees that cost nearly the same, the one with the fewest processes is taken.
+        assert!(proposal.predicted_us <= 1.05 * 880.0, "{proposal:?}");
+    }
+
+    #[test]
+    fn without_many_answers_or_where_the_model_is_wrong_no_tree_is_proposed() {
+        let proposal = |tree: &[Place], answers| explained(tree, answers, 64).proposal;
+        assert!(proposal(&flat(), ANSWERS_MIN - 1).is_none());
+        let mut slower = flat();
+        slower[0].inside += 1_280;
+        assert!(proposal(&slower, ANSWERS_MIN).is_none(), "answers take twice what the model says");
+        let mut few: Vec<Place> = flat().into_iter().take(5).collect();
+        // By LogGP they take 100 us, and the last part comes after 90.
+        few[0].inside = 100 - 90;
+        assert!(proposal(&few, ANSWERS_MIN).is_none(), "four back-ends need no levels");
+        let mut uneven = flat();
+        uneven.push(place(1, 30, 0));
+        assert!(proposal(&uneven, ANSWERS_MIN).is_none(), "its shape has no name");
+    }
+
+    #[test]
+    fn where_two_processors_serve_all_processes_no_further_ones_are_proposed() {
+        let found = explained(&flat(), ANSWERS_MIN, 2);
+        assert!(found.model.is_some() && found.proposal.is_none(), "{found:?}");
+    }
 }

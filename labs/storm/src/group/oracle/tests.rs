@@ -168,7 +168,7 @@ fn a_new_member_that_the_root_does_not_know_may_be_left_out_for_a_while() {
 fn who_contributes_and_is_missing_is_caught() {
     let mut scene = Scene::new(Collective::Allreduce);
     scene.misses(0, "3");
-    scene.is_caught("3 is missing, and is named before: 0-3");
+    scene.is_caught("3 is in two sets, the second among the missing: 0-3");
     scene.is_caught("has another sum than member 0");
 }
 
@@ -191,6 +191,18 @@ fn a_contributor_without_the_value_is_caught() {
         scene.is_caught("member 3: contributes, and has no value");
         scene.lives.disturb(3, Duration::from_millis(30_900));
         assert_eq!(scene.verdict().faults, [""; 0], "it was stopped");
+    }
+}
+
+#[test]
+fn a_member_may_lack_the_sum_of_a_root_that_ended_after_its_own_answer() {
+    for (collective, faults) in [(Collective::Broadcast, 1), (Collective::Allreduce, 0)] {
+        let mut scene = Scene::new(collective);
+        scene.at(3).value = None;
+        scene.at(3).at = second(42);
+        scene.lives.disturb(1, second(32));
+        scene.lives.end(1, second(32));
+        assert_eq!(scene.verdict().faults.len(), faults, "{collective:?}");
     }
 }
 

@@ -1,0 +1,196 @@
+"""Kills MPI programs with all that watches them, and reads the files that their ranks have kept in a folder.
+
+`sapwood trace why --from FOLDER` must name the rank that had not come, as it does of a program that lives, with
+and without a monitor; name files that cannot be read, and go on; and a folder that cannot be used must change
+nothing of the program.
+
+Needs the environment that watched.py names; `make truth` sets it.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import watched
+from marks import MARK, end_what_is_left, kill, marked, new_mark
+from standstills import words_until
+from watched import LAUNCHERS, Hang, has_mpi, library_folder, sapwood, test_program
+from why import WhyTruth, expected_of, ranks_of
+
+CASE = "early_break"
+# So that a folder of files is small.
+RING = {"SAPWOOD_MPI_RING_BYTES": "65536"}
+# What the two halves of the case have called by then, but for the rank that is missing.
+COLLECTIVES_MIN = 70
+
+
+def read(folder, *options, question="why"):
+    """What `sapwood trace why --from` says of a folder, or another question."""
+    words = [sapwood(), "trace", question, "--from", folder, *options]
+    return subprocess.run(words, capture_output=True, text=True, timeout=watched.RUN_SECONDS_MAX)
+
+
+def found(folder):
+    """The same as a JSON object; None while nothing can be read."""
+    done = read(folder, "--json", "-")
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+class Doomed:
+    """A run of which everything that is left is killed at the end."""
+
+    def __init__(self, words, **environment):
+        self.mark = new_mark()
+        self.process = subprocess.Popen(words, env={**os.environ, MARK: self.mark, **RING, **environment}, text=True,
+                                        start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
+
+    @classmethod
+    def preloaded(cls, abi, program, ranks, folder):
+        """A program whose shim was preloaded by hand, and that nothing watches."""
+        shim = os.path.join(library_folder(), f"libsapwood-mpi-{abi}.so")
+        words = [*LAUNCHERS[abi], str(ranks), test_program(abi, program)]
+        return cls(words, LD_PRELOAD=shim, SAPWOOD_MPI_EVENTS_DIR=folder)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        self.process.communicate(timeout=watched.RUN_SECONDS_MAX)
+
+    def kill(self):
+        kill(pid for pid, _ in marked(self.mark))
+        end_what_is_left(self.mark)
+
+
+class FolderTruth:
+    """Tests for one MPI; a subclass names it."""
+
+    abi = None
+
+    def setUp(self):
+        if not has_mpi(self.abi):
+            self.skipTest(f"no {self.abi} here")
+        folder = tempfile.TemporaryDirectory(prefix="sapwood-mpi-events-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.expected = expected_of(CASE)
+
+    def check(self, why):
+        """Whether an answer names the rank that had not come."""
+        WhyTruth.check_stuck(self, why["stuck"], self.expected)
+        self.assertEqual((why["ranks"], why["has_ended"]), (self.expected["ranks"], True), why)
+        self.assertGreater(why["collectives"], COLLECTIVES_MIN, why)
+
+    def until_it_hangs(self):
+        """Waits until the files say that the program does."""
+        deadline = time.monotonic() + watched.RUN_SECONDS_MAX
+        while time.monotonic() < deadline:
+            why = found(self.folder)
+            stuck = why and why["stuck"]
+            waiting = sum(len(ranks_of(one["ranks"])) for one in stuck["waiting"]) if stuck else 0
+            if waiting == self.expected["ranks"] and stuck["finding"] == "deviation":
+                return
+            time.sleep(0.1)
+        raise Hang(f"the files never said that the program hangs: {read(self.folder)}")
+
+    def hang(self):
+        """Leaves the files of a program that hung, and was killed."""
+        with Doomed.preloaded(self.abi, os.path.join("culprits", CASE), self.expected["ranks"], self.folder):
+            self.until_it_hangs()
+
+    def file_of(self, rank, kind):
+        [name] = [name for name in os.listdir(self.folder) if name.startswith(f"rank-{rank}.") and name.endswith(kind)]
+        return os.path.join(self.folder, name)
+
+    def test_files_outlive_ranks_launcher_and_monitor_that_are_killed(self):
+        folder = os.path.join(self.folder, "made")
+        command = WhyTruth.command(self, CASE, self.expected)
+        with Doomed([sapwood(), "trace", "why", "--events-folder", folder, "--", *command]) as run:
+            words_until(run, "sapwood:   waiting: ")
+            # The monitor first, so that it tells nothing of the ends of others.
+            run.process.send_signal(signal.SIGKILL)
+        self.assertEqual(run.process.returncode, -signal.SIGKILL)
+        self.assertEqual(os.stat(folder).st_mode & 0o777, 0o700)
+        modes = {os.stat(os.path.join(folder, name)).st_mode & 0o777 for name in os.listdir(folder)}
+        self.assertEqual((modes, len(os.listdir(folder))), ({0o600}, 2 * self.expected["ranks"]))
+        self.check(found(folder))
+        done = read(folder)
+        self.assertIn("rank 3 has not entered MPI_Allreduce number 40 on high", " ".join(done.stdout.split()))
+        self.assertEqual(done.stderr, "")
+
+    def test_without_a_monitor_ranks_record_as_well(self):
+        self.hang()
+        self.check(found(self.folder))
+        done = read(self.folder, question="freeze")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("MPI_Allreduce", done.stdout)
+
+    def test_files_that_cannot_be_read_are_named_and_the_rest_is_told(self):
+        self.hang()
+        os.truncate(self.file_of(0, ".events"), 8192)
+        with open(self.file_of(1, ".profile"), "r+b") as file:
+            file.seek(8)
+            file.write(b"\xff")
+        shutil.copy(self.file_of(2, ".profile"), os.path.join(self.folder, "rank-2.elsewhere.1.profile"))
+        with open(os.path.join(self.folder, "rank-9.elsewhere.1.profile"), "wb") as file:
+            file.write(os.urandom(4096))
+        done = read(self.folder)
+        lines = done.stderr.splitlines()
+        self.assertEqual((done.returncode, len(lines)), (0, 4), done.stderr)
+        for wanted in ("end of the rings", "version", "rank-2.elsewhere.1.events", "rank-9.elsewhere.1"):
+            self.assertEqual(sum(wanted in line for line in lines), 1, done.stderr)
+        self.assertIn("not known: ranks 0-1: no file in", done.stdout)
+        self.assertIn("rank 3 has not entered MPI_Allreduce number 40 on high", " ".join(done.stdout.split()))
+
+    def test_files_of_two_runs_are_not_mixed(self):
+        self.hang()
+        for kind in (".profile", ".events"):
+            shutil.copy(self.file_of(2, kind), os.path.join(self.folder, f"rank-2.elsewhere.1{kind}"))
+        done = read(self.folder)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("of two runs, rank 2 is in both", done.stderr)
+
+    def test_a_folder_that_cannot_be_used_changes_nothing_but_one_line(self):
+        for folder in (os.path.join(self.folder, "none"), "/proc/self"):
+            with Doomed.preloaded(self.abi, "solver", 2, folder) as run:
+                _, errors = run.process.communicate(timeout=watched.RUN_SECONDS_MAX)
+            self.assertEqual(run.process.returncode, 0, errors)
+            self.assertEqual(errors.count(f"keeps no event file in '{folder}'"), 1, errors)
+        self.assertEqual(os.listdir(self.folder), [])
+
+
+class OpenMpi(FolderTruth, unittest.TestCase):
+    abi = "openmpi"
+
+    def test_a_folder_that_cannot_be_made_is_told_before_the_program_starts(self):
+        words = [sapwood(), "trace", "why", "--events-folder", os.path.join(self.folder, "no", "where"), "--",
+                 *LAUNCHERS[self.abi], "2", test_program(self.abi, "solver")]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=watched.RUN_SECONDS_MAX)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+        self.assertIn("no/where' cannot be used", done.stderr)
+
+    def test_a_run_that_ends_leaves_its_files_too(self):
+        words = [sapwood(), "mpi", "--quiet", "--events-folder", self.folder, "--", *LAUNCHERS[self.abi], "2",
+                 test_program(self.abi, "solver")]
+        done = subprocess.run(words, env={**os.environ, **RING}, capture_output=True, text=True,
+                              timeout=watched.RUN_SECONDS_MAX)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        why = found(self.folder)
+        self.assertEqual((why["ranks"], why["stuck"]), (2, None), why)
+        self.assertGreater(why["collectives"], 0, why)
+
+
+class Mpich(FolderTruth, unittest.TestCase):
+    abi = "mpich"
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,286 @@
+//! The member that hands virtual nodes over: it holds new transfers to them back, finishes those
+//! that it has begun, and gives the virtual nodes away with a list of what it has delivered. From
+//! that message on it never carries them again, whether it arrives or not: so no virtual node has
+//! two members that deliver. What was held back goes to the receiver as soon as that says that it
+//! carries them.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use sapwood_packet::{Rank, RankSet};
+
+use crate::error::Reason;
+use crate::identity::{CastId, FoldId, MILLISECOND, MemberId, SECOND, Time};
+use crate::limits::{MEMBERS_MAX, TRANSFERS_MAX};
+use crate::member::{Event, Member, Phase, Timer};
+use crate::message::{Gift, Message, PartHead, Ranges};
+use crate::mutation::Mutation;
+use crate::operations::{Fold, Lane};
+
+/// How often what may have been lost with a link is said again.
+const AGAIN: Time = 100 * MILLISECOND;
+/// How long the heir may take to answer, besides what distance takes.
+const ANSWER_MAX: Time = SECOND;
+/// How long transfers and reductions that have begun may take to end. Then a member that stays
+/// keeps its virtual nodes, and one that leaves gives them away all the same.
+const DRAIN_MAX: Time = 2 * SECOND;
+
+/// Virtual nodes that this member hands over.
+#[derive(Clone, Debug)]
+pub(crate) struct Giving {
+    pub(crate) to: MemberId,
+    pub(crate) names: RankSet,
+    stage: Stage,
+    /// The member leaves afterwards.
+    pub(crate) leaves: bool,
+    until: Time,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    /// The heir has not said that it takes them.
+    Offered,
+    /// Nothing new is delivered to them; what was begun ends.
+    Draining,
+    /// They are the receiver's, which may not know it yet.
+    Given(Gift),
+}
+
+impl Giving {
+    /// Whether they are not this member's any more.
+    pub(crate) fn is_given(&self) -> bool {
+        matches!(self.stage, Stage::Given(_))
+    }
+
+    /// The virtual nodes to which no new transfer is delivered.
+    pub(crate) fn withheld(&self) -> Option<&RankSet> {
+        (!matches!(self.stage, Stage::Offered)).then_some(&self.names)
+    }
+}
+
+impl Member {
+    /// Leaves, and hands the own virtual nodes to the member that carries another one, or else to
+    /// the next member on the ring.
+    pub(crate) fn leave_to(&mut self, heir: Option<Rank>) {
+        let me = self.me;
+        let to = match heir {
+            Some(name) => self.view.owner(name),
+            None => self.view.after(me).next(),
+        };
+        let names = self.names();
+        let to = to.filter(|to| *to != me && self.phase == Phase::Joined && !names.is_empty());
+        let Some(to) = to.filter(|_| self.giving.is_none()) else { return self.leave() };
+        let until = self.now + ANSWER_MAX + self.ping_patience();
+        self.send(to, Message::Offer { names: (&names).into() });
+        self.giving = Some(Giving { to, names, stage: Stage::Offered, leaves: true, until });
+        self.wake_at(self.now + AGAIN, Timer::Giving);
+    }
+
+    /// Another member takes what it was offered.
+    pub(crate) fn asked_to_give(&mut self, from: MemberId, names: &Ranges) {
+        let drained = self.now + DRAIN_MAX;
+        let names_set = names.as_set();
+        match &mut self.giving {
+            Some(giving) if giving.to == from && giving.names.as_ref() == names_set => {
+                if matches!(giving.stage, Stage::Offered) {
+                    (giving.stage, giving.until) = (Stage::Draining, drained);
+                }
+            }
+            _ => self.send(from, Message::Decline { names: names.clone() }),
+        }
+    }
+
+    /// The heir does not take them.
+    pub(crate) fn declined(&mut self, from: MemberId, names: &Ranges) {
+        let is_offered = self.giving.as_ref().is_some_and(|giving| {
+            giving.to == from
+                && giving.names.as_ref() == names.as_set()
+                && matches!(giving.stage, Stage::Offered)
+        });
+        if is_offered {
+            self.call_off();
+        }
+    }
+
+    /// The periodic look at a hand-over.
+    pub(crate) fn giving_step(&mut self) {
+        let Some(giving) = &self.giving else { return };
+        let (to, is_late, leaves) = (giving.to, self.now >= giving.until, giving.leaves);
+        let names = Ranges::from(&giving.names);
+        match &giving.stage {
+            Stage::Offered if is_late => return self.call_off(),
+            Stage::Offered => self.send(to, Message::Offer { names }),
+            Stage::Draining if is_late && leaves => self.give(),
+            Stage::Draining if is_late => return self.call_off(),
+            Stage::Draining => {}
+            Stage::Given(gift) => {
+                let gift = gift.clone();
+                self.send(to, Message::Give { gift });
+                self.suspect(to);
+            }
+        }
+        self.wake_at(self.now + AGAIN, Timer::Giving);
+    }
+
+    /// Gives the virtual nodes away once all that was begun has ended.
+    pub(crate) fn give_when_drained(&mut self) {
+        let Some(giving) = &self.giving else { return };
+        if matches!(giving.stage, Stage::Draining) && self.is_drained(&giving.names) {
+            self.give();
+        }
+    }
+
+    fn is_drained(&self, names: &RankSet) -> bool {
+        let is_root = |(id, fold): (&FoldId, &Fold)| {
+            names.contains(id.root) && fold.is_root && fold.mine.is_some() && !fold.is_finished
+        };
+        self.begun_casts(names).iter().all(|(cast, begun)| self.has_all(*cast, begun))
+            && !self.folds.iter().any(is_root)
+    }
+
+    /// To which of some virtual nodes this member delivers each transfer.
+    fn begun_casts(&self, names: &RankSet) -> BTreeMap<CastId, RankSet> {
+        let mut casts: BTreeMap<CastId, RankSet> = BTreeMap::new();
+        for (key, lane) in &self.lanes {
+            let mut own = lane.own.clone();
+            own.intersect_with(names.as_ref());
+            if !own.is_empty() {
+                casts.entry(key.0).or_default().union_with(own.as_ref());
+            }
+        }
+        casts
+    }
+
+    /// Whether all stripes of a transfer have been delivered to these virtual nodes.
+    fn has_all(&self, cast: CastId, names: &RankSet) -> bool {
+        let stripes = self.lanes.range((cast, 0)..).next().map_or(0, |lane| lane.1.head.stripes);
+        (0..stripes).all(|stripe| {
+            self.lanes.get(&(cast, stripe)).is_some_and(|lane| {
+                lane.is_complete() && names.as_ref().is_within(lane.own.as_ref())
+            })
+        })
+    }
+
+    /// The point of no return.
+    fn give(&mut self) {
+        let Some(giving) = &self.giving else { return };
+        let (to, names) = (giving.to, giving.names.clone());
+        let (epoch, floor) = (self.own_record().epoch, self.own_floor(self.next_cast));
+        let mut gift = Gift { names: (&names).into(), epoch, ..Gift::default() };
+        self.handed.add_to(&mut gift, names.as_ref());
+        if !self.breaks(Mutation::GiveWithoutList) {
+            for (cast, names) in self.begun_casts(&names) {
+                let is_whole = self.has_all(cast, &names);
+                let list = if is_whole { &mut gift.delivered } else { &mut gift.begun };
+                list.push((cast, Ranges::from(&names)));
+            }
+        }
+        for (id, fold) in &self.folds {
+            let mut own = fold.my_names.clone();
+            own.intersect_with(names.as_ref());
+            if fold.mine.is_some() && !own.is_empty() {
+                gift.folds.push((*id, Ranges::from(&own)));
+            }
+        }
+        let is_root =
+            |(id, fold): &(&FoldId, &Fold)| names.contains(id.root) && fold.mine.is_some();
+        gift.ended = self.finished.of_roots(names.as_ref()).collect();
+        gift.ended.extend(self.folds.iter().filter(is_root).map(|(id, _)| *id));
+        gift.ended.truncate(TRANSFERS_MAX);
+        gift.floors = self.floors.iter().map(|(root, floor)| (*root, *floor)).collect();
+        gift.floors.push((self.me, floor));
+        gift.floors.truncate(MEMBERS_MAX);
+        gift.delivered.truncate(TRANSFERS_MAX);
+        gift.begun.truncate(TRANSFERS_MAX);
+        gift.folds.truncate(TRANSFERS_MAX);
+        if let Some(giving) = &mut self.giving {
+            giving.stage = Stage::Given(gift.clone());
+        }
+        self.send(to, Message::Give { gift });
+    }
+
+    /// The view has changed: perhaps the receiver carries the virtual nodes now, or is gone.
+    pub(crate) fn check_giving(&mut self) {
+        let Some(giving) = &self.giving else { return };
+        let is_there = self.view.is_alive(giving.to);
+        if !matches!(giving.stage, Stage::Given(_)) {
+            return if is_there { self.keep_what_is_left() } else { self.call_off() };
+        }
+        let is_over = !self.names().as_ref().intersects(giving.names.as_ref());
+        if is_over || !is_there {
+            self.have_given(is_over);
+        }
+    }
+
+    /// Another member has claimed some of the virtual nodes before they were given away.
+    fn keep_what_is_left(&mut self) {
+        let own = self.names();
+        let is_less = |giving: &Giving| !giving.names.as_ref().is_within(own.as_ref());
+        if self.giving.as_ref().is_some_and(is_less) {
+            self.call_off();
+        }
+    }
+
+    /// The virtual nodes stay here; what was held back is delivered.
+    fn call_off(&mut self) {
+        let Some(giving) = self.giving.take() else { return };
+        for (key, held) in self.take_held() {
+            self.deliver_own(key, held);
+            self.settle(key);
+        }
+        if giving.leaves {
+            self.leave();
+        }
+    }
+
+    /// The virtual nodes are the receiver's, or have died with it.
+    fn have_given(&mut self, is_taken: bool) {
+        let Some(giving) = self.giving.take() else { return };
+        let mut record = self.own_record();
+        record.names = (&record.names.as_set().to_set().difference(giving.names.as_ref())).into();
+        record.incarnation = record.incarnation.saturating_add(1);
+        // One message says that this member has them no more, and which one has them.
+        if let Some(other) = self.view.record(giving.to).filter(|_| is_taken).cloned() {
+            self.tell_again(other);
+        }
+        self.learn(record);
+        for (key, held) in self.take_held() {
+            if is_taken {
+                let mut branches = Vec::new();
+                self.reach_rest(key, held, &mut branches);
+                self.open_children(key, branches, None);
+            } else if let Some(lane) = self.lanes.get_mut(&key) {
+                lane.fail(held, Reason::Dead);
+            }
+            self.settle(key);
+        }
+        self.move_roots(&giving.names);
+        self.tell(Event::NamesMoved { names: giving.names, from: self.me, to: giving.to });
+        if giving.leaves {
+            self.leave();
+        }
+    }
+
+    fn take_held(&mut self) -> Vec<((CastId, u8), RankSet)> {
+        let held = |(key, lane): (&(CastId, u8), &mut Lane)| {
+            (!lane.held.is_empty()).then(|| (*key, core::mem::take(&mut lane.held)))
+        };
+        self.lanes.iter_mut().filter_map(held).collect()
+    }
+
+    /// Parts that have come for a root which is another member's now go there.
+    fn move_roots(&mut self, names: &RankSet) {
+        let is_moved =
+            |(id, fold): &(&FoldId, &Fold)| names.contains(id.root) && fold.mine.is_none();
+        let moved: BTreeSet<FoldId> =
+            self.folds.iter().filter(is_moved).map(|(id, _)| *id).collect();
+        for id in moved {
+            let Some(fold) = self.folds.remove(&id) else { continue };
+            let Some(root) = self.root_of(id) else { continue };
+            for (head, names, data) in fold.early {
+                let (head, names) = (PartHead { direct: true, ..head }, Ranges::from(&names));
+                self.send_late(root, Message::Part { head, names, data });
+            }
+        }
+    }
+}

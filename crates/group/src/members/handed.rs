@@ -1,0 +1,282 @@
+//! The member that takes virtual nodes over, and what those that had them before have done for
+//! them: that is not done a second time.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use sapwood_packet::{RankSet, RankSetRef};
+
+use crate::error::Reason;
+use crate::identity::{CastId, FoldId, MemberId, Time};
+use crate::limits::EPOCH_MAX;
+use crate::member::{Event, Member, Phase, Timer};
+use crate::message::{Gift, Message, Ranges, Record};
+use crate::mutation::Mutation;
+
+/// What was done for virtual nodes before they came to this member.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Handed {
+    /// All that have ever come.
+    names: RankSet,
+    casts: BTreeMap<CastId, HandedCast>,
+    folds: BTreeMap<FoldId, HandedFold>,
+}
+
+/// The virtual nodes to which others have delivered a transfer.
+#[derive(Clone, Debug, Default)]
+struct HandedCast {
+    delivered: RankSet,
+    /// Others have a part of it, and get the rest or do not.
+    begun: RankSet,
+    since: Time,
+}
+
+/// The virtual nodes for which another member has given its value.
+#[derive(Clone, Debug)]
+struct HandedFold {
+    names: RankSet,
+    giver: MemberId,
+    since: Time,
+}
+
+impl Handed {
+    /// How many operations are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.casts.len() + self.folds.len()
+    }
+
+    fn note(&mut self, giver: MemberId, gift: &Gift, now: Time) {
+        self.names.union_with(gift.names.as_set());
+        for (cast, names) in &gift.delivered {
+            let entry = self.casts.entry(*cast).or_default();
+            entry.delivered.union_with(names.as_set());
+            entry.since = now;
+        }
+        for (cast, names) in &gift.begun {
+            let entry = self.casts.entry(*cast).or_default();
+            entry.begun.union_with(names.as_set());
+            entry.since = now;
+        }
+        for (id, names) in &gift.folds {
+            let names = names.as_set().to_set();
+            self.folds.insert(*id, HandedFold { names, giver, since: now });
+        }
+    }
+
+    /// Adds what others have done for some virtual nodes to a list of what was done for them.
+    pub(super) fn add_to(&self, gift: &mut Gift, names: RankSetRef<'_>) {
+        let add = |list: &mut Vec<(CastId, Ranges)>, cast: CastId, of: &RankSet| {
+            let mut some = of.clone();
+            some.intersect_with(names);
+            if !some.is_empty() {
+                list.push((cast, Ranges::from(&some)));
+            }
+        };
+        for (cast, handed) in &self.casts {
+            add(&mut gift.delivered, *cast, &handed.delivered);
+            add(&mut gift.begun, *cast, &handed.begun);
+        }
+        for (id, handed) in &self.folds {
+            let mut some = handed.names.clone();
+            some.intersect_with(names);
+            if !some.is_empty() {
+                gift.folds.push((*id, Ranges::from(&some)));
+            }
+        }
+    }
+
+    /// A root's earlier transfers are over.
+    pub(crate) fn raise_floor(&mut self, root: MemberId, floor: u64) {
+        self.casts.retain(|cast, _| cast.root != root || cast.number >= floor);
+    }
+
+    /// Forgets what is older than a time.
+    pub(crate) fn forget(&mut self, before: Time) {
+        self.casts.retain(|_, handed| handed.since >= before);
+        self.folds.retain(|_, handed| handed.since >= before);
+    }
+
+    /// Those of this member's virtual nodes for which another has given its value.
+    pub(crate) fn contributed(&self, id: FoldId) -> RankSet {
+        self.folds.get(&id).map(|handed| handed.names.clone()).unwrap_or_default()
+    }
+
+    /// The member that has given it.
+    pub(crate) fn giver(&self, id: FoldId) -> Option<MemberId> {
+        self.folds.get(&id).map(|handed| handed.giver)
+    }
+}
+
+impl Member {
+    /// A member that leaves offers its virtual nodes.
+    pub(crate) fn offered(&mut self, from: MemberId, names: &Ranges) {
+        let names = names.clone();
+        let epoch = self.view.record(from).map_or(0, |record| record.epoch);
+        let takes = self.phase == Phase::Joined
+            && self.giving.is_none()
+            && epoch.max(self.own_record().epoch) < EPOCH_MAX;
+        self.send(from, if takes { Message::Take { names } } else { Message::Decline { names } });
+    }
+
+    /// Virtual nodes are this member's from now on, unless a newer claim is known.
+    pub(crate) fn given(&mut self, from: MemberId, gift: &Gift) {
+        let names = gift.names.as_set();
+        let is_outside = names.last().is_none_or(|last| last >= self.config.space);
+        if self.phase != Phase::Joined || is_outside {
+            return;
+        }
+        // It came before: the giver has not heard yet.
+        let newer = |id: &MemberId| self.view.record(*id).filter(|r| r.epoch > gift.epoch).cloned();
+        let known: Vec<Record> =
+            self.view.owners(names).0.iter().filter_map(|(id, _)| newer(id)).collect();
+        if !known.is_empty() {
+            return self.tell_records(from, known);
+        }
+        let had = |record: &Record| names.is_within(record.names.as_set());
+        let is_theirs = self.view.record(from).is_some_and(had);
+        let mut record = self.own_record();
+        let epoch = record.epoch.max(gift.epoch).saturating_add(1);
+        if !is_theirs || epoch > EPOCH_MAX || self.view.is_carried_beside(from, names) {
+            return;
+        }
+        let mut all = record.names.as_set().to_set();
+        all.union_with(names);
+        record.names = (&all).into();
+        if !self.breaks(Mutation::KeepEpoch) {
+            record.epoch = epoch;
+        }
+        record.incarnation = record.incarnation.saturating_add(1);
+        self.handed.note(from, gift, self.now);
+        self.learn(record.clone());
+        self.tell_records(from, Vec::from([record]));
+        for &(root, floor) in &gift.floors {
+            self.raise_floor(root, floor);
+        }
+        let keys: Vec<(CastId, u8)> = self.lanes.keys().copied().collect();
+        for key in keys {
+            let taken = self.lanes.get(&key).map(|lane| lane.taken.clone()).unwrap_or_default();
+            let mut here = names.to_set();
+            here.intersect_with(taken.as_ref());
+            self.keep_back(key, here);
+            self.settle(key);
+        }
+        self.finished(&gift.ended, &Ranges::default());
+        self.take_roots(names);
+        self.tell(Event::NamesMoved { names: names.to_set(), from, to: self.me });
+    }
+
+    fn tell_records(&mut self, to: MemberId, records: Vec<Record>) {
+        let targets = (&RankSet::new()).into();
+        self.send(to, Message::Update { targets, records });
+    }
+
+    /// Those of some own virtual nodes to which this member delivers a transfer: not those that it
+    /// is handing over, and not those that others have served before they came here.
+    pub(crate) fn keep_back(&mut self, key: (CastId, u8), own: RankSet) -> RankSet {
+        let mut own = own;
+        let giving = self.giving.as_ref().filter(|_| !self.breaks(Mutation::DeliverWhileGiving));
+        let withheld = giving.and_then(|giving| giving.withheld());
+        if own.is_empty() || (withheld.is_none() && self.handed.len() == 0) {
+            return own;
+        }
+        let mut held = own.clone();
+        held.intersect_with(withheld.unwrap_or(&RankSet::new()).as_ref());
+        // Of a transfer that was begun all stripes are delivered here.
+        for (_, lane) in self.lanes.range((key.0, 0)..=(key.0, u8::MAX)) {
+            held.subtract(lane.own.as_ref());
+        }
+        let handed = self.handed.casts.get(&key.0).cloned().unwrap_or_default();
+        own.subtract(held.as_ref());
+        if let Some(lane) = self.lanes.get_mut(&key) {
+            let [mut done, mut lost] = [handed.delivered, handed.begun];
+            done.intersect_with(own.as_ref());
+            lost.intersect_with(own.as_ref());
+            own.subtract(done.as_ref());
+            own.subtract(lost.as_ref());
+            lane.done.union_with(done.as_ref());
+            lane.fail(lost, Reason::Left);
+            lane.held.union_with(held.as_ref());
+        }
+        own
+    }
+
+    /// Virtual nodes that this member has already sent a transfer for when they came to it: it
+    /// comes back from the member that had them.
+    pub(crate) fn come_back(&self, key: (CastId, u8), targets: RankSetRef<'_>) -> RankSet {
+        let mut back = self.handed.names.clone();
+        back.intersect_with(targets);
+        if back.is_empty() {
+            return back;
+        }
+        back.intersect_with(self.names().as_ref());
+        if let Some(lane) = self.lanes.get(&key) {
+            back.intersect_with(lane.taken.as_ref());
+            back.subtract(lane.own.as_ref());
+            back.subtract(lane.held.as_ref());
+            back.subtract(lane.settled().as_ref());
+        }
+        back
+    }
+
+    /// Of virtual nodes that were sent to others and are this member's now.
+    pub(crate) fn take_late(&mut self, key: (CastId, u8), mut names: RankSet) {
+        let Some(lane) = self.lanes.get(&key) else { return };
+        names.subtract(lane.own.as_ref());
+        names.subtract(lane.held.as_ref());
+        let own = self.keep_back(key, names);
+        self.deliver_own(key, own);
+    }
+
+    /// This member is the root of reductions now to which it was a contributor.
+    fn take_roots(&mut self, names: RankSetRef<'_>) {
+        let is_here = |id: &FoldId| names.contains(id.root) && !self.finished.contains(*id);
+        let ids: Vec<FoldId> = self.folds.keys().copied().filter(is_here).collect();
+        for id in ids {
+            let Some(fold) = self.folds.get_mut(&id).filter(|fold| !fold.is_root) else { continue };
+            fold.is_root = true;
+            fold.progress = self.now;
+            let time = self.now + fold.patience;
+            if fold.mine.is_some() {
+                for segment in 0..fold.head.segments {
+                    fold.rebuild(segment, RankSet::new().as_ref());
+                }
+            }
+            self.wake_at(time, Timer::FoldPatience(id));
+            self.check_root(id);
+        }
+    }
+
+    /// The root asks for values of own virtual nodes that this member's value does not stand for:
+    /// another member has given them, or none will.
+    pub(crate) fn pulled_strange(&mut self, from: MemberId, id: FoldId, names: &Ranges) {
+        let Some(fold) = self.folds.get(&id).filter(|fold| fold.mine.is_some()) else { return };
+        let mut strange = names.as_set().to_set();
+        strange.intersect_with(self.names().as_ref());
+        strange.subtract(fold.my_names.as_ref());
+        if strange.is_empty() {
+            return;
+        }
+        let contributed = self.handed.contributed(id);
+        let giver = self.handed.giver(id).filter(|giver| self.view.is_alive(*giver));
+        if let Some(giver) = giver.filter(|_| contributed.as_ref().intersects(strange.as_ref())) {
+            // Its answer comes here, and goes on to the root.
+            strange.intersect_with(contributed.as_ref());
+            let (names, segments) = (Ranges::from(&strange), Ranges::default());
+            self.send(giver, Message::Pull { fold: id, names, segments });
+            return;
+        }
+        let names = Ranges::from(&strange);
+        if from == self.me {
+            self.absent(id, &names);
+        } else {
+            self.send(from, Message::Absent { fold: id, names });
+        }
+    }
+
+    /// Virtual nodes have no value in a reduction.
+    pub(crate) fn absent(&mut self, id: FoldId, names: &Ranges) {
+        let Some(fold) = self.folds.get_mut(&id).filter(|fold| fold.is_root) else { return };
+        fold.absent.union_with(names.as_set());
+        self.check_root(id);
+    }
+}

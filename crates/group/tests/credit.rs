@@ -1,0 +1,203 @@
+//! A member gives a link no more segments and parts than may wait there.
+
+use std::collections::BTreeMap;
+
+use sapwood_group::message::{Life, Record};
+use sapwood_group::{
+    Call, Config, Element, Input, MILLISECOND, Member, MemberId, Message, Operation, Output,
+    Payload, SECOND, TreeKind,
+};
+use sapwood_packet::RankSet;
+
+const SEGMENT_BYTES: usize = 1 << 10;
+const LINK_BYTES: usize = 8 * SEGMENT_BYTES;
+const VALUE_BYTES: usize = 64 * SEGMENT_BYTES;
+const QUICK: MemberId = MemberId(2);
+const SLOW: MemberId = MemberId(3);
+
+/// A member, and two others that exist in its view only.
+struct Hub {
+    member: Member,
+    now: u64,
+    sent: Vec<(MemberId, Message)>,
+}
+
+impl Hub {
+    /// The member carries the virtual node of its number.
+    fn new(id: u64) -> Self {
+        let config = Config {
+            id: MemberId(id),
+            names: name(id),
+            space: 100,
+            measures: false,
+            segment_bytes: Some(SEGMENT_BYTES as u32),
+            link_bytes: LINK_BYTES,
+            ..Config::default()
+        };
+        let mut hub = Self { member: Member::new(config), now: 0, sent: Vec::new() };
+        hub.give(Input::Create);
+        for other in [QUICK, SLOW] {
+            hub.give(Input::LinkUp { member: other, address: None });
+            let (address, life) = (other.0.to_string(), Life::Alive);
+            let names = (&name(other.0)).into();
+            let record = Record {
+                id: other,
+                address,
+                names,
+                site: 0,
+                incarnation: 0,
+                life,
+                gone_ms: 0,
+                epoch: 0,
+            };
+            hub.give(Input::Message { from: other, message: Message::Join { space: 100, record } });
+        }
+        hub.sent.clear();
+        hub
+    }
+
+    fn give(&mut self, input: Input) {
+        self.now += MILLISECOND / 100;
+        self.member.handle_input(self.now, input);
+        while let Some(output) = self.member.poll_output() {
+            if let Output::Send { to, message } = output {
+                self.sent.push((to, message));
+            }
+        }
+    }
+
+    fn drain(&mut self, member: MemberId, queued_bytes: usize) {
+        self.give(Input::Drained { member, queued_bytes });
+    }
+
+    fn call(&mut self, request: u64, call: Call) {
+        let deadline = self.now + SECOND;
+        self.give(Input::Call { request, tree: TreeKind::Flat, deadline, call });
+    }
+
+    fn broadcast(&mut self, request: u64) {
+        let value = Payload::from(vec![5; VALUE_BYTES]);
+        self.call(request, Call::Broadcast { targets: None, value, tag: 0 });
+    }
+
+    /// Bytes of segments and parts for a member that were sent since the last look.
+    fn bulk_bytes(&mut self, member: MemberId) -> usize {
+        let (looked, kept) =
+            std::mem::take(&mut self.sent).into_iter().partition(|(to, _)| *to == member);
+        self.sent = kept;
+        let looked: Vec<(MemberId, Message)> = looked;
+        looked.iter().map(|(_, message)| message.bulk_bytes()).sum()
+    }
+}
+
+fn name(id: u64) -> RankSet {
+    RankSet::range(id as u32, id as u32)
+}
+
+/// How often each segment of each transfer was sent to a member.
+fn segments(sent: &[(MemberId, Message)], member: MemberId) -> BTreeMap<(u64, u32), usize> {
+    let mut counts = BTreeMap::new();
+    for (to, message) in sent {
+        match message {
+            Message::Open { head, ask: false, .. } if *to == member => {
+                *counts.entry((head.cast.number, 0)).or_default() += 1;
+            }
+            Message::Segment { cast, index, .. } if *to == member => {
+                *counts.entry((cast.number, *index)).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+    counts
+}
+
+#[test]
+fn a_child_whose_link_does_not_drain_stops_its_own_segments_only() {
+    let mut hub = Hub::new(1);
+    hub.broadcast(7);
+    assert_eq!(hub.bulk_bytes(SLOW), LINK_BYTES);
+    let mut quick = hub.bulk_bytes(QUICK);
+    assert_eq!(quick, LINK_BYTES);
+    while quick < VALUE_BYTES - SEGMENT_BYTES {
+        hub.drain(QUICK, LINK_BYTES / 2);
+        let more = hub.bulk_bytes(QUICK);
+        assert!((1..=LINK_BYTES / 2).contains(&more), "{more} bytes more after {quick}");
+        quick += more;
+    }
+    assert_eq!(quick, VALUE_BYTES - SEGMENT_BYTES, "the first goes with the opening");
+    assert_eq!(hub.bulk_bytes(SLOW), 0);
+    assert_eq!(hub.member.queued_bytes(SLOW), LINK_BYTES);
+}
+
+#[test]
+fn two_transfers_have_turns_on_a_link_and_each_segment_goes_once() {
+    let mut hub = Hub::new(1);
+    hub.broadcast(7);
+    hub.broadcast(8);
+    for _ in 0..2 * VALUE_BYTES / LINK_BYTES {
+        let before = hub.sent.len();
+        hub.drain(SLOW, 0);
+        let counts = segments(&hub.sent[before..], SLOW);
+        let of = |number: u64| counts.keys().filter(|key| key.0 == number).count();
+        let is_last = counts.len() < LINK_BYTES / SEGMENT_BYTES;
+        assert!(is_last || of(1).abs_diff(of(2)) <= 8, "{counts:?}");
+        if before < 40 {
+            assert_eq!((of(1), of(2)), (4, 4), "in turn");
+        }
+    }
+    let counts = segments(&hub.sent, SLOW);
+    assert_eq!(counts.len(), 2 * VALUE_BYTES / SEGMENT_BYTES);
+    assert!(counts.values().all(|count| *count == 1), "{counts:?}");
+}
+
+/// What waits on a link is lost with it: the child says what it has, and gets all the rest once.
+#[test]
+fn a_child_gets_what_it_lacks_after_its_link_was_broken() {
+    let mut hub = Hub::new(1);
+    hub.broadcast(7);
+    hub.drain(SLOW, LINK_BYTES / 2);
+    hub.sent.clear();
+    hub.give(Input::LinkDown { member: SLOW });
+    hub.give(Input::LinkUp { member: SLOW, address: None });
+    assert_eq!(hub.bulk_bytes(SLOW), 0, "it has not said what it has");
+    let mut has = RankSet::range(0, 4);
+    has.insert(9);
+    let cast = sapwood_group::CastId { root: MemberId(1), number: 1 };
+    let message = Message::Have { cast, stripe: 0, segments: (&has).into() };
+    hub.give(Input::Message { from: SLOW, message });
+    for _ in 0..VALUE_BYTES / LINK_BYTES {
+        hub.drain(SLOW, 0);
+    }
+    let counts = segments(&hub.sent, SLOW);
+    let sent: Vec<u32> = counts.keys().map(|key| key.1).collect();
+    let lacked: Vec<u32> = (0..64).filter(|index| !has.contains(*index)).collect();
+    assert_eq!(sent, lacked);
+    assert!(counts.values().all(|count| *count == 1), "{counts:?}");
+}
+
+/// The smallest member is no root here: virtual node 2 is.
+#[test]
+fn parts_of_a_reduction_wait_for_the_link_to_the_parent() {
+    let mut hub = Hub::new(4);
+    let call = Call::Reduce {
+        root: QUICK.0 as u32,
+        number: 1,
+        operation: Operation::Sum,
+        element: Element::I64,
+        value: Payload::from(vec![0; VALUE_BYTES]),
+        to_all: false,
+        leaves_early: false,
+    };
+    hub.call(7, call);
+    let mut sent = hub.bulk_bytes(QUICK);
+    assert_eq!(sent, LINK_BYTES);
+    while sent < VALUE_BYTES {
+        hub.drain(QUICK, 0);
+        let more = hub.bulk_bytes(QUICK);
+        assert!((1..=LINK_BYTES).contains(&more), "{more} bytes more after {sent}");
+        sent += more;
+    }
+    assert_eq!(sent, VALUE_BYTES);
+    hub.drain(QUICK, 0);
+    assert_eq!(hub.bulk_bytes(QUICK), 0);
+}

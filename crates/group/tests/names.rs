@@ -1,0 +1,211 @@
+//! Virtual nodes that a member hands over when it leaves: who delivers, at each step.
+
+use sapwood_group::message::{Gift, Head, Life, Ranges, Record, Route};
+use sapwood_group::{
+    CastId, Config, Event, Input, Member, MemberId, Message, Output, Payload, SECOND, TreeKind,
+};
+use sapwood_packet::RankSet;
+
+const OTHER: MemberId = MemberId(2);
+
+/// One member with the virtual node 1, and another with 2 that exists in its view only.
+struct Pair {
+    member: Member,
+    now: u64,
+    sent: Vec<Message>,
+    events: Vec<Event>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let names = RankSet::range(1, 1);
+        let id = MemberId(1);
+        let config = Config { id, names, space: 100, measures: false, ..Config::default() };
+        let member = Member::new(config);
+        let mut pair = Self { member, now: 0, sent: Vec::new(), events: Vec::new() };
+        pair.give(Input::Create);
+        pair.give(Input::LinkUp { member: OTHER, address: None });
+        pair.hear(Message::Join { space: 100, record: record("2", 0, Life::Alive) });
+        pair.sent.clear();
+        pair
+    }
+
+    fn give(&mut self, input: Input) {
+        self.member.handle_input(self.now, input);
+        while let Some(output) = self.member.poll_output() {
+            match output {
+                Output::Send { message, .. } => self.sent.push(message),
+                Output::Event(event) => self.events.push(event),
+                Output::Connect { .. } | Output::Wake(_) => {}
+            }
+        }
+    }
+
+    fn hear(&mut self, message: Message) {
+        self.give(Input::Message { from: OTHER, message });
+    }
+
+    fn hear_of(&mut self, record: Record) {
+        self.hear(Message::Update { targets: Ranges::default(), records: vec![record] });
+    }
+
+    /// The transfers that were delivered to the virtual node 1.
+    fn delivered(&self) -> Vec<u64> {
+        let number = |event: &Event| match event {
+            Event::Delivery { cast, .. } => Some(cast.number),
+            _ => None,
+        };
+        self.events.iter().filter_map(number).collect()
+    }
+
+    fn gift(&self) -> Option<&Gift> {
+        self.sent.iter().find_map(|message| match message {
+            Message::Give { gift } => Some(gift),
+            _ => None,
+        })
+    }
+
+    /// Which transfers went to the other member.
+    fn opened(&self) -> Vec<u64> {
+        let number = |message: &Message| match message {
+            Message::Open { head, .. } => Some(head.cast.number),
+            _ => None,
+        };
+        self.sent.iter().filter_map(number).collect()
+    }
+}
+
+fn record(names: &str, epoch: u32, life: Life) -> Record {
+    let names = (&names.parse::<RankSet>().unwrap()).into();
+    let (address, incarnation) = ("2".into(), epoch);
+    Record { id: OTHER, address, names, site: 0, incarnation, life, gone_ms: 0, epoch }
+}
+
+fn names() -> Ranges {
+    (&RankSet::range(1, 1)).into()
+}
+
+/// A transfer of the other member to the virtual node 1, in this many segments of which one comes.
+fn open(number: u64, segments: u64) -> Message {
+    let head = Head {
+        cast: CastId { root: OTHER, number },
+        stripe: 0,
+        stripes: 1,
+        floor: 1,
+        tree: TreeKind::Flat,
+        purpose: sapwood_group::message::Purpose::Broadcast,
+        bytes: 8 * segments,
+        segment_bytes: 8,
+        tag: 0,
+    };
+    let (route, data) = (Route::default(), Payload::from(vec![7; 8]));
+    Message::Open { head, targets: names(), route, ask: false, receipt: false, data }
+}
+
+/// The other member takes what it was offered, while the first of two transfers is half there.
+fn draining() -> Pair {
+    let mut pair = Pair::new();
+    pair.hear(open(1, 2));
+    pair.give(Input::LeaveTo { heir: Some(2) });
+    assert!(pair.sent.contains(&Message::Offer { names: names() }));
+    pair.hear(Message::Take { names: names() });
+    pair.hear(open(2, 1));
+    assert_eq!((pair.delivered(), pair.gift()), (vec![1], None));
+    pair
+}
+
+fn last_segment(pair: &mut Pair) {
+    let cast = CastId { root: OTHER, number: 1 };
+    let data = Payload::from(vec![7; 8]);
+    pair.hear(Message::Segment { cast, stripe: 0, index: 1, data });
+}
+
+#[test]
+fn what_was_begun_is_finished_and_what_comes_later_is_the_heirs() {
+    let mut pair = draining();
+    last_segment(&mut pair);
+    let gift = pair.gift().expect("all is delivered that was begun").clone();
+    assert_eq!(gift.delivered, [(CastId { root: OTHER, number: 1 }, names())]);
+    assert_eq!((gift.names, gift.begun), (names(), vec![]));
+    assert_eq!(pair.opened(), []);
+    pair.hear_of(record("1-2", 1, Life::Alive));
+    assert_eq!((pair.delivered(), pair.opened()), (vec![1, 1], vec![2]));
+    let own = pair.member.view().record(MemberId(1)).unwrap();
+    assert_eq!((own.life, own.names.as_set().is_empty()), (Life::Left, true));
+    assert_eq!(pair.member.view().owner(1), Some(OTHER));
+}
+
+#[test]
+fn an_heir_that_dies_before_it_has_the_names_leaves_them_where_they_were() {
+    let mut pair = draining();
+    pair.hear_of(record("2", 0, Life::Dead));
+    assert_eq!((pair.delivered(), pair.gift()), (vec![1, 2], None));
+}
+
+/// The heir may live and deliver: the giver does not, whatever it hears.
+#[test]
+fn names_that_were_given_never_come_back() {
+    let mut pair = draining();
+    last_segment(&mut pair);
+    assert!(pair.gift().is_some());
+    pair.hear_of(record("2", 0, Life::Dead));
+    pair.hear(open(3, 1));
+    assert_eq!(pair.delivered(), [1, 1]);
+    assert_eq!(pair.member.view().owner(1), None);
+}
+
+#[test]
+fn a_member_whose_heir_declines_leaves_by_itself() {
+    let mut pair = Pair::new();
+    pair.give(Input::LeaveTo { heir: Some(2) });
+    pair.hear(Message::Decline { names: names() });
+    assert_eq!(pair.member.view().record(MemberId(1)).unwrap().life, Life::Left);
+}
+
+#[test]
+fn a_gift_that_was_lost_is_given_again() {
+    let mut pair = draining();
+    last_segment(&mut pair);
+    pair.sent.clear();
+    pair.now += SECOND;
+    pair.give(Input::Wake);
+    assert!(pair.gift().is_some());
+}
+
+/// The other member hands its virtual node 2 over, to which it has delivered one transfer.
+#[test]
+fn the_heir_delivers_what_the_giver_has_not() {
+    let mut pair = Pair::new();
+    let two: Ranges = (&RankSet::range(2, 2)).into();
+    pair.hear(Message::Offer { names: two.clone() });
+    assert!(pair.sent.contains(&Message::Take { names: two.clone() }));
+    let cast = |number| CastId { root: MemberId(9), number };
+    let delivered = vec![(cast(1), two.clone())];
+    let gift = Gift { names: two.clone(), delivered, ..Gift::default() };
+    pair.hear(Message::Give { gift: gift.clone() });
+    assert_eq!(pair.member.names().to_string(), "1-2");
+    let incarnation = pair.member.view().record(MemberId(1)).unwrap().incarnation;
+    // The giver has not heard: it is told, and nothing changes.
+    pair.hear(Message::Give { gift });
+    assert_eq!(pair.member.view().record(MemberId(1)).unwrap().incarnation, incarnation);
+    for number in [1, 2] {
+        let Message::Open { mut head, route, data, .. } = open(number, 1) else { panic!() };
+        head.cast = cast(number);
+        let targets = two.clone();
+        pair.hear(Message::Open { head, targets, route, ask: false, receipt: false, data });
+    }
+    assert_eq!(pair.delivered(), [2]);
+    let acknowledged =
+        |message: &&Message| matches!(message, Message::Done { failed, .. } if failed.is_empty());
+    assert_eq!(pair.sent.iter().filter(acknowledged).count(), 2);
+}
+
+#[test]
+fn names_that_the_giver_does_not_have_are_not_taken() {
+    let mut pair = Pair::new();
+    for text in ["3", "2,50", "200", "1"] {
+        let names = (&text.parse::<RankSet>().unwrap()).into();
+        pair.hear(Message::Give { gift: Gift { names, ..Gift::default() } });
+        assert_eq!(pair.member.names().to_string(), "1", "{text}");
+    }
+}

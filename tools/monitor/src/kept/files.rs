@@ -1,0 +1,202 @@
+//! The files of a folder in which ranks have kept their events; `bindings/mpi/shim/events_folder.h`
+//! says what they are called. They are read as foreign ones: nothing is taken for granted of them,
+//! and none of them is mapped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use sapwood::RankSet;
+use sapwood_command_line::exit::Failure;
+
+use crate::tables::{KeptError, KeptRank, Tables};
+
+/// What the names of both files of a rank begin with.
+const BEGIN: &str = "rank-";
+/// What the name of a table ends with.
+const TABLE_END: &str = ".profile";
+/// The same of events.
+const EVENTS_END: &str = ".events";
+/// Files that are named one by one, at most.
+const NOTES_MAX: usize = 64;
+
+/// What a folder holds.
+pub(super) struct KeptFolder {
+    /// The ranks of each host.
+    pub(super) hosts: Vec<Tables>,
+    pub(super) world_size: u32,
+    pub(super) program: String,
+    /// The ranks whose files can be read.
+    pub(super) ranks: RankSet,
+    /// A line for each file that cannot.
+    pub(super) notes: Vec<String>,
+}
+
+impl KeptFolder {
+    /// Reads what is there.
+    ///
+    /// # Errors
+    /// [`Failure`] when nothing can be read, or two files are of one rank.
+    pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
+        let mut notes = Notes::default();
+        let stems = stems(folder)?;
+        let ranks: Vec<(PathBuf, KeptRank)> = stems
+            .into_iter()
+            .filter_map(|stem| Some((stem.clone(), read_rank(&stem, &mut notes)?)))
+            .collect();
+        let world_size = most_common(ranks.iter().map(|(_, rank)| rank.header.world_size));
+        let Some(world_size) = world_size else {
+            let notes = notes.lines();
+            let why = notes.first().map_or_else(String::new, |first| format!(": {first}"));
+            return Err(Failure::usage(format!(
+                "'{}' holds no event file that can be read{why}; 'sapwood trace why \
+                 --events-folder DIR' leaves them in DIR",
+                folder.display()
+            )));
+        };
+        let mut kept = Self {
+            hosts: Vec::new(),
+            world_size,
+            program: String::new(),
+            ranks: RankSet::new(),
+            notes: Vec::new(),
+        };
+        let mut hosts: BTreeMap<String, Tables> = BTreeMap::new();
+        for (stem, rank) in ranks {
+            kept.take(&stem, rank, &mut hosts, &mut notes)?;
+        }
+        kept.hosts = hosts.into_values().collect();
+        kept.notes = notes.lines();
+        Ok(kept)
+    }
+
+    /// Takes in the files of a rank, if they are of this program.
+    fn take(
+        &mut self,
+        stem: &Path,
+        rank: KeptRank,
+        hosts: &mut BTreeMap<String, Tables>,
+        notes: &mut Notes,
+    ) -> Result<(), Failure> {
+        let header = rank.header.clone();
+        if header.world_size != self.world_size {
+            notes.add(
+                stem,
+                TABLE_END,
+                &format!(
+                    "it is of a program with {} ranks, and most files are of one with {}",
+                    header.world_size, self.world_size
+                ),
+            );
+            return Ok(());
+        }
+        if self.ranks.contains(header.rank) {
+            return Err(Failure::usage(format!(
+                "'{}' holds files of two runs, rank {} is in both; give each run a folder of its \
+                 own, or move one run's files away",
+                stem.parent().unwrap_or(stem).display(),
+                header.rank
+            )));
+        }
+        let host = hosts.entry(header.host).or_insert_with(Tables::of_files);
+        match host.keep(rank) {
+            Ok(()) => {
+                self.ranks.insert(header.rank);
+                if self.program.is_empty() {
+                    self.program = header.program;
+                }
+            }
+            Err(reason) => notes.add(stem, EVENTS_END, &reason),
+        }
+        Ok(())
+    }
+}
+
+/// Lines for files that cannot be read.
+#[derive(Default)]
+struct Notes {
+    lines: Vec<String>,
+    /// Those beyond the last line.
+    more: usize,
+}
+
+impl Notes {
+    fn add(&mut self, stem: &Path, end: &str, reason: &str) {
+        if self.lines.len() == NOTES_MAX {
+            self.more += 1;
+            return;
+        }
+        let file = with_end(stem, end);
+        self.lines.push(format!("'{}' is left out: {reason}", file.display()));
+    }
+
+    fn lines(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.lines.push(format!("{} more files are left out", self.more));
+        }
+        self.lines
+    }
+}
+
+/// The names of ranks' files without what they end with, sorted.
+fn stems(folder: &Path) -> Result<BTreeSet<PathBuf>, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::usage(format!("'{}' cannot be read: {error}", folder.display()))
+    };
+    let mut stems = BTreeSet::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let Some(name) = name.to_str().filter(|name| name.starts_with(BEGIN)) else { continue };
+        let stem = name.strip_suffix(TABLE_END).or_else(|| name.strip_suffix(EVENTS_END));
+        stems.extend(stem.map(|stem| folder.join(stem)));
+    }
+    Ok(stems)
+}
+
+/// Both files of a rank, if they can be read and are of this program's world.
+fn read_rank(stem: &Path, notes: &mut Notes) -> Option<KeptRank> {
+    let mut opened = |end: &str| match open(&with_end(stem, end)) {
+        Ok(file) => Some(file),
+        Err(error) => {
+            notes.add(stem, end, &error.to_string());
+            None
+        }
+    };
+    let (table, events) = (opened(TABLE_END)?, opened(EVENTS_END)?);
+    match KeptRank::read(table, events) {
+        Ok(rank) if rank.header.is_spawned => {
+            notes.add(stem, TABLE_END, "MPI_Comm_spawn started its process");
+            None
+        }
+        Ok(rank) => Some(rank),
+        Err(KeptError::Table(reason)) => {
+            notes.add(stem, TABLE_END, &reason);
+            None
+        }
+        Err(KeptError::Events(reason)) => {
+            notes.add(stem, EVENTS_END, &reason);
+            None
+        }
+    }
+}
+
+/// Opens a file, and waits for nothing that is none.
+fn open(path: &Path) -> std::io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+fn with_end(stem: &Path, end: &str) -> PathBuf {
+    let mut name = stem.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// The most common of some numbers, the larger one of equally common ones; none of none.
+fn most_common(numbers: impl Iterator<Item = u32>) -> Option<u32> {
+    let mut times: BTreeMap<u32, usize> = BTreeMap::new();
+    numbers.for_each(|number| *times.entry(number).or_default() += 1);
+    times.into_iter().max_by_key(|&(number, times)| (times, number)).map(|(number, _)| number)
+}

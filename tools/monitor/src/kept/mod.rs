@@ -1,0 +1,372 @@
+//! What the files say that ranks have kept in a folder (`--events-folder`), when no process of the
+//! program is alive, nor a tree that had watched it.
+//!
+//! `files` finds the files; the ranks of each host are read as a leaf reads its own
+//! ([`Tables`]), and the parts are put together as those of a tree are. No tree has compared the
+//! clocks of different hosts: what needs that is counted as undecided.
+
+mod files;
+
+use std::path::Path;
+use std::time::Duration;
+
+use sapwood::RankSet;
+use sapwood_command_line::exit::{Failure, complain_all};
+use sapwood_report::freeze::{Freeze, FreezeParts, FreezeReason};
+use sapwood_report::why::{Parts, Why};
+use sapwood_trace::{Coscheduling, Findings, Frozen, FrozenEvent, Ledger, Standing, Verdict};
+
+use self::files::KeptFolder;
+use super::control::request::nanoseconds;
+use super::freeze::FreezeQuestion;
+use super::freezing::FreezeWishes;
+use super::rank_control::now_ns;
+use super::tables::{KeptTime, Tables};
+use super::waits::{Question, WaitsQuestion};
+
+/// Ends of collectives that are told to all hosts at once.
+const SETTLED_MAX: usize = 1 << 15;
+/// Readings of all files, at most: each reads tens of thousands of events.
+const READINGS_MAX: u64 = 1 << 16;
+/// Readings in turn that bring nothing new.
+const QUIET_READINGS: u32 = 2;
+/// All processor time that a reading wants.
+const UNLIMITED_NS: u64 = u64::MAX;
+
+/// Says why a program was slow or stuck, by the files that its ranks have kept in a folder. Files
+/// that cannot be read are named on standard error, each in a line.
+///
+/// # Errors
+/// [`Failure`] when no file can be read, or the folder holds those of more than one run.
+pub fn why_of_files(folder: &Path) -> Result<Why, Failure> {
+    let KeptFolder { mut hosts, world_size, program, ranks, notes } = KeptFolder::read(folder)?;
+    complain_all(&notes);
+    let findings = findings(&mut hosts, world_size);
+    let mut standing = Standing::default();
+    let mut elapsed = Duration::ZERO;
+    for host in &mut hosts {
+        let KeptTime { begin_ns, last_ns } = host.close_kept();
+        elapsed = elapsed.max(Duration::from_nanos(last_ns.saturating_sub(begin_ns)));
+        standing.merge(host.stood_last(world_size, last_ns));
+    }
+    let verdict = Verdict::of(&standing, 0);
+    let mut why = Why::of(&Parts {
+        program: &program,
+        elapsed,
+        has_ended: true,
+        standing: Some(&standing),
+        verdict: verdict.as_ref().map(|verdict| (elapsed, verdict, &standing)),
+        stacks: None,
+        passed: 0,
+        findings: Some((elapsed, &findings)),
+        is_recording: false,
+    });
+    let missing = all_ranks(world_size).difference(ranks.as_ref());
+    if !missing.is_empty() {
+        let what = if missing.len() == 1 { "rank" } else { "ranks" };
+        let folder = folder.display();
+        why.unknown.insert(0, format!("{what} {missing}: no file in '{folder}' that can be read"));
+    }
+    if why.stuck.is_some() {
+        why.unknown.push(
+            "when the ranks were killed: a wait is told until the last call that began or \
+             returned, and may have been one of a program that did well"
+                .to_owned(),
+        );
+    }
+    Ok(why)
+}
+
+/// Shows the last calls of ranks by the files that they have kept in a folder, as far as they are
+/// of one host: times of several ones cannot be put side by side.
+///
+/// # Errors
+/// [`Failure`] as those of [`why_of_files`], or when the ranks are on several hosts.
+pub fn freeze_of_files(folder: &Path, wishes: &FreezeWishes) -> Result<Freeze, Failure> {
+    let KeptFolder { mut hosts, world_size, program, ranks, notes } = KeptFolder::read(folder)?;
+    complain_all(&notes);
+    let wanted = match wishes.ranks.is_empty() {
+        true => all_ranks(world_size),
+        false => wishes.ranks.clone(),
+    };
+    hosts.retain(|host| host.ranks.keys().any(|&rank| wanted.contains(rank)));
+    let count = hosts.len();
+    let [host] = &mut hosts[..] else {
+        return Err(Failure::usage(match count {
+            0 => format!("no file in '{}' is of ranks {wanted}", folder.display()),
+            _ => format!(
+                "the files are of {count} hosts, whose clocks were not compared; name ranks of \
+                 one host by --ranks"
+            ),
+        }));
+    };
+    let KeptTime { begin_ns, last_ns } = host.close_kept();
+    let question = FreezeQuestion {
+        clocks: Question { world_size, ..Question::default() },
+        last_ns: nanoseconds(wishes.last),
+        long_ns: 0,
+        ranks: wishes.ranks.clone(),
+    };
+    let frozen = frozen_last(host, &question, last_ns).map_err(Failure::usage)?;
+    Ok(Freeze::of(
+        frozen,
+        &FreezeParts {
+            program: &program,
+            elapsed: Duration::from_nanos(last_ns.saturating_sub(begin_ns)),
+            reason: FreezeReason::End,
+            statement: "",
+            last: wishes.last,
+            missing: &wanted.difference(ranks.as_ref()),
+        },
+    ))
+}
+
+fn all_ranks(world_size: u32) -> RankSet {
+    world_size.checked_sub(1).map_or_else(RankSet::new, |last| RankSet::range(0, last))
+}
+
+/// Who waited for whom: reads on until nothing new comes, as at the end of a run.
+fn findings(hosts: &mut [Tables], world_size: u32) -> Findings {
+    let mut ledger = Ledger::default();
+    let is_spread = hosts.len() > 1;
+    let mut quiet = 0;
+    for wave in 0..READINGS_MAX {
+        if quiet == QUIET_READINGS {
+            break;
+        }
+        let question = Question {
+            wave,
+            world_size,
+            is_spread,
+            clock: ledger.reference().map(|(_, clock)| clock),
+            offsets: Vec::new(),
+            settled: ledger.take_settled(SETTLED_MAX),
+        };
+        let asked = WaitsQuestion { question, when: Coscheduling::Any, cpu_ns: UNLIMITED_NS };
+        let mut is_new = false;
+        for (leaf, host) in (0..).zip(hosts.iter_mut()) {
+            is_new |= ledger.absorb(host.waits(leaf, &asked));
+        }
+        quiet = if is_new || ledger.has_settled() { 0 } else { quiet + 1 };
+    }
+    ledger.close()
+}
+
+/// The last events of the ranks that are wanted, until the last moment of their host.
+///
+/// # Errors
+/// One line when this machine runs for less time than the host of the files did, so that the
+/// times of calls in progress would be wrong.
+fn frozen_last(
+    host: &mut Tables,
+    question: &FreezeQuestion,
+    last_ns: u64,
+) -> Result<Frozen, String> {
+    if now_ns() < last_ns {
+        return Err("this machine has been started later than the one of the files had been \
+                    when they end; read them on the machine on which they were written"
+            .to_owned());
+    }
+    let mut frozen = host.freeze(0, question);
+    // Not the moment of this reading.
+    if let Some(end) = frozen.events.iter().map(FrozenEvent::end).max() {
+        frozen.ranks.values_mut().for_each(|rank| rank.now = end);
+    }
+    Ok(frozen)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use sapwood_profile::Function;
+
+    use super::*;
+
+    /// The handle and the identity of the one communicator.
+    const HANDLE: u64 = 77;
+    const IDENTITY: u64 = 7;
+    const TABLE_WORDS: usize = 72;
+    const RECORDS: usize = 16;
+    /// Where the ring begins: behind the header and one communicator.
+    const RING: usize = 40;
+
+    fn barrier() -> u64 {
+        Function::named("MPI_Barrier").expect("a function of MPI").id.into()
+    }
+
+    /// A rank of three that has made one barrier, into which it came at this time, and is in the
+    /// next one or outside since then.
+    struct Kept {
+        rank: u64,
+        came: u64,
+        is_inside: bool,
+        since: u64,
+    }
+
+    impl Kept {
+        /// As `bindings/mpi/shim/table.h` draws it, with one activity.
+        fn table(&self, host: u8) -> Vec<u64> {
+            let mut words = vec![0; TABLE_WORDS];
+            words[0] = u64::from_le_bytes(*b"SWPROFIL");
+            words[1] = 5 | 512 << 32;
+            words[2] = self.rank | 3 << 32;
+            words[4] = 1;
+            words[5] = 500;
+            words[6] = host.into();
+            words[23] = 512;
+            words[24] = 512 << 32;
+            words[26] = 576;
+            words[27] = 1;
+            words[30] = 1 << 32;
+            words[31] = HANDLE;
+            words[32] = 576;
+            words[33] = 576 << 32;
+            words[64] = if self.is_inside { barrier() } else { 0 };
+            words[65] = self.since;
+            words[66] = HANDLE;
+            words[67] = 0x8000_0000_8000_0000;
+            words[69] = 1;
+            words
+        }
+
+        /// As `bindings/mpi/shim/events.h` draws it, with one communicator and one record.
+        fn events(&self) -> Vec<u64> {
+            let mut words = vec![0; RING + 8 + RECORDS * 4];
+            words[0] = u64::from_le_bytes(*b"SWEVENTS");
+            words[1] = 1 | 256 << 32;
+            words[2] = self.rank | 3 << 32;
+            words[7] = 1 << 32;
+            words[8] = 1 | 1 << 32;
+            words[9] = 1 | 1 << 32;
+            words[10] = RECORDS as u64 | ((RING * 8) as u64) << 32;
+            words[32] = HANDLE;
+            words[33] = IDENTITY;
+            words[34] = 1 | 3 << 32;
+            words[35] = self.rank;
+            words[37] = barrier() | u64::from(u32::MAX) << 32;
+            words[RING] = 1;
+            words[RING + 8] = self.came;
+            words[RING + 9] = barrier() | (10_000 - self.came) << 16;
+            words[RING + 10] = 1 << 16 | 1 << 24 | 1 << 32;
+            words[RING + 11] = u32::MAX.into();
+            words
+        }
+
+        fn leave(&self, folder: &Path, host: u8) {
+            let stem = format!("rank-{}.{}.{}", self.rank, char::from(host), 100 + self.rank);
+            let leave = |end: &str, words: Vec<u64>| {
+                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                fs::write(folder.join(format!("{stem}.{end}")), bytes).expect("it may be written");
+            };
+            leave("profile", self.table(host));
+            leave("events", self.events());
+        }
+    }
+
+    /// Rank 2 came last to the first barrier, and not to the second one.
+    fn ranks() -> [Kept; 3] {
+        [
+            Kept { rank: 0, came: 1_000, is_inside: true, since: 20_000 },
+            Kept { rank: 1, came: 2_000, is_inside: true, since: 30_000 },
+            Kept { rank: 2, came: 9_000, is_inside: false, since: 10_000 },
+        ]
+    }
+
+    fn folder_on(hosts: [u8; 3]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (rank, host) in ranks().iter().zip(hosts) {
+            rank.leave(folder.path(), host);
+        }
+        folder
+    }
+
+    #[test]
+    fn files_tell_who_had_not_come_when_no_process_is_alive() {
+        let folder = folder_on(*b"aaa");
+        let why = why_of_files(folder.path()).expect("three ranks");
+        assert_eq!((why.ranks, why.collectives, why.elapsed_s), (3, 1, 29.5e-6));
+        let stuck = why.stuck.expect("two ranks wait");
+        assert_eq!(stuck.culprits, "2");
+        assert_eq!(
+            stuck.statement,
+            "rank 2 was last seen outside MPI, and has not entered MPI_Barrier number 2 on \
+             MPI_COMM_WORLD"
+        );
+        let [waiting] = &stuck.waiting[..] else { panic!("one place: {:?}", stuck.waiting) };
+        assert_eq!((waiting.ranks.as_str(), waiting.waits_for.as_str()), ("0-1", "2"));
+        assert_eq!((waiting.longest_s, waiting.shortest_s), (10e-6, 0.0));
+        assert_eq!(why.slow[0].groups[0].ranks, "2");
+        assert!(why.unknown.iter().any(|line| line.starts_with("when the ranks were killed")));
+    }
+
+    #[test]
+    fn of_hosts_whose_clocks_were_not_compared_it_is_not_told_who_came_last() {
+        let folder = folder_on(*b"aba");
+        let why = why_of_files(folder.path()).expect("three ranks");
+        let undecided = "1 collectives whose last rank is unknown, as the hosts' clocks are not \
+                         exact enough";
+        assert!(why.unknown.iter().any(|line| line == undecided), "{:?}", why.unknown);
+        // Of one host the times are known.
+        let mut groups = why.slow.iter().flat_map(|place| &place.groups);
+        assert!(groups.all(|group| !group.waiting.contains('1')), "{:?}", why.slow);
+        // Numbers of collectives need no clock.
+        assert_eq!(why.stuck.expect("two ranks wait").culprits, "2");
+    }
+
+    #[test]
+    fn a_file_that_is_cut_forged_or_no_file_is_named_and_the_rest_is_read() {
+        let folder = folder_on(*b"aaa");
+        let path = |name: &str| folder.path().join(name);
+        let cut = fs::OpenOptions::new().write(true).open(path("rank-1.a.101.events"));
+        cut.and_then(|file| file.set_len(400)).expect("it may be cut");
+        fs::write(path("rank-7.a.9.profile"), [9_u8; 4096]).expect("it may be written");
+        fs::write(path("rank-7.a.9.events"), [9_u8; 4096]).expect("it may be written");
+        symlink(path("rank-0.a.100.profile"), path("rank-8.a.9.profile")).expect("a link");
+        fs::write(path("notes.txt"), "no rank's").expect("it may be written");
+        let kept = KeptFolder::read(folder.path()).expect("two ranks");
+        assert_eq!(kept.ranks.to_string(), "0,2");
+        let told: Vec<&str> = kept.notes.iter().map(String::as_str).collect();
+        let [first, second, third] = told[..] else { panic!("three lines: {told:?}") };
+        assert!(first.contains("rank-1.a.101.events' is left out: ") && first.contains("rings"));
+        assert!(second.contains("rank-7.a.9.profile' is left out: "), "{second}");
+        assert!(third.contains("rank-8.a.9.profile' is left out: "), "{third}");
+        let why = why_of_files(folder.path()).expect("two ranks");
+        assert!(why.unknown[0].starts_with("rank 1: no file in '"), "{:?}", why.unknown);
+    }
+
+    fn frozen(folder: &tempfile::TempDir) -> Result<Freeze, Failure> {
+        let last = Duration::from_secs(10);
+        let wishes = FreezeWishes { last, ranks: RankSet::new(), late: None };
+        freeze_of_files(folder.path(), &wishes)
+    }
+
+    #[test]
+    fn the_last_calls_are_read_from_files_of_one_host() {
+        let folder = folder_on(*b"aaa");
+        let freeze = frozen(&folder).expect("three ranks");
+        let returned: Vec<u32> =
+            freeze.events.iter().filter(|one| !one.is_open).map(|one| one.rank).collect();
+        assert_eq!((freeze.ranks, returned), (3, vec![0, 1, 2]));
+        let error = frozen(&folder_on(*b"aba")).expect_err("two hosts");
+        assert!(error.to_string().contains("the files are of 2 hosts"), "{error}");
+    }
+
+    #[test]
+    fn files_of_two_runs_are_not_mixed() {
+        let folder = folder_on(*b"aaa");
+        ranks()[1].leave(folder.path(), b'b');
+        let error = why_of_files(folder.path()).expect_err("rank 1 is there twice");
+        assert!(error.to_string().contains("of two runs, rank 1 is in both"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_without_files_says_how_to_get_some() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let error = why_of_files(folder.path()).expect_err("it is empty");
+        assert!(error.to_string().contains("--events-folder DIR"), "{error}");
+        let error = why_of_files(&folder.path().join("none")).expect_err("there is none");
+        assert!(error.to_string().contains("cannot be read"), "{error}");
+    }
+}
