@@ -85,7 +85,7 @@ impl GroupMember {
     /// The virtual nodes that it carries.
     #[getter]
     fn names(&self, py: Python<'_>) -> PyResult<RankSet> {
-        self.with(py, |group| Ok(RankSet(group.names().clone())))
+        self.with(py, |group| Ok(RankSet(group.names())))
     }
 
     /// The virtual nodes that are carried by members, as this one knows them.

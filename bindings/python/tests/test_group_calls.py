@@ -106,9 +106,10 @@ def test_the_address_of_a_dead_member_gives_way_to_a_new_one(
     key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "address"
-    with socket.socket() as gone:
-        gone.bind(("127.0.0.1", 0))
-        old = f"tcp:127.0.0.1:{gone.getsockname()[1]}"
+    # Bound to the end, so that no other process listens there.
+    gone = socket.socket()
+    gone.bind(("127.0.0.1", 0))
+    old = f"tcp:127.0.0.1:{gone.getsockname()[1]}"
     file.write_text(f"{old}\n")
     with pytest.raises(sapwood.GroupError, match="not joined") as raised:
         sapwood.Group.join(key=key, address_file=file, address_timeout=0)
@@ -125,6 +126,7 @@ def test_the_address_of_a_dead_member_gives_way_to_a_new_one(
         with created[0] as group:
             group.wait_for(2, HANG)
             joined.wait_for(2, HANG)
+    gone.close()
 
 
 @pytest.mark.parametrize("found", ["a folder", "no text", "a folder that is a file"])

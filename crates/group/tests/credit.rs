@@ -134,17 +134,20 @@ fn two_transfers_have_turns_on_a_link_and_each_segment_goes_once() {
     let mut hub = Hub::new(1);
     hub.broadcast(7);
     hub.broadcast(8);
+    let mut uneven = 0;
     for _ in 0..2 * VALUE_BYTES / LINK_BYTES {
         let before = hub.sent.len();
         hub.drain(SLOW, 0);
         let counts = segments(&hub.sent[before..], SLOW);
         let of = |number: u64| counts.keys().filter(|key| key.0 == number).count();
-        let is_last = counts.len() < LINK_BYTES / SEGMENT_BYTES;
-        assert!(is_last || of(1).abs_diff(of(2)) <= 8, "{counts:?}");
+        let is_whole = counts.len() == LINK_BYTES / SEGMENT_BYTES;
+        uneven += usize::from(is_whole && of(1).abs_diff(of(2)) > 1);
         if before < 40 {
             assert_eq!((of(1), of(2)), (4, 4), "in turn");
         }
     }
+    // The first had filled the link before the second began, and ends before it.
+    assert!(uneven <= 2, "{uneven} windows were not shared");
     let counts = segments(&hub.sent, SLOW);
     assert_eq!(counts.len(), 2 * VALUE_BYTES / SEGMENT_BYTES);
     assert!(counts.values().all(|count| *count == 1), "{counts:?}");

@@ -1,8 +1,10 @@
 //! Virtual nodes that a member hands over when it leaves: who delivers, at each step.
 
-use sapwood_group::message::{Gift, Head, Life, Ranges, Record, Route};
+use sapwood_group::message::{Gift, Head, Life, PartHead, Ranges, Record, Route};
+use sapwood_group::operations::{Element, Operation};
 use sapwood_group::{
-    CastId, Config, Event, Input, Member, MemberId, Message, Output, Payload, SECOND, TreeKind,
+    Call, CastId, Config, Event, FoldId, Input, Member, MemberId, Message, Output, Payload, SECOND,
+    TreeKind,
 };
 use sapwood_packet::RankSet;
 
@@ -208,4 +210,102 @@ fn names_that_the_giver_does_not_have_are_not_taken() {
         pair.hear(Message::Give { gift: Gift { names, ..Gift::default() } });
         assert_eq!(pair.member.names().to_string(), "1", "{text}");
     }
+}
+
+#[test]
+fn a_member_that_has_given_its_names_away_claims_no_others() {
+    let mut pair = draining();
+    last_segment(&mut pair);
+    assert!(pair.gift().is_some());
+    let names = (&RankSet::range(2, 2)).into();
+    pair.hear(Message::Give { gift: Gift { names, ..Gift::default() } });
+    let record = pair.member.view().record(MemberId(1)).unwrap();
+    assert_eq!((record.names.as_set().to_string(), record.epoch), ("1".into(), 0));
+}
+
+/// What is told of values that members have given before they handed their names over.
+fn gift_of(name: u32, fold: FoldId) -> Gift {
+    let names: Ranges = (&RankSet::range(name, name)).into();
+    Gift { names: names.clone(), folds: vec![(fold, names)], ..Gift::default() }
+}
+
+fn reduce(pair: &mut Pair, fold: FoldId) {
+    let call = Call::Reduce {
+        root: fold.root,
+        number: fold.number,
+        operation: Operation::Sum,
+        element: Element::I64,
+        value: 5_i64.to_le_bytes().to_vec().into(),
+        to_all: false,
+        leaves_early: false,
+    };
+    let (tree, deadline) = (TreeKind::Flat, pair.now + SECOND);
+    pair.give(Input::Call { request: 1, tree, deadline, call });
+}
+
+#[test]
+fn an_heir_of_two_members_gives_no_value_for_either_that_has_given_its_own() {
+    const THIRD: MemberId = MemberId(3);
+    const ROOT: MemberId = MemberId(4);
+    let mut pair = Pair::new();
+    for id in [THIRD, ROOT] {
+        let own = record(&id.0.to_string(), 0, Life::Alive);
+        pair.hear_of(Record { id, address: id.0.to_string(), ..own });
+    }
+    let fold = FoldId { root: 4, number: 7 };
+    pair.hear(Message::Give { gift: gift_of(2, fold) });
+    let message = Message::Give { gift: gift_of(3, fold) };
+    pair.give(Input::Message { from: THIRD, message });
+    assert_eq!(pair.member.names().to_string(), "1-3");
+    reduce(&mut pair, fold);
+    let given = |message: &Message| match message {
+        Message::Part { names, .. } => Some(names.as_set().to_string()),
+        _ => None,
+    };
+    assert_eq!(pair.sent.iter().filter_map(given).collect::<Vec<_>>(), ["1"]);
+}
+
+/// The member has passed one contributor's value on to the root, which then made it the root.
+#[test]
+fn a_value_that_was_passed_on_is_not_taken_for_one_that_is_here() {
+    let mut pair = Pair::new();
+    let third = record("3", 0, Life::Alive);
+    pair.hear_of(Record { id: MemberId(3), address: "3".into(), ..third });
+    let fold = FoldId { root: 2, number: 7 };
+    let head = PartHead {
+        fold,
+        segment: 0,
+        segments: 1,
+        operation: Operation::Sum,
+        element: Element::I64,
+        bytes: 8,
+        direct: false,
+    };
+    let part = |value: i64| Message::Part {
+        head: head.clone(),
+        names: (&RankSet::range(3, 3)).into(),
+        data: value.to_le_bytes().to_vec().into(),
+    };
+    let from = MemberId(3);
+    pair.give(Input::Message { from, message: part(30) });
+    // The own call is late: what is here goes on.
+    pair.now += SECOND;
+    pair.give(Input::Wake);
+    assert!(pair.sent.iter().any(|message| matches!(message, Message::Part { .. })));
+    let names: Ranges = (&RankSet::range(2, 2)).into();
+    pair.hear(Message::Give { gift: Gift { names, ..Gift::default() } });
+    reduce(&mut pair, fold);
+    let Message::Part { head, names, data } = part(30) else { panic!() };
+    let head = PartHead { direct: true, ..head };
+    pair.give(Input::Message { from, message: Message::Part { head, names, data } });
+    pair.now += 2 * SECOND;
+    pair.give(Input::Wake);
+    let answer = pair.events.iter().find_map(|event| match event {
+        Event::Answered(1, answer) => Some(answer),
+        _ => None,
+    });
+    let answer = answer.expect("the deadline has passed");
+    let value = answer.value.as_ref().map(|value| value.as_slice().to_vec());
+    assert_eq!(value, Some(35_i64.to_le_bytes().to_vec()), "{answer:?}");
+    assert!(answer.contributors.contains(3));
 }

@@ -229,8 +229,10 @@ impl<'a> Graph<'a> {
                     None => may_ends[number].insert(target),
                 }
             }
-            // A rank that was never seen is one of those that a communicator lacks.
-            if !group.is_known && group.targets.is_empty() && is_all(standing, &group.place) {
+            // A rank that was never seen is one of those that a communicator lacks; of kept files
+            // only the files may be lost.
+            let is_unseen_late = !group.is_known && group.targets.is_empty() && !standing.is_past;
+            if is_unseen_late && is_all(standing, &group.place) {
                 let all = RankSet::range(0, standing.world_size.saturating_sub(1));
                 let seen: RankSet = standing.postures.keys().copied().collect();
                 ends[number].union_with(all.difference(seen.as_ref()).as_ref());

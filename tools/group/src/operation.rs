@@ -147,13 +147,13 @@ fn build<'a>(
             group.all_to_all(values.collect())
         }
         Act::Reduce | Act::Allreduce => match request.kind {
-            Kind::I64 => reduction(group, request, &vec![weight(own); bytes / 8]),
-            Kind::F64 => reduction(group, request, &vec![weight(own) as f64; bytes / 8]),
+            Kind::I64 => reduction(group, request, &vec![weight(&own); bytes / 8]),
+            Kind::F64 => reduction(group, request, &vec![weight(&own) as f64; bytes / 8]),
         },
         Act::ReduceScatter => {
             let counts: Vec<(Rank, usize)> =
                 everyone.iter().map(|name| (name, bytes / 8)).collect();
-            let numbers = vec![weight(own); bytes / 8 * counts.len()];
+            let numbers = vec![weight(&own); bytes / 8 * counts.len()];
             group.reduce_scatter(Reduction::Sum, &numbers, &counts)?
         }
         Act::Publish | Act::Send => {

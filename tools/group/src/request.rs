@@ -192,7 +192,9 @@ impl Request {
         match name {
             "root" | "to" => {
                 self.root = value.parse().map_err(|_| format!("'{value}' is no virtual node"))?;
-                self.to = (name == "to").then_some(self.root);
+                if name == "to" {
+                    self.to = Some(self.root);
+                }
             }
             "tree" => self.tree = crate::tree(value)?,
             "bytes" => self.bytes = bytes(value)?,

@@ -53,7 +53,8 @@ pub(crate) struct Arguments {
     /// Read the files that ranks of one host have left in this folder (--events-folder), without
     /// any process of the program.
     #[arg(long, value_name = "DIR",
-          conflicts_with_all = ["command", "job", "processes", "mpi", "topology", "events_folder"])]
+          conflicts_with_all = ["command", "job", "processes", "mpi", "topology", "events_folder",
+                                "deadline", "interval"])]
     from: Option<PathBuf>,
     /// Freeze the program as stuck when its ranks have waited in calls for this time, such as
     /// 2s.

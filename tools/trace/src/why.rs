@@ -53,7 +53,8 @@ pub(crate) struct Arguments {
     /// Read the files that ranks have left in this folder (--events-folder), without any process
     /// of the program.
     #[arg(long, value_name = "DIR",
-          conflicts_with_all = ["command", "job", "ranks", "live", "mpi", "topology", "events_folder"])]
+          conflicts_with_all = ["command", "job", "ranks", "live", "mpi", "topology", "events_folder",
+                                "deadline", "interval"])]
     from: Option<PathBuf>,
     /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt; of PyTorch:
     /// mpirun -np 4 python3 -m sapwood.torch train.py. Without a command, a running 'sapwood mpi'

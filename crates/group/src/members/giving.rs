@@ -106,11 +106,14 @@ impl Member {
     pub(crate) fn giving_step(&mut self) {
         let Some(giving) = &self.giving else { return };
         let (to, is_late, leaves) = (giving.to, self.now >= giving.until, giving.leaves);
-        let names = Ranges::from(&giving.names);
+        let (own, names) = (giving.names.clone(), Ranges::from(&giving.names));
         match &giving.stage {
             Stage::Offered if is_late => return self.call_off(),
             Stage::Offered => self.send(to, Message::Offer { names }),
-            Stage::Draining if is_late && leaves => self.give(),
+            Stage::Draining if is_late && leaves => {
+                self.end_roots(&own);
+                self.give();
+            }
             Stage::Draining if is_late => return self.call_off(),
             Stage::Draining => {}
             Stage::Given(gift) => {
@@ -130,12 +133,23 @@ impl Member {
         }
     }
 
-    fn is_drained(&self, names: &RankSet) -> bool {
-        let is_root = |(id, fold): (&FoldId, &Fold)| {
+    /// Reductions at roots that go to another member end here, with what has come.
+    fn end_roots(&mut self, names: &RankSet) {
+        let open: Vec<FoldId> = self.open_roots(names).collect();
+        open.into_iter().for_each(|id| self.give_up_fold(id));
+    }
+
+    /// Reductions under way of which this member is the root by one of some virtual nodes.
+    fn open_roots(&self, names: &RankSet) -> impl Iterator<Item = FoldId> {
+        let is_open = move |(id, fold): &(&FoldId, &Fold)| {
             names.contains(id.root) && fold.is_root && fold.mine.is_some() && !fold.is_finished
         };
+        self.folds.iter().filter(is_open).map(|(id, _)| *id)
+    }
+
+    fn is_drained(&self, names: &RankSet) -> bool {
         self.begun_casts(names).iter().all(|(cast, begun)| self.has_all(*cast, begun))
-            && !self.folds.iter().any(is_root)
+            && self.open_roots(names).next().is_none()
     }
 
     /// To which of some virtual nodes this member delivers each transfer.

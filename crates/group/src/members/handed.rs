@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, RankSetRef};
 
+use super::giving::Giving;
 use crate::error::Reason;
 use crate::identity::{CastId, FoldId, MemberId, Time};
 use crate::limits::EPOCH_MAX;
@@ -19,7 +20,7 @@ pub(crate) struct Handed {
     /// All that have ever come.
     names: RankSet,
     casts: BTreeMap<CastId, HandedCast>,
-    folds: BTreeMap<FoldId, HandedFold>,
+    folds: BTreeMap<(FoldId, MemberId), HandedFold>,
 }
 
 /// The virtual nodes to which others have delivered a transfer.
@@ -31,11 +32,10 @@ struct HandedCast {
     since: Time,
 }
 
-/// The virtual nodes for which another member has given its value.
+/// The virtual nodes for which a member has given its value before it handed them over.
 #[derive(Clone, Debug)]
 struct HandedFold {
     names: RankSet,
-    giver: MemberId,
     since: Time,
 }
 
@@ -59,7 +59,7 @@ impl Handed {
         }
         for (id, names) in &gift.folds {
             let names = names.as_set().to_set();
-            self.folds.insert(*id, HandedFold { names, giver, since: now });
+            self.folds.insert((*id, giver), HandedFold { names, since: now });
         }
     }
 
@@ -76,7 +76,7 @@ impl Handed {
             add(&mut gift.delivered, *cast, &handed.delivered);
             add(&mut gift.begun, *cast, &handed.begun);
         }
-        for (id, handed) in &self.folds {
+        for ((id, _), handed) in &self.folds {
             let mut some = handed.names.clone();
             some.intersect_with(names);
             if !some.is_empty() {
@@ -98,12 +98,15 @@ impl Handed {
 
     /// Those of this member's virtual nodes for which another has given its value.
     pub(crate) fn contributed(&self, id: FoldId) -> RankSet {
-        self.folds.get(&id).map(|handed| handed.names.clone()).unwrap_or_default()
+        let mut all = RankSet::new();
+        self.givers(id).for_each(|(_, names)| all.union_with(names.as_ref()));
+        all
     }
 
-    /// The member that has given it.
-    pub(crate) fn giver(&self, id: FoldId) -> Option<MemberId> {
-        self.folds.get(&id).map(|handed| handed.giver)
+    /// The members that have given it, and for which of these virtual nodes.
+    fn givers(&self, id: FoldId) -> impl Iterator<Item = (MemberId, &RankSet)> {
+        let all = (id, MemberId(0))..=(id, MemberId(u64::MAX));
+        self.folds.range(all).map(|((_, giver), handed)| (*giver, &handed.names))
     }
 }
 
@@ -122,7 +125,9 @@ impl Member {
     pub(crate) fn given(&mut self, from: MemberId, gift: &Gift) {
         let names = gift.names.as_set();
         let is_outside = names.last().is_none_or(|last| last >= self.config.space);
-        if self.phase != Phase::Joined || is_outside {
+        // What this member has given away itself it does not claim again.
+        let has_given = self.giving.as_ref().is_some_and(Giving::is_given);
+        if self.phase != Phase::Joined || is_outside || has_given {
             return;
         }
         // It came before: the giver has not heard yet.
@@ -240,6 +245,8 @@ impl Member {
                 for segment in 0..fold.head.segments {
                     fold.rebuild(segment, RankSet::new().as_ref());
                 }
+            } else {
+                fold.keep_waves_until_the_call();
             }
             self.wake_at(time, Timer::FoldPatience(id));
             self.check_root(id);
@@ -256,13 +263,21 @@ impl Member {
         if strange.is_empty() {
             return;
         }
-        let contributed = self.handed.contributed(id);
-        let giver = self.handed.giver(id).filter(|giver| self.view.is_alive(*giver));
-        if let Some(giver) = giver.filter(|_| contributed.as_ref().intersects(strange.as_ref())) {
+        let mut asked = Vec::new();
+        for (giver, given) in self.handed.givers(id) {
+            let mut some = strange.clone();
+            some.intersect_with(given.as_ref());
+            if self.view.is_alive(giver) && !some.is_empty() {
+                asked.push((giver, some));
+            }
+        }
+        for (giver, some) in asked {
             // Its answer comes here, and goes on to the root.
-            strange.intersect_with(contributed.as_ref());
-            let (names, segments) = (Ranges::from(&strange), Ranges::default());
+            strange.subtract(some.as_ref());
+            let (names, segments) = (Ranges::from(&some), Ranges::default());
             self.send(giver, Message::Pull { fold: id, names, segments });
+        }
+        if strange.is_empty() {
             return;
         }
         let names = Ranges::from(&strange);

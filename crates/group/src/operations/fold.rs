@@ -124,6 +124,18 @@ impl Fold {
                 .all(|segment| self.waves.get(&segment).is_some_and(|wave| wave.is_sent))
     }
 
+    /// The member is the root now, and has not called: what came is judged by its own call. What
+    /// it has passed on was for the root before, and is asked for again.
+    pub(crate) fn keep_waves_until_the_call(&mut self) {
+        for (segment, wave) in core::mem::take(&mut self.waves) {
+            if !wave.is_sent && !wave.names.is_empty() {
+                let head = PartHead { segment, direct: true, ..self.head.clone() };
+                self.kept_bytes += wave.value.len();
+                self.early.push((head, wave.names, Payload::from(wave.value)));
+            }
+        }
+    }
+
     /// Folds a part into a wave.
     pub(crate) fn merge(&mut self, segment: u32, names: &RankSet, data: &[u8]) {
         let (operation, element) = (self.head.operation, self.head.element);

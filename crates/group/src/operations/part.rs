@@ -179,8 +179,9 @@ impl Member {
         let count = fold.places.len().max(1);
         let parent = fold.places.get(segment as usize % count).and_then(|place| place.parent);
         let parent = parent.filter(|parent| self.view.is_alive(*parent));
-        let to = parent.or(root);
-        if let Some(to) = to.filter(|to| *to != self.me && !self.has_credit(*to)) {
+        // Without either the root is lost, which is told of elsewhere.
+        let Some(to) = parent.or(root) else { return };
+        if to != self.me && !self.has_credit(to) {
             return self.credit.wait(to, Due::Wave(id, segment));
         }
         let Some(fold) = self.folds.get_mut(&id) else { return };
@@ -190,9 +191,7 @@ impl Member {
         let names = Ranges::from(&wave.names);
         let is_direct = parent.is_none() || parent == root;
         let head = PartHead { segment, direct: is_direct, ..fold.head.clone() };
-        if let Some(to) = to {
-            self.send(to, Message::Part { head, names, data });
-        }
+        self.send(to, Message::Part { head, names, data });
         self.check_sent(id);
     }
 

@@ -127,7 +127,7 @@ impl Member {
     }
 
     /// The root's deadline has passed.
-    pub(super) fn give_up_fold(&mut self, id: FoldId) {
+    pub(crate) fn give_up_fold(&mut self, id: FoldId) {
         let skips = self.breaks(Mutation::SkipAgreement);
         let Some(fold) = self.folds.get_mut(&id) else { return };
         if fold.waits_for_root() {

@@ -251,12 +251,12 @@ impl GroupBuilder {
     fn enter(&self, driver: GroupDriver) -> Result<Group> {
         let shared = Arc::new(GroupShared::new(driver.waker(), self.inbox_bytes)?);
         let address = driver.address().to_string();
+        shared.lock().names.clone_from(&self.names);
         let thread = EngineThread::start(driver, Arc::clone(&shared))?;
         let group = Group {
             shared,
             thread: Some(thread),
             address,
-            names: self.names.clone(),
             space: self.space,
             tree: self.tree,
             deadline: self.deadline,

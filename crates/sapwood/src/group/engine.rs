@@ -221,8 +221,10 @@ impl Engine {
             Event::MemberJoined(_) | Event::NamesMoved { .. } => self.look_at_members(),
             Event::MemberGone(member, _) => {
                 self.look_at_members();
-                let names = self.senders.get(&member).cloned().unwrap_or_default();
+                let mut names = self.senders.get(&member).cloned().unwrap_or_default();
                 let everyone = self.driver.member().view().everyone();
+                // Other members may carry them by now.
+                names.subtract(everyone.as_ref());
                 let ended = self.matching.gone(&names, clock().0 + ROOT_GRACE, everyone);
                 for (request, answer) in ended {
                     self.finish(request, Ok(answer));
@@ -284,7 +286,9 @@ impl Engine {
         let mut members = Vec::new();
         self.senders.retain(|id, _| view.record(*id).is_some());
         for record in view.records() {
-            self.senders.insert(record.id, record.names.as_set().to_set());
+            // Those that it has handed over are still the sender's of what came before.
+            let names = self.senders.entry(record.id).or_default();
+            names.union_with(record.names.as_set());
             if view.is_alive(record.id) {
                 members.push(GroupMember {
                     id: record.id,
@@ -294,9 +298,13 @@ impl Engine {
                 });
             }
         }
-        let everyone = view.everyone().clone();
+        let (everyone, names) = (view.everyone().clone(), member.names());
         let mut state = self.shared.lock();
         (state.everyone, state.members) = (everyone, members);
+        // None before it has joined, and after it has left.
+        if !names.is_empty() {
+            state.names = names;
+        }
         drop(state);
         self.shared.tell();
     }

@@ -80,7 +80,6 @@ pub struct Group {
     shared: Arc<GroupShared>,
     thread: Option<EngineThread>,
     address: String,
-    names: RankSet,
     space: u32,
     tree: TreeKind,
     deadline: Duration,
@@ -100,11 +99,10 @@ impl Group {
         self.address.clone()
     }
 
-    /// The virtual nodes that this member carried when it joined; [`Group::members`] has those that
-    /// others have handed to it since.
+    /// The virtual nodes that this member carries, with those that others have handed to it.
     #[must_use]
-    pub fn names(&self) -> &RankSet {
-        &self.names
+    pub fn names(&self) -> RankSet {
+        self.shared.lock().names.clone()
     }
 
     /// The size of the name space.
@@ -310,7 +308,7 @@ impl std::fmt::Debug for Group {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Group")
             .field("address", &self.address)
-            .field("names", &self.names)
+            .field("names", &self.names())
             .finish_non_exhaustive()
     }
 }

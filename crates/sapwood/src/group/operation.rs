@@ -123,7 +123,8 @@ impl Group {
             return Err(GroupFailure::Call(GroupError::Value { bytes }).into());
         }
         let size = T::ELEMENT.bytes();
-        let is_own = |entry: &&(Rank, usize)| self.names.contains(entry.0);
+        let own = self.names();
+        let is_own = |entry: &&(Rank, usize)| own.contains(entry.0);
         let before = counts.iter().take_while(|entry| !is_own(entry));
         let first = before.map(|entry| entry.1).sum::<usize>() * size;
         let length = counts.iter().filter(is_own).map(|entry| entry.1).sum::<usize>() * size;
@@ -267,8 +268,8 @@ impl<'a> GroupOperation<'a> {
                 state.next_number
             }
         };
-        let everyone = state.everyone.clone();
-        let plan = Plan { group, tree, request, number, deadline, leaves_early, everyone };
+        let (own, everyone) = (state.names.clone(), state.everyone.clone());
+        let plan = Plan { tree, request, number, deadline, leaves_early, own, everyone };
         let (commands, finish) = plan.commands(act)?;
         state.commands.extend(commands);
         drop(state);
@@ -309,20 +310,21 @@ impl Act {
 }
 
 /// How an operation is started.
-struct Plan<'a> {
-    group: &'a Group,
+struct Plan {
     tree: TreeKind,
     request: u64,
     number: u64,
     deadline: Duration,
     leaves_early: bool,
+    /// The virtual nodes of this member.
+    own: RankSet,
     everyone: RankSet,
 }
 
-impl Plan<'_> {
+impl Plan {
     fn commands(&self, act: Act) -> Result<(Vec<Command>, Finish)> {
         let tag = COLLECTIVE | self.number;
-        let own = &self.group.names;
+        let own = &self.own;
         Ok(match act {
             Act::Send { call } => (vec![self.call(call)], Finish::WithoutValue),
             Act::Broadcast { root, value } if own.contains(root) => {
@@ -365,7 +367,7 @@ impl Plan<'_> {
 
     /// The values go out under a request of their own; this one ends when all have come.
     fn all_to_all(&self, tag: u64, values: Vec<(Rank, Vec<u8>)>) -> (Vec<Command>, Finish) {
-        let me = self.group.names.as_ref().first().unwrap_or(0);
+        let me = self.own.as_ref().first().unwrap_or(0);
         let names: RankSet = values.iter().map(|entry| entry.0).collect();
         let sent = |(to, value): (Rank, Vec<u8>)| (to, Payload::from(entry(me, &value)));
         let call = Call::Scatter { values: values.into_iter().map(sent).collect(), tag };
@@ -373,7 +375,7 @@ impl Plan<'_> {
         if let Command::Call { request, .. } = &mut send {
             *request = self.request + 1;
         }
-        let own = self.group.names.clone();
+        let own = self.own.clone();
         let expect = self.expect(self.request, tag, What::Each { names, own });
         (vec![expect, send], Finish::AndForget(self.request + 1))
     }
@@ -399,8 +401,7 @@ impl Plan<'_> {
 
     /// A result for all comes after the root's deadline, if something is missing.
     fn late_call(&self, call: Call, to_all: bool) -> Command {
-        let is_root =
-            matches!(&call, Call::Reduce { root, .. } if self.group.names.contains(*root));
+        let is_root = matches!(&call, Call::Reduce { root, .. } if self.own.contains(*root));
         let more = if to_all && !is_root { RESULT_GRACE } else { Duration::ZERO };
         let deadline = after(self.deadline.saturating_add(more));
         Command::Call { request: self.request, tree: self.tree, deadline, call }

@@ -74,6 +74,8 @@ pub(super) struct GroupState {
     inbox_bytes: usize,
     pub(super) lost: u64,
     pub(super) everyone: RankSet,
+    /// The virtual nodes that this member carries.
+    pub(super) names: RankSet,
     pub(super) members: Vec<GroupMember>,
     pub(super) notices: VecDeque<String>,
     /// Requests whose outcome is not wanted any more.

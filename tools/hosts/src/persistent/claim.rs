@@ -29,7 +29,7 @@ const TRIES_MAX: u32 = 100;
 pub(crate) struct Claim {
     path: PathBuf,
     /// Holds the lock.
-    _file: File,
+    file: File,
 }
 
 impl Claim {
@@ -51,7 +51,7 @@ impl Claim {
                     // For the line that another process says; it does without.
                     let _ = file.set_len(0);
                     let _ = write!(file, "{}", std::process::id());
-                    return Ok(Some(Self { path, _file: file }));
+                    return Ok(Some(Self { path, file }));
                 }
                 // Its owner has removed it meanwhile, and the next is another file.
                 Ok(()) => {}
@@ -65,8 +65,10 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // While it is locked: it is this process's own.
-        let _ = std::fs::remove_file(&self.path);
+        // While it is locked. Where its folder was emptied meanwhile, the path may be another's.
+        if is_at(&self.file, &self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use sapwood::RankSet;
 use sapwood_command_line::exit::Failure;
 
@@ -34,6 +35,14 @@ pub(super) struct KeptFolder {
     pub(super) notes: Vec<String>,
 }
 
+/// Each rank has two files, which stay open.
+fn open_as_many_as_allowed() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where that is refused, ranks without a descriptor are named as such.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
 impl KeptFolder {
     /// Reads what is there.
     ///
@@ -41,6 +50,7 @@ impl KeptFolder {
     /// [`Failure`] when nothing can be read, or two files are of one rank.
     pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
         let mut notes = Notes::default();
+        open_as_many_as_allowed();
         let stems = stems(folder)?;
         let ranks: Vec<(PathBuf, KeptRank)> = stems
             .into_iter()

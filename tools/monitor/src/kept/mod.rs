@@ -301,6 +301,17 @@ mod tests {
         assert!(why.unknown.iter().any(|line| line.starts_with("when the ranks were killed")));
     }
 
+    /// Its file may be lost, and it in the barrier as the others.
+    #[test]
+    fn a_rank_without_files_is_not_the_one_that_is_waited_for() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        ranks()[..2].iter().for_each(|rank| rank.leave(folder.path(), b'a'));
+        let why = why_of_files(folder.path()).expect("two ranks");
+        assert!(why.unknown[0].starts_with("rank 2: no file in '"), "{:?}", why.unknown);
+        let stuck = why.stuck.expect("two ranks wait");
+        assert_eq!((stuck.waiting.len(), stuck.culprits.as_str()), (1, ""), "{}", stuck.statement);
+    }
+
     #[test]
     fn of_hosts_whose_clocks_were_not_compared_it_is_not_told_who_came_last() {
         let folder = folder_on(*b"aba");

@@ -90,6 +90,25 @@ impl Member {
         self.child.wait().unwrap();
     }
 
+    /// Leaves its virtual nodes to the member that carries another one.
+    pub fn leave_to(mut self, heir: u32) {
+        self.call(&format!("leave to={heir}"));
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    /// Waits until this member knows one that carries just these virtual nodes.
+    pub fn wait_for_member(&mut self, names: &str) {
+        let begun = Instant::now();
+        let told = format!("\"{names}\"");
+        loop {
+            let known = self.call("members")["members"].to_string();
+            if known.contains(&told) {
+                return;
+            }
+            assert!(begun.elapsed() < HANG, "no member has {names}: {known}");
+        }
+    }
+
     pub fn leave(mut self) {
         self.call("leave");
         assert!(self.child.wait().unwrap().success());
