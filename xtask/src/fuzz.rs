@@ -19,7 +19,8 @@ use crate::steps::Look;
 const MANIFEST: &str = "fuzz/Cargo.toml";
 /// A target that does not come to its end by itself is hung.
 const TARGET_DEADLINE: Duration = Duration::from_secs(900);
-const BUILD_DEADLINE: Duration = Duration::from_secs(900);
+/// The instrumented build compiles most crates anew, beside the MPI tests.
+const BUILD_DEADLINE: Duration = Duration::from_secs(2400);
 
 const INSTRUMENTATION: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
