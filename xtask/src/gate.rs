@@ -107,7 +107,7 @@ fn interface_steps() -> Vec<Step> {
             .after(&[BUILD, RELEASE, PYTHON])
             .beside(),
         Step::program("formats and their readers", exports(), 8).after(&[RELEASE]),
-        Step::program("MPI tests", "env SAPWOOD_TESTS_BUILT=1 make test-mpi", 20)
+        Step::program("MPI tests", "env SAPWOOD_TESTS_BUILT=1 make test-mpi", 40)
             .after(&[BUILD, RELEASE])
             .with_tests(Selection::Variable),
         Step::program("PyTorch programs", TORCH_PROGRAMS, 10).after(&[BUILD, RELEASE]),
