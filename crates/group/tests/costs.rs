@@ -11,18 +11,13 @@ use sapwood_group::{
 };
 use sapwood_packet::RankSet;
 
+use crate::support::{config, join, record};
+
 const OTHER: MemberId = MemberId(2);
 const SEGMENT: u64 = 2 * SEGMENT_BYTES_MIN as u64;
 const SEGMENTS: u64 = 20;
 /// The time between two segments: 40 us of work, and 10 ns a byte.
 const PACE: u64 = 40_000 + 10 * SEGMENT;
-
-/// A member that carries the virtual node of its own number.
-fn record(name: u32, life: Life) -> Record {
-    let (id, names) = (MemberId(u64::from(name)), Ranges::from(&RankSet::range(name, name)));
-    let address = name.to_string();
-    Record { id, address, names, site: 0, incarnation: 0, life, gone_ms: 0, epoch: 0 }
-}
 
 /// One member, and another that exists by its messages only.
 struct Receiver {
@@ -41,13 +36,12 @@ impl Receiver {
         receiver
     }
 
-    fn with_name(name: u32) -> Self {
-        let (id, names) = (MemberId(u64::from(name)), RankSet::range(name, name));
-        let config = Config { id, names, space: 100, ..Config::default() };
+    fn with_name(name: u64) -> Self {
+        let config = Config { measures: true, ..config(MemberId(name)) };
         let mut receiver = Self { member: Member::new(config), now: 0, told: Vec::new() };
         receiver.give(Input::Create);
         receiver.give(Input::LinkUp { member: OTHER, address: None });
-        receiver.hear(Message::Join { space: 100, record: record(2, Life::Alive) });
+        receiver.hear(join(OTHER));
         receiver
     }
 
@@ -158,9 +152,12 @@ fn news_of_costs_alone_is_no_change_of_the_clusters() {
 fn a_new_registrar_is_told_what_the_last_one_was() {
     let mut receiver = Receiver::with_name(3);
     let targets = Ranges::from(&RankSet::new());
-    let news = |life| Message::Update { targets: targets.clone(), records: vec![record(1, life)] };
-    receiver.hear(news(Life::Alive));
     let author = MemberId(1);
+    let news = |life| Message::Update {
+        targets: targets.clone(),
+        records: vec![Record { life, ..record(author) }],
+    };
+    receiver.hear(news(Life::Alive));
     let labels = vec![(author, Ranges::from(&RankSet::range(1, 3)))];
     let distances = vec![(0, 0, 200_000)];
     let table = Table { version: 1, author, labels, distances, costs: Costs::default() };

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use sapwood_group::message::{Life, Record};
 use sapwood_group::{
-    Call, Config, Element, Input, MILLISECOND, Member, MemberId, Message, Operation, Output,
-    Payload, SECOND, TreeKind,
+    Call, CastId, Config, FoldId, Input, MemberId, Message, Payload, SECOND, TreeKind,
 };
 use sapwood_packet::RankSet;
+
+use crate::support::{Lonely, config, sum};
 
 const SEGMENT_BYTES: usize = 1 << 10;
 const LINK_BYTES: usize = 8 * SEGMENT_BYTES;
@@ -16,82 +16,37 @@ const QUICK: MemberId = MemberId(2);
 const SLOW: MemberId = MemberId(3);
 
 /// A member, and two others that exist in its view only.
-struct Hub {
-    member: Member,
-    now: u64,
-    sent: Vec<(MemberId, Message)>,
-}
+struct Hub(Lonely);
 
 impl Hub {
     /// The member carries the virtual node of its number.
     fn new(id: u64) -> Self {
         let config = Config {
-            id: MemberId(id),
-            names: name(id),
-            space: 100,
-            measures: false,
             segment_bytes: Some(SEGMENT_BYTES as u32),
             link_bytes: LINK_BYTES,
-            ..Config::default()
+            ..config(MemberId(id))
         };
-        let mut hub = Self { member: Member::new(config), now: 0, sent: Vec::new() };
-        hub.give(Input::Create);
-        for other in [QUICK, SLOW] {
-            hub.give(Input::LinkUp { member: other, address: None });
-            let (address, life) = (other.0.to_string(), Life::Alive);
-            let names = (&name(other.0)).into();
-            let record = Record {
-                id: other,
-                address,
-                names,
-                site: 0,
-                incarnation: 0,
-                life,
-                gone_ms: 0,
-                epoch: 0,
-            };
-            hub.give(Input::Message { from: other, message: Message::Join { space: 100, record } });
-        }
-        hub.sent.clear();
-        hub
-    }
-
-    fn give(&mut self, input: Input) {
-        self.now += MILLISECOND / 100;
-        self.member.handle_input(self.now, input);
-        while let Some(output) = self.member.poll_output() {
-            if let Output::Send { to, message } = output {
-                self.sent.push((to, message));
-            }
-        }
+        Self(Lonely::among(config, &[QUICK, SLOW]))
     }
 
     fn drain(&mut self, member: MemberId, queued_bytes: usize) {
-        self.give(Input::Drained { member, queued_bytes });
-    }
-
-    fn call(&mut self, request: u64, call: Call) {
-        let deadline = self.now + SECOND;
-        self.give(Input::Call { request, tree: TreeKind::Flat, deadline, call });
+        self.0.give(Input::Drained { member, queued_bytes });
     }
 
     fn broadcast(&mut self, request: u64) {
         let value = Payload::from(vec![5; VALUE_BYTES]);
-        self.call(request, Call::Broadcast { targets: None, value, tag: 0 });
+        let call = Call::Broadcast { targets: None, value, tag: 0 };
+        self.0.call(request, TreeKind::Flat, SECOND, call);
     }
 
     /// Bytes of segments and parts for a member that were sent since the last look.
     fn bulk_bytes(&mut self, member: MemberId) -> usize {
         let (looked, kept) =
-            std::mem::take(&mut self.sent).into_iter().partition(|(to, _)| *to == member);
-        self.sent = kept;
+            std::mem::take(&mut self.0.sent).into_iter().partition(|(to, _)| *to == member);
+        self.0.sent = kept;
         let looked: Vec<(MemberId, Message)> = looked;
         looked.iter().map(|(_, message)| message.bulk_bytes()).sum()
     }
-}
-
-fn name(id: u64) -> RankSet {
-    RankSet::range(id as u32, id as u32)
 }
 
 /// How often each segment of each transfer was sent to a member.
@@ -126,7 +81,7 @@ fn a_child_whose_link_does_not_drain_stops_its_own_segments_only() {
     }
     assert_eq!(quick, VALUE_BYTES - SEGMENT_BYTES, "the first goes with the opening");
     assert_eq!(hub.bulk_bytes(SLOW), 0);
-    assert_eq!(hub.member.queued_bytes(SLOW), LINK_BYTES);
+    assert_eq!(hub.0.member.queued_bytes(SLOW), LINK_BYTES);
 }
 
 #[test]
@@ -136,9 +91,9 @@ fn two_transfers_have_turns_on_a_link_and_each_segment_goes_once() {
     hub.broadcast(8);
     let mut uneven = 0;
     for _ in 0..2 * VALUE_BYTES / LINK_BYTES {
-        let before = hub.sent.len();
+        let before = hub.0.sent.len();
         hub.drain(SLOW, 0);
-        let counts = segments(&hub.sent[before..], SLOW);
+        let counts = segments(&hub.0.sent[before..], SLOW);
         let of = |number: u64| counts.keys().filter(|key| key.0 == number).count();
         let is_whole = counts.len() == LINK_BYTES / SEGMENT_BYTES;
         uneven += usize::from(is_whole && of(1).abs_diff(of(2)) > 1);
@@ -148,7 +103,7 @@ fn two_transfers_have_turns_on_a_link_and_each_segment_goes_once() {
     }
     // The first had filled the link before the second began, and ends before it.
     assert!(uneven <= 2, "{uneven} windows were not shared");
-    let counts = segments(&hub.sent, SLOW);
+    let counts = segments(&hub.0.sent, SLOW);
     assert_eq!(counts.len(), 2 * VALUE_BYTES / SEGMENT_BYTES);
     assert!(counts.values().all(|count| *count == 1), "{counts:?}");
 }
@@ -159,19 +114,19 @@ fn a_child_gets_what_it_lacks_after_its_link_was_broken() {
     let mut hub = Hub::new(1);
     hub.broadcast(7);
     hub.drain(SLOW, LINK_BYTES / 2);
-    hub.sent.clear();
-    hub.give(Input::LinkDown { member: SLOW });
-    hub.give(Input::LinkUp { member: SLOW, address: None });
+    hub.0.sent.clear();
+    hub.0.give(Input::LinkDown { member: SLOW });
+    hub.0.give(Input::LinkUp { member: SLOW, address: None });
     assert_eq!(hub.bulk_bytes(SLOW), 0, "it has not said what it has");
     let mut has = RankSet::range(0, 4);
     has.insert(9);
-    let cast = sapwood_group::CastId { root: MemberId(1), number: 1 };
+    let cast = CastId { root: MemberId(1), number: 1 };
     let message = Message::Have { cast, stripe: 0, segments: (&has).into() };
-    hub.give(Input::Message { from: SLOW, message });
+    hub.0.give(Input::Message { from: SLOW, message });
     for _ in 0..VALUE_BYTES / LINK_BYTES {
         hub.drain(SLOW, 0);
     }
-    let counts = segments(&hub.sent, SLOW);
+    let counts = segments(&hub.0.sent, SLOW);
     let sent: Vec<u32> = counts.keys().map(|key| key.1).collect();
     let lacked: Vec<u32> = (0..64).filter(|index| !has.contains(*index)).collect();
     assert_eq!(sent, lacked);
@@ -182,16 +137,9 @@ fn a_child_gets_what_it_lacks_after_its_link_was_broken() {
 #[test]
 fn parts_of_a_reduction_wait_for_the_link_to_the_parent() {
     let mut hub = Hub::new(4);
-    let call = Call::Reduce {
-        root: QUICK.0 as u32,
-        number: 1,
-        operation: Operation::Sum,
-        element: Element::I64,
-        value: Payload::from(vec![0; VALUE_BYTES]),
-        to_all: false,
-        leaves_early: false,
-    };
-    hub.call(7, call);
+    let fold = FoldId { root: QUICK.0 as u32, number: 1 };
+    let call = sum(fold, &[0; VALUE_BYTES / 8]);
+    hub.0.call(7, TreeKind::Flat, SECOND, call);
     let mut sent = hub.bulk_bytes(QUICK);
     assert_eq!(sent, LINK_BYTES);
     while sent < VALUE_BYTES {

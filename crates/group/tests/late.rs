@@ -1,28 +1,19 @@
 //! A member whose own timers are late takes no other for dead because of it.
 
-use sapwood_group::message::{Life, Record};
-use sapwood_group::{
-    Config, Event, Input, MILLISECOND, Member, MemberId, Message, Output, Reason, SECOND,
-};
-use sapwood_packet::RankSet;
+use sapwood_group::{Event, Input, MILLISECOND, Member, MemberId, Message, Output, Reason, SECOND};
+
+use crate::support::{config, join};
 
 const OTHER: MemberId = MemberId(2);
 
 /// Runs a member that gets its processor once in a span, timers first; the other member answers
 /// each ping within a millisecond until `silent`. Gives when it counts as dead.
 fn judge(span: u64, silent: u64) -> Option<u64> {
-    let (id, names) = (MemberId(1), RankSet::range(1, 1));
-    let config = Config { id, names, space: 100, measures: false, ..Config::default() };
-    let mut member = Member::new(config);
-    let names = (&RankSet::range(2, 2)).into();
-    let (address, life) = ("2".into(), Life::Alive);
-    let record =
-        Record { id: OTHER, address, names, site: 0, incarnation: 0, life, gone_ms: 0, epoch: 0 };
-    let message = Message::Join { space: 100, record };
+    let mut member = Member::new(config(MemberId(1)));
     let mut inputs = vec![
         Input::Create,
         Input::LinkUp { member: OTHER, address: None },
-        Input::Message { from: OTHER, message },
+        Input::Message { from: OTHER, message: join(OTHER) },
     ];
     let mut wake = 0;
     for now in (0..60 * SECOND).step_by(span as usize) {

@@ -1,44 +1,27 @@
 //! What becomes of a member whose connections fail.
 
-use sapwood_group::message::{Life, Record};
-use sapwood_group::{
-    Config, Event, Input, MILLISECOND, Member, MemberId, Message, Output, Reason, SECOND,
-};
-use sapwood_packet::RankSet;
+use sapwood_group::{Event, Input, MILLISECOND, Member, MemberId, Message, Output, Reason, SECOND};
+
+use crate::support::{config, join};
 
 const OTHER: MemberId = MemberId(2);
 
 /// One member, and another that exists in its view only.
-struct Pair {
+struct Dialler {
     member: Member,
     now: u64,
     outputs: Vec<Output>,
 }
 
-impl Pair {
+impl Dialler {
     fn new() -> Self {
-        let names = RankSet::range(1, 1);
-        let id = MemberId(1);
-        let config = Config { id, names, space: 100, measures: false, ..Config::default() };
-        let mut pair = Self { member: Member::new(config), now: 0, outputs: Vec::new() };
-        pair.give(Input::Create);
-        let names = (&RankSet::range(2, 2)).into();
-        let (address, life) = ("2".into(), Life::Alive);
-        let record = Record {
-            id: OTHER,
-            address,
-            names,
-            site: 0,
-            incarnation: 0,
-            life,
-            gone_ms: 0,
-            epoch: 0,
-        };
-        pair.give(Input::LinkUp { member: OTHER, address: None });
-        let message = Message::Join { space: 100, record };
-        pair.give(Input::Message { from: OTHER, message });
-        pair.outputs.clear();
-        pair
+        let member = Member::new(config(MemberId(1)));
+        let mut dialler = Self { member, now: 0, outputs: Vec::new() };
+        dialler.give(Input::Create);
+        dialler.give(Input::LinkUp { member: OTHER, address: None });
+        dialler.give(Input::Message { from: OTHER, message: join(OTHER) });
+        dialler.outputs.clear();
+        dialler
     }
 
     fn give(&mut self, input: Input) {
@@ -92,22 +75,22 @@ fn up() -> Input {
 
 #[test]
 fn a_member_that_is_reached_after_some_refused_connections_lives() {
-    let mut pair = Pair::new();
-    pair.give(Input::LinkDown { member: OTHER });
+    let mut dialler = Dialler::new();
+    dialler.give(Input::LinkDown { member: OTHER });
     let mut dials = 0;
-    pair.pass(5 * SECOND, &mut dials, &|dial| if dial <= 3 { failed() } else { up() });
-    assert_eq!((pair.is_gone(), dials), (false, 4));
-    assert!(pair.member.view().is_alive(OTHER));
+    dialler.pass(5 * SECOND, &mut dials, &|dial| if dial <= 3 { failed() } else { up() });
+    assert_eq!((dialler.is_gone(), dials), (false, 4));
+    assert!(dialler.member.view().is_alive(OTHER));
 }
 
 #[test]
 fn a_member_that_refuses_for_the_patience_of_one_ping_is_dead_before_three_were_silent() {
-    let mut pair = Pair::new();
-    pair.give(Input::LinkDown { member: OTHER });
-    let (begin, mut dials) = (pair.now, 0);
-    pair.pass(5 * SECOND, &mut dials, &|_| failed());
-    let waited = pair.now - begin;
-    assert!(pair.is_gone());
+    let mut dialler = Dialler::new();
+    dialler.give(Input::LinkDown { member: OTHER });
+    let (begin, mut dials) = (dialler.now, 0);
+    dialler.pass(5 * SECOND, &mut dials, &|_| failed());
+    let waited = dialler.now - begin;
+    assert!(dialler.is_gone());
     assert!((100 * MILLISECOND..200 * MILLISECOND).contains(&waited), "{waited}");
     assert!((4..=8).contains(&dials), "{dials} dials, with pauses that grow");
 }

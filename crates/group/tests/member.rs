@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 
-use sapwood_group::message::{Life, Record};
 use sapwood_group::{
     Call, Config, Element, Event, Input, Member, MemberId, Message, Operation, Output, Payload,
     Reason, Refusal, SECOND, TreeKind,
 };
 use sapwood_packet::RankSet;
+
+use crate::support::join;
 
 struct Room {
     members: Vec<Member>,
@@ -199,12 +200,7 @@ fn a_distance_is_measured_over_a_link_that_is_up() {
     };
     give(0, Input::Create);
     let from = MemberId(2);
-    let names = (&RankSet::range(2, 2)).into();
-    let (address, life) = ("2".into(), Life::Alive);
-    let record =
-        Record { id: from, address, names, site: 0, incarnation: 0, life, gone_ms: 0, epoch: 0 };
-    let message = Message::Join { space: 100, record };
-    give(1, Input::Message { from, message });
+    give(1, Input::Message { from, message: join(from) });
     assert_eq!(give(SECOND / 4, Input::Wake), 0, "the link is being made");
     assert_eq!(give(SECOND / 4 + 1, Input::LinkUp { member: from, address: None }), 1);
 }

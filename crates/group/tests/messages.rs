@@ -218,11 +218,8 @@ fn parts_that_no_value_has_are_refused_and_round_trips_are_cut() {
 #[test]
 fn an_epoch_that_no_member_has_is_refused() {
     for (epoch, is_read) in [(EPOCH_MAX, true), (EPOCH_MAX + 1, false)] {
-        let names = Ranges::default();
-        let gift = Gift { names: names.clone(), epoch, ..Gift::default() };
-        let (id, address, life) = (MemberId(1), String::new(), Life::Alive);
-        let record =
-            Record { id, address, names, site: 0, incarnation: 0, life, gone_ms: 0, epoch };
+        let gift = Gift { epoch, ..Gift::default() };
+        let record = Record { epoch, ..Record::new(MemberId(1), &RankSet::new()) };
         let targets = Ranges::default();
         for message in [
             Message::Give { gift: gift.clone() },

@@ -2,65 +2,37 @@
 
 use sapwood_group::message::{Life, Ranges, Record};
 use sapwood_group::{
-    Answer, Call, Config, Event, Input, Member, MemberId, Message, Output, Payload, Reason, SECOND,
-    TreeKind,
+    Answer, Call, CastId, Config, MemberId, Message, Payload, Reason, SECOND, TreeKind,
 };
 use sapwood_packet::RankSet;
+
+use crate::support::{Lonely, config, record};
 
 const CHILD: MemberId = MemberId(2);
 const OTHER: MemberId = MemberId(3);
 const REQUEST: u64 = 9;
 
 /// The member with the virtual node 1, from which a transfer starts. The members that carry 2 and
-/// 3 exist in its view only; what it sends to them is kept.
-struct Root {
-    member: Member,
-    now: u64,
-    sent: Vec<(MemberId, Message)>,
-    answer: Option<Answer>,
-}
+/// 3 exist in its view only.
+struct Root(Lonely);
 
 impl Root {
     /// Starts a broadcast of some bytes to the three virtual nodes.
     fn broadcast(tree: TreeKind, bytes: usize) -> Self {
         let config = Config {
-            id: MemberId(1),
-            names: RankSet::range(1, 1),
-            space: 100,
-            measures: false,
             bulk_bytes: 256,
             stripe_bytes: 400,
             segment_bytes: Some(128),
-            ..Config::default()
+            ..config(MemberId(1))
         };
-        let member = Member::new(config);
-        let mut root = Self { member, now: 0, sent: Vec::new(), answer: None };
-        root.give(Input::Create);
-        for member in [CHILD, OTHER] {
-            root.give(Input::LinkUp { member, address: None });
-            let message = Message::Join { space: 100, record: record(member, Life::Alive) };
-            root.hear(member, message);
-        }
-        root.sent.clear();
+        let mut root = Self(Lonely::among(config, &[CHILD, OTHER]));
         let call = Call::Broadcast { targets: None, value: vec![7; bytes].into(), tag: 0 };
-        root.give(Input::Call { request: REQUEST, tree, deadline: 10 * SECOND, call });
+        root.0.call(REQUEST, tree, 10 * SECOND, call);
         root
     }
 
-    fn give(&mut self, input: Input) {
-        self.now += 1000;
-        self.member.handle_input(self.now, input);
-        while let Some(output) = self.member.poll_output() {
-            match output {
-                Output::Send { to, message } => self.sent.push((to, message)),
-                Output::Event(Event::Answered(REQUEST, answer)) => self.answer = Some(answer),
-                _ => {}
-            }
-        }
-    }
-
-    fn hear(&mut self, from: MemberId, message: Message) {
-        self.give(Input::Message { from, message });
+    fn answer(&self) -> Option<&Answer> {
+        self.0.answer(REQUEST)
     }
 
     /// The receivers of the transfer's openings since the last look, with stripe and targets.
@@ -71,31 +43,16 @@ impl Root {
             }
             _ => None,
         };
-        self.sent.drain(..).filter_map(opening).collect()
+        self.0.sent.drain(..).filter_map(opening).collect()
     }
 
     /// A child says of a stripe which virtual nodes have it, and which one cannot get it.
     fn done(&mut self, from: MemberId, stripe: u8, names: &str, failed: Option<(u32, Reason)>) {
-        let cast = sapwood_group::CastId { root: self.member.id(), number: 1 };
+        let cast = CastId { root: self.0.member.id(), number: 1 };
         let names = Ranges::from(&names.parse::<RankSet>().expect("a set"));
         let failed = failed.map(|(name, why)| (Ranges::from(&RankSet::range(name, name)), why));
         let failed = failed.into_iter().collect();
-        self.hear(from, Message::Done { cast, stripe, names, failed });
-    }
-}
-
-/// Each of them has the virtual node of its number.
-fn record(id: MemberId, life: Life) -> Record {
-    let names = (&RankSet::range(id.0 as u32, id.0 as u32)).into();
-    Record {
-        id,
-        address: id.0.to_string(),
-        names,
-        site: 0,
-        incarnation: 0,
-        life,
-        gone_ms: 0,
-        epoch: 0,
+        self.0.hear(from, Message::Done { cast, stripe, names, failed });
     }
 }
 
@@ -106,12 +63,11 @@ fn a_virtual_node_that_two_stripes_lack_for_two_reasons_is_missing_once() {
     let stripes = root.openings();
     assert_eq!(stripes, [(CHILD, 0, "2-3".into()), (OTHER, 1, "2-3".into())]);
     root.done(CHILD, 0, "2", None);
-    let records = vec![record(OTHER, Life::Dead)];
-    root.hear(CHILD, Message::Update { targets: (&RankSet::new()).into(), records });
+    root.0.learn(CHILD, vec![Record { life: Life::Dead, ..record(OTHER) }]);
     assert_eq!(root.openings(), [(CHILD, 1, "2".into())], "the other stripe is taken over");
     root.done(CHILD, 0, "", Some((3, Reason::Left)));
     root.done(CHILD, 1, "2", None);
-    let answer = root.answer.expect("an answer");
+    let answer = root.answer().expect("an answer");
     assert_eq!(answer.contributors.to_string(), "1-2");
     assert_eq!(answer.missing, [(RankSet::range(3, 3), Reason::Left)]);
 }
@@ -122,17 +78,17 @@ fn a_member_that_a_child_does_not_know_gets_the_transfer_from_the_root() {
     let mut root = Root::broadcast(TreeKind::List, 100);
     assert_eq!(root.openings(), [(CHILD, 0, "2-3".into())]);
     root.done(CHILD, 0, "2", Some((3, Reason::Dead)));
-    assert_eq!(root.answer, None, "the root knows the member that carries 3");
+    assert_eq!(root.answer(), None, "the root knows the member that carries 3");
     assert_eq!(root.openings(), [(OTHER, 0, "3".into())]);
-    let cast = sapwood_group::CastId { root: MemberId(1), number: 1 };
+    let cast = CastId { root: MemberId(1), number: 1 };
     let segments = (&RankSet::new()).into();
-    root.hear(OTHER, Message::Have { cast, stripe: 0, segments });
+    root.0.hear(OTHER, Message::Have { cast, stripe: 0, segments });
     let value = Payload::from(vec![7; 100]);
     let segment = Message::Segment { cast, stripe: 0, index: 0, data: value };
-    assert!(root.sent.contains(&(OTHER, segment)));
+    assert!(root.0.sent.contains(&(OTHER, segment)));
     root.done(OTHER, 0, "3", None);
-    let answer = root.answer.expect("an answer");
-    assert_eq!((answer.contributors.to_string(), answer.missing), ("1-3".into(), Vec::new()));
+    let answer = root.answer().expect("an answer");
+    assert_eq!((answer.contributors.to_string(), &answer.missing), ("1-3".into(), &Vec::new()));
 }
 
 #[test]
@@ -140,6 +96,6 @@ fn what_a_member_says_of_its_own_virtual_nodes_is_the_end() {
     let mut root = Root::broadcast(TreeKind::List, 100);
     root.done(CHILD, 0, "2", Some((3, Reason::Dead)));
     root.done(OTHER, 0, "", Some((3, Reason::Left)));
-    let answer = root.answer.expect("an answer");
+    let answer = root.answer().expect("an answer");
     assert_eq!(answer.missing, [(RankSet::range(3, 3), Reason::Left)]);
 }

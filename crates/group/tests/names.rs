@@ -1,54 +1,32 @@
 //! Virtual nodes that a member hands over when it leaves: who delivers, at each step.
 
-use sapwood_group::message::{Gift, Head, Life, PartHead, Ranges, Record, Route};
+use sapwood_group::message::{Gift, Head, Life, PartHead, Purpose, Ranges, Record, Route};
 use sapwood_group::operations::{Element, Operation};
-use sapwood_group::{
-    Call, CastId, Config, Event, FoldId, Input, Member, MemberId, Message, Output, Payload, SECOND,
-    TreeKind,
-};
+use sapwood_group::{CastId, Event, FoldId, Input, MemberId, Message, Payload, SECOND, TreeKind};
 use sapwood_packet::RankSet;
+
+use crate::support::{self, Lonely, config, sum};
 
 const OTHER: MemberId = MemberId(2);
 
 /// One member with the virtual node 1, and another with 2 that exists in its view only.
-struct Pair {
-    member: Member,
-    now: u64,
-    sent: Vec<Message>,
-    events: Vec<Event>,
-}
+struct Pair(Lonely);
 
 impl Pair {
     fn new() -> Self {
-        let names = RankSet::range(1, 1);
-        let id = MemberId(1);
-        let config = Config { id, names, space: 100, measures: false, ..Config::default() };
-        let member = Member::new(config);
-        let mut pair = Self { member, now: 0, sent: Vec::new(), events: Vec::new() };
-        pair.give(Input::Create);
-        pair.give(Input::LinkUp { member: OTHER, address: None });
-        pair.hear(Message::Join { space: 100, record: record("2", 0, Life::Alive) });
-        pair.sent.clear();
-        pair
+        Self(Lonely::among(config(MemberId(1)), &[OTHER]))
     }
 
     fn give(&mut self, input: Input) {
-        self.member.handle_input(self.now, input);
-        while let Some(output) = self.member.poll_output() {
-            match output {
-                Output::Send { message, .. } => self.sent.push(message),
-                Output::Event(event) => self.events.push(event),
-                Output::Connect { .. } | Output::Wake(_) => {}
-            }
-        }
+        self.0.give(input);
     }
 
     fn hear(&mut self, message: Message) {
-        self.give(Input::Message { from: OTHER, message });
+        self.0.hear(OTHER, message);
     }
 
     fn hear_of(&mut self, record: Record) {
-        self.hear(Message::Update { targets: Ranges::default(), records: vec![record] });
+        self.0.learn(OTHER, vec![record]);
     }
 
     /// The transfers that were delivered to the virtual node 1.
@@ -57,14 +35,22 @@ impl Pair {
             Event::Delivery { cast, .. } => Some(cast.number),
             _ => None,
         };
-        self.events.iter().filter_map(number).collect()
+        self.0.events.iter().filter_map(number).collect()
     }
 
     fn gift(&self) -> Option<&Gift> {
-        self.sent.iter().find_map(|message| match message {
+        self.sent().find_map(|message| match message {
             Message::Give { gift } => Some(gift),
             _ => None,
         })
+    }
+
+    fn sent(&self) -> impl Iterator<Item = &Message> {
+        self.0.sent.iter().map(|(_, message)| message)
+    }
+
+    fn has_sent(&self, message: &Message) -> bool {
+        self.sent().any(|sent| sent == message)
     }
 
     /// Which transfers went to the other member.
@@ -73,14 +59,14 @@ impl Pair {
             Message::Open { head, .. } => Some(head.cast.number),
             _ => None,
         };
-        self.sent.iter().filter_map(number).collect()
+        self.sent().filter_map(number).collect()
     }
 }
 
+/// What the other member says of itself.
 fn record(names: &str, epoch: u32, life: Life) -> Record {
-    let names = (&names.parse::<RankSet>().unwrap()).into();
-    let (address, incarnation) = ("2".into(), epoch);
-    Record { id: OTHER, address, names, site: 0, incarnation, life, gone_ms: 0, epoch }
+    let incarnation = epoch;
+    Record { incarnation, life, epoch, ..Record::new(OTHER, &names.parse().unwrap()) }
 }
 
 fn names() -> Ranges {
@@ -95,7 +81,7 @@ fn open(number: u64, segments: u64) -> Message {
         stripes: 1,
         floor: 1,
         tree: TreeKind::Flat,
-        purpose: sapwood_group::message::Purpose::Broadcast,
+        purpose: Purpose::Broadcast,
         bytes: 8 * segments,
         segment_bytes: 8,
         tag: 0,
@@ -109,7 +95,7 @@ fn draining() -> Pair {
     let mut pair = Pair::new();
     pair.hear(open(1, 2));
     pair.give(Input::LeaveTo { heir: Some(2) });
-    assert!(pair.sent.contains(&Message::Offer { names: names() }));
+    assert!(pair.has_sent(&Message::Offer { names: names() }));
     pair.hear(Message::Take { names: names() });
     pair.hear(open(2, 1));
     assert_eq!((pair.delivered(), pair.gift()), (vec![1], None));
@@ -132,9 +118,9 @@ fn what_was_begun_is_finished_and_what_comes_later_is_the_heirs() {
     assert_eq!(pair.opened(), []);
     pair.hear_of(record("1-2", 1, Life::Alive));
     assert_eq!((pair.delivered(), pair.opened()), (vec![1, 1], vec![2]));
-    let own = pair.member.view().record(MemberId(1)).unwrap();
+    let own = pair.0.member.view().record(MemberId(1)).unwrap();
     assert_eq!((own.life, own.names.as_set().is_empty()), (Life::Left, true));
-    assert_eq!(pair.member.view().owner(1), Some(OTHER));
+    assert_eq!(pair.0.member.view().owner(1), Some(OTHER));
 }
 
 #[test]
@@ -153,7 +139,7 @@ fn names_that_were_given_never_come_back() {
     pair.hear_of(record("2", 0, Life::Dead));
     pair.hear(open(3, 1));
     assert_eq!(pair.delivered(), [1, 1]);
-    assert_eq!(pair.member.view().owner(1), None);
+    assert_eq!(pair.0.member.view().owner(1), None);
 }
 
 #[test]
@@ -161,15 +147,15 @@ fn a_member_whose_heir_declines_leaves_by_itself() {
     let mut pair = Pair::new();
     pair.give(Input::LeaveTo { heir: Some(2) });
     pair.hear(Message::Decline { names: names() });
-    assert_eq!(pair.member.view().record(MemberId(1)).unwrap().life, Life::Left);
+    assert_eq!(pair.0.member.view().record(MemberId(1)).unwrap().life, Life::Left);
 }
 
 #[test]
 fn a_gift_that_was_lost_is_given_again() {
     let mut pair = draining();
     last_segment(&mut pair);
-    pair.sent.clear();
-    pair.now += SECOND;
+    pair.0.sent.clear();
+    pair.0.now += SECOND;
     pair.give(Input::Wake);
     assert!(pair.gift().is_some());
 }
@@ -180,16 +166,16 @@ fn the_heir_delivers_what_the_giver_has_not() {
     let mut pair = Pair::new();
     let two: Ranges = (&RankSet::range(2, 2)).into();
     pair.hear(Message::Offer { names: two.clone() });
-    assert!(pair.sent.contains(&Message::Take { names: two.clone() }));
+    assert!(pair.has_sent(&Message::Take { names: two.clone() }));
     let cast = |number| CastId { root: MemberId(9), number };
     let delivered = vec![(cast(1), two.clone())];
     let gift = Gift { names: two.clone(), delivered, ..Gift::default() };
     pair.hear(Message::Give { gift: gift.clone() });
-    assert_eq!(pair.member.names().to_string(), "1-2");
-    let incarnation = pair.member.view().record(MemberId(1)).unwrap().incarnation;
+    assert_eq!(pair.0.member.names().to_string(), "1-2");
+    let incarnation = pair.0.member.view().record(MemberId(1)).unwrap().incarnation;
     // The giver has not heard: it is told, and nothing changes.
     pair.hear(Message::Give { gift });
-    assert_eq!(pair.member.view().record(MemberId(1)).unwrap().incarnation, incarnation);
+    assert_eq!(pair.0.member.view().record(MemberId(1)).unwrap().incarnation, incarnation);
     for number in [1, 2] {
         let Message::Open { mut head, route, data, .. } = open(number, 1) else { panic!() };
         head.cast = cast(number);
@@ -199,7 +185,7 @@ fn the_heir_delivers_what_the_giver_has_not() {
     assert_eq!(pair.delivered(), [2]);
     let acknowledged =
         |message: &&Message| matches!(message, Message::Done { failed, .. } if failed.is_empty());
-    assert_eq!(pair.sent.iter().filter(acknowledged).count(), 2);
+    assert_eq!(pair.sent().filter(acknowledged).count(), 2);
 }
 
 #[test]
@@ -208,7 +194,7 @@ fn names_that_the_giver_does_not_have_are_not_taken() {
     for text in ["3", "2,50", "200", "1"] {
         let names = (&text.parse::<RankSet>().unwrap()).into();
         pair.hear(Message::Give { gift: Gift { names, ..Gift::default() } });
-        assert_eq!(pair.member.names().to_string(), "1", "{text}");
+        assert_eq!(pair.0.member.names().to_string(), "1", "{text}");
     }
 }
 
@@ -219,7 +205,7 @@ fn a_member_that_has_given_its_names_away_claims_no_others() {
     assert!(pair.gift().is_some());
     let names = (&RankSet::range(2, 2)).into();
     pair.hear(Message::Give { gift: Gift { names, ..Gift::default() } });
-    let record = pair.member.view().record(MemberId(1)).unwrap();
+    let record = pair.0.member.view().record(MemberId(1)).unwrap();
     assert_eq!((record.names.as_set().to_string(), record.epoch), ("1".into(), 0));
 }
 
@@ -230,17 +216,7 @@ fn gift_of(name: u32, fold: FoldId) -> Gift {
 }
 
 fn reduce(pair: &mut Pair, fold: FoldId) {
-    let call = Call::Reduce {
-        root: fold.root,
-        number: fold.number,
-        operation: Operation::Sum,
-        element: Element::I64,
-        value: 5_i64.to_le_bytes().to_vec().into(),
-        to_all: false,
-        leaves_early: false,
-    };
-    let (tree, deadline) = (TreeKind::Flat, pair.now + SECOND);
-    pair.give(Input::Call { request: 1, tree, deadline, call });
+    pair.0.call(1, TreeKind::Flat, SECOND, sum(fold, &[5]));
 }
 
 #[test]
@@ -249,28 +225,26 @@ fn an_heir_of_two_members_gives_no_value_for_either_that_has_given_its_own() {
     const ROOT: MemberId = MemberId(4);
     let mut pair = Pair::new();
     for id in [THIRD, ROOT] {
-        let own = record(&id.0.to_string(), 0, Life::Alive);
-        pair.hear_of(Record { id, address: id.0.to_string(), ..own });
+        pair.hear_of(support::record(id));
     }
     let fold = FoldId { root: 4, number: 7 };
     pair.hear(Message::Give { gift: gift_of(2, fold) });
     let message = Message::Give { gift: gift_of(3, fold) };
     pair.give(Input::Message { from: THIRD, message });
-    assert_eq!(pair.member.names().to_string(), "1-3");
+    assert_eq!(pair.0.member.names().to_string(), "1-3");
     reduce(&mut pair, fold);
     let given = |message: &Message| match message {
         Message::Part { names, .. } => Some(names.as_set().to_string()),
         _ => None,
     };
-    assert_eq!(pair.sent.iter().filter_map(given).collect::<Vec<_>>(), ["1"]);
+    assert_eq!(pair.sent().filter_map(given).collect::<Vec<_>>(), ["1"]);
 }
 
 /// The member has passed one contributor's value on to the root, which then made it the root.
 #[test]
 fn a_value_that_was_passed_on_is_not_taken_for_one_that_is_here() {
     let mut pair = Pair::new();
-    let third = record("3", 0, Life::Alive);
-    pair.hear_of(Record { id: MemberId(3), address: "3".into(), ..third });
+    pair.hear_of(support::record(MemberId(3)));
     let fold = FoldId { root: 2, number: 7 };
     let head = PartHead {
         fold,
@@ -289,22 +263,18 @@ fn a_value_that_was_passed_on_is_not_taken_for_one_that_is_here() {
     let from = MemberId(3);
     pair.give(Input::Message { from, message: part(30) });
     // The own call is late: what is here goes on.
-    pair.now += SECOND;
+    pair.0.now += SECOND;
     pair.give(Input::Wake);
-    assert!(pair.sent.iter().any(|message| matches!(message, Message::Part { .. })));
+    assert!(pair.sent().any(|message| matches!(message, Message::Part { .. })));
     let names: Ranges = (&RankSet::range(2, 2)).into();
     pair.hear(Message::Give { gift: Gift { names, ..Gift::default() } });
     reduce(&mut pair, fold);
     let Message::Part { head, names, data } = part(30) else { panic!() };
     let head = PartHead { direct: true, ..head };
     pair.give(Input::Message { from, message: Message::Part { head, names, data } });
-    pair.now += 2 * SECOND;
+    pair.0.now += 2 * SECOND;
     pair.give(Input::Wake);
-    let answer = pair.events.iter().find_map(|event| match event {
-        Event::Answered(1, answer) => Some(answer),
-        _ => None,
-    });
-    let answer = answer.expect("the deadline has passed");
+    let answer = pair.0.answer(1).expect("the deadline has passed");
     let value = answer.value.as_ref().map(|value| value.as_slice().to_vec());
     assert_eq!(value, Some(35_i64.to_le_bytes().to_vec()), "{answer:?}");
     assert!(answer.contributors.contains(3));

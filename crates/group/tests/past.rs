@@ -4,68 +4,47 @@ use std::collections::BTreeMap;
 
 use proptest::collection::btree_map;
 use proptest::prelude::*;
-use sapwood_group::message::{Life, Ranges, Record};
-use sapwood_group::{
-    Config, Input, MILLISECOND, Member, MemberId, Message, Output, Payload, SECOND,
-};
+use sapwood_group::message::{Life, Record};
+use sapwood_group::{Config, Input, MILLISECOND, MemberId, Message, Payload, SECOND};
 use sapwood_packet::RankSet;
+
+use crate::support::{Lonely, config};
 
 const HOUR: u64 = 3600 * SECOND;
 
-/// A member to which others are names only: what it sends is kept.
-struct Lonely {
-    member: Member,
-    now: u64,
-    sent: Vec<(MemberId, Message)>,
-}
+/// A member to which others are names only.
+struct Rememberer(Lonely);
 
-impl Lonely {
+impl Rememberer {
     fn new(id: u64) -> Self {
         let names = RankSet::range(90 + id as u32, 90 + id as u32);
-        let id = MemberId(id);
-        let config = Config { id, names, space: 100, measures: false, ..Config::default() };
-        let mut lonely = Self { member: Member::new(config), now: 0, sent: Vec::new() };
-        lonely.give(Input::Create);
-        lonely
-    }
-
-    fn give(&mut self, input: Input) {
-        self.member.handle_input(self.now, input);
-        while let Some(output) = self.member.poll_output() {
-            if let Output::Send { to, message } = output {
-                self.sent.push((to, message));
-            }
-        }
+        Self(Lonely::new(Config { names, ..config(MemberId(id)) }))
     }
 
     fn hear(&mut self, records: Vec<Record>) {
-        let targets = Ranges::from(&RankSet::new());
-        self.give(Input::Message {
-            from: MemberId(7),
-            message: Message::Update { targets, records },
-        });
+        self.0.learn(MemberId(7), records);
     }
 
     fn pass(&mut self, span: u64) {
-        let end = self.now + span;
-        while self.now < end {
-            self.now += 200 * MILLISECOND;
-            self.give(Input::Wake);
+        let end = self.0.now + span;
+        while self.0.now < end {
+            self.0.now += 200 * MILLISECOND;
+            self.0.give(Input::Wake);
         }
     }
 
     fn gone(&self) -> usize {
-        self.member.view().records().filter(|record| record.life != Life::Alive).count()
+        self.0.member.view().records().filter(|record| record.life != Life::Alive).count()
     }
 
     /// What it tells a member whose view is another.
     fn tells(&mut self) -> Vec<Record> {
-        self.now += SECOND;
-        self.sent.clear();
+        self.0.now += SECOND;
+        self.0.sent.clear();
         let from = MemberId(8);
         let message = Message::Ping { number: 1, digest: 0, table: 0, padding: Payload::default() };
-        self.give(Input::Message { from, message });
-        let told = self.sent.drain(..).find_map(|(_, message)| match message {
+        self.0.give(Input::Message { from, message });
+        let told = self.0.sent.drain(..).find_map(|(_, message)| match message {
             Message::Update { records, .. } => Some(records),
             _ => None,
         });
@@ -74,9 +53,8 @@ impl Lonely {
 }
 
 fn record(id: u64, name: u32, incarnation: u32, life: Life) -> Record {
-    let names = (&RankSet::range(name, name)).into();
-    let address = id.to_string();
-    Record { id: MemberId(id), address, names, site: 0, incarnation, life, gone_ms: 0, epoch: 0 }
+    let names = RankSet::range(name, name);
+    Record { address: id.to_string(), incarnation, life, ..Record::new(MemberId(id), &names) }
 }
 
 /// A newest life and incarnation for each of some members, and all that was said before.
@@ -105,7 +83,7 @@ proptest! {
         (news, other) in news().prop_flat_map(|news| (Just(news.clone()), Just(news).prop_shuffle())),
         again in any::<prop::sample::Index>(),
     ) {
-        let mut members = [Lonely::new(5), Lonely::new(5)];
+        let mut members = [Rememberer::new(5), Rememberer::new(5)];
         for (member, news) in members.iter_mut().zip([&news, &other]) {
             for one in news {
                 member.hear(vec![one.clone()]);
@@ -113,7 +91,7 @@ proptest! {
         }
         let [one, mut another] = members;
         another.hear(vec![news[again.index(news.len())].clone()]);
-        let (one, another) = (one.member.view(), another.member.view());
+        let (one, another) = (one.0.member.view(), another.0.member.view());
         prop_assert_eq!(one.digest(), another.digest());
         prop_assert_eq!(one.everyone(), another.everyone());
         prop_assert!(one.alive().eq(another.alive()));
@@ -122,10 +100,10 @@ proptest! {
 
 #[test]
 fn a_program_that_starts_anew_for_ever_leaves_a_bounded_list_and_none_after_an_hour() {
-    let mut member = Lonely::new(5);
+    let mut member = Rememberer::new(5);
     for id in 100..10_100 {
         member.hear(vec![record(id, 1, 0, Life::Alive), record(id, 1, 0, Life::Dead)]);
-        member.now += SECOND / 100;
+        member.0.now += SECOND / 100;
     }
     assert_eq!(member.gone(), 4096);
     assert!(member.tells().len() <= 4097);
@@ -136,11 +114,11 @@ fn a_program_that_starts_anew_for_ever_leaves_a_bounded_list_and_none_after_an_h
 
 #[test]
 fn who_learns_late_of_a_death_forgets_it_with_the_others() {
-    let (mut first, mut second) = (Lonely::new(5), Lonely::new(6));
+    let (mut first, mut second) = (Rememberer::new(5), Rememberer::new(6));
     first.hear(vec![record(100, 1, 0, Life::Alive), record(100, 1, 0, Life::Dead)]);
     first.pass(HOUR - 100 * SECOND);
     second.hear(first.tells());
-    let knows = |one: &Lonely| one.member.view().record(MemberId(100)).is_some();
+    let knows = |one: &Rememberer| one.0.member.view().record(MemberId(100)).is_some();
     assert!(knows(&first) && knows(&second));
     second.pass(200 * SECOND);
     assert!(!knows(&second));
@@ -152,24 +130,24 @@ fn who_learns_late_of_a_death_forgets_it_with_the_others() {
 /// While it was taken for dead it was told no news.
 #[test]
 fn a_member_that_was_taken_for_dead_has_views_compared_by_who_says_so() {
-    let mut member = Lonely::new(1);
+    let mut member = Rememberer::new(1);
     member.hear(vec![record(7, 7, 0, Life::Alive)]);
-    member.sent.clear();
+    member.0.sent.clear();
     member.hear(vec![record(1, 91, 0, Life::Dead)]);
     let is_ping = |sent: &(MemberId, Message)| matches!(sent, (MemberId(7), Message::Ping { .. }));
-    assert!(member.sent.iter().any(is_ping), "{:?}", member.sent);
+    assert!(member.0.sent.iter().any(is_ping), "{:?}", member.0.sent);
 }
 
 #[test]
 fn the_dead_are_asked_ever_more_seldom() {
-    let mut member = Lonely::new(5);
+    let mut member = Rememberer::new(5);
     member.hear(vec![record(100, 1, 0, Life::Alive), record(100, 1, 0, Life::Dead)]);
-    let asked = |member: &mut Lonely, span: u64| {
-        member.sent.clear();
+    let asked = |member: &mut Rememberer, span: u64| {
+        member.0.sent.clear();
         member.pass(span);
         let is_ask =
             |sent: &&(MemberId, Message)| matches!(sent, (MemberId(100), Message::Ping { .. }));
-        member.sent.iter().filter(is_ask).count()
+        member.0.sent.iter().filter(is_ask).count()
     };
     let soon = asked(&mut member, 60 * SECOND);
     assert!((3..=12).contains(&soon), "{soon} in the first minute");

@@ -18,16 +18,7 @@ fn news() -> impl Strategy<Value = Vec<Record>> {
     let said = btree_map((1_u64..5, 0_u32..4), (names, 0_usize..3), 1..12);
     let record = |((id, incarnation), (names, lives)): ((u64, u32), (BTreeSet<u32>, usize))| {
         let names = names.into_iter().collect::<RankSet>();
-        let record = Record {
-            id: MemberId(id),
-            address: String::new(),
-            names: (&names).into(),
-            site: 0,
-            incarnation,
-            life: Life::Alive,
-            gone_ms: 0,
-            epoch: 0,
-        };
+        let record = Record { incarnation, ..Record::new(MemberId(id), &names) };
         let lives = [Life::Alive, Life::Dead, Life::Left].into_iter().take(lives + 1);
         lives.map(move |life| Record { life, ..record.clone() })
     };

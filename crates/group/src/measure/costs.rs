@@ -311,13 +311,11 @@ fn keep<T>(all: &mut VecDeque<T>, new: Option<T>) {
 
 #[cfg(test)]
 mod tests {
-    use alloc::string::String;
-
     use sapwood_packet::RankSet;
 
     use super::*;
     use crate::member::Config;
-    use crate::message::{Life, Record, Table};
+    use crate::message::{Record, Table};
 
     /// Transfers of 64 segments each, at 40 us a message and 10 ns a byte.
     fn flows(lengths: &[u64]) -> VecDeque<Flow> {
@@ -356,16 +354,8 @@ mod tests {
         let me = MemberId(1);
         let mut member = Member::new(Config { id: me, ..Config::default() });
         for name in 1..=4_u32 {
-            member.view.merge(Record {
-                id: MemberId(u64::from(name)),
-                address: String::new(),
-                names: (&RankSet::range(name, name)).into(),
-                site: 0,
-                incarnation: 0,
-                life: Life::Alive,
-                gone_ms: 0,
-                epoch: 0,
-            });
+            let names = RankSet::range(name, name);
+            member.view.merge(Record::new(MemberId(u64::from(name)), &names));
         }
         let of =
             |byte_ps, far_ps| Costs { near: Some(NearCosts { work: 40_000, byte_ps }), far_ps };

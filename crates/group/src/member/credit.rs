@@ -113,6 +113,12 @@ impl Credit {
         self.note_drained(member, 0);
     }
 
+    /// The same, and nothing waits for it any more. Gives what did.
+    pub(super) fn lose(&mut self, member: MemberId) -> BTreeSet<Due> {
+        self.note_lost(member);
+        self.forget_due(member)
+    }
+
     fn tidy(&mut self, member: MemberId) {
         if self.links.get(&member).is_some_and(Account::is_idle) {
             self.links.remove(&member);

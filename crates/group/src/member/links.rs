@@ -108,8 +108,7 @@ impl Member {
     /// What was on its way is lost. Whether the member is, a new connection shows.
     pub(super) fn link_down(&mut self, member: MemberId) {
         self.links.set_down(member);
-        self.credit.note_lost(member);
-        let due = self.credit.forget_due(member);
+        let due = self.credit.lose(member);
         if self.view.is_alive(member) {
             self.reconnected(member);
             self.suspect(member);
@@ -127,8 +126,7 @@ impl Member {
         };
         if !self.view.is_alive(member) {
             self.links.set_down(member);
-            self.credit.note_lost(member);
-            let due = self.credit.forget_due(member);
+            let due = self.credit.lose(member);
             self.redirect(member, due);
             return;
         }

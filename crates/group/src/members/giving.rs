@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{Rank, RankSet};
 
+use super::handed::shared;
 use crate::error::Reason;
 use crate::identity::{CastId, FoldId, MILLISECOND, MemberId, SECOND, Time};
 use crate::limits::{MEMBERS_MAX, TRANSFERS_MAX};
@@ -52,6 +53,11 @@ impl Giving {
         matches!(self.stage, Stage::Given(_))
     }
 
+    /// Whether it is these that are handed over to a member.
+    fn is(&self, to: MemberId, names: &Ranges) -> bool {
+        self.to == to && self.names.as_ref() == names.as_set()
+    }
+
     /// The virtual nodes to which no new transfer is delivered.
     pub(crate) fn withheld(&self) -> Option<&RankSet> {
         (!matches!(self.stage, Stage::Offered)).then_some(&self.names)
@@ -79,9 +85,8 @@ impl Member {
     /// Another member takes what it was offered.
     pub(crate) fn asked_to_give(&mut self, from: MemberId, names: &Ranges) {
         let drained = self.now + DRAIN_MAX;
-        let names_set = names.as_set();
         match &mut self.giving {
-            Some(giving) if giving.to == from && giving.names.as_ref() == names_set => {
+            Some(giving) if giving.is(from, names) => {
                 if matches!(giving.stage, Stage::Offered) {
                     (giving.stage, giving.until) = (Stage::Draining, drained);
                 }
@@ -92,12 +97,9 @@ impl Member {
 
     /// The heir does not take them.
     pub(crate) fn declined(&mut self, from: MemberId, names: &Ranges) {
-        let is_offered = self.giving.as_ref().is_some_and(|giving| {
-            giving.to == from
-                && giving.names.as_ref() == names.as_set()
-                && matches!(giving.stage, Stage::Offered)
-        });
-        if is_offered {
+        let is_offered =
+            |giving: &Giving| giving.is(from, names) && matches!(giving.stage, Stage::Offered);
+        if self.giving.as_ref().is_some_and(is_offered) {
             self.call_off();
         }
     }
@@ -189,13 +191,9 @@ impl Member {
                 list.push((cast, Ranges::from(&names)));
             }
         }
-        for (id, fold) in &self.folds {
-            let mut own = fold.my_names.clone();
-            own.intersect_with(names.as_ref());
-            if fold.mine.is_some() && !own.is_empty() {
-                gift.folds.push((*id, Ranges::from(&own)));
-            }
-        }
+        let given = self.folds.iter().filter(|(_, fold)| fold.mine.is_some());
+        gift.folds
+            .extend(given.filter_map(|(id, fold)| shared(*id, &fold.my_names, names.as_ref())));
         let is_root =
             |(id, fold): &(&FoldId, &Fold)| names.contains(id.root) && fold.mine.is_some();
         gift.ended = self.finished.of_roots(names.as_ref()).collect();

@@ -48,14 +48,10 @@ impl Handed {
     fn note(&mut self, giver: MemberId, gift: &Gift, now: Time) {
         self.names.union_with(gift.names.as_set());
         for (cast, names) in &gift.delivered {
-            let entry = self.casts.entry(*cast).or_default();
-            entry.delivered.union_with(names.as_set());
-            entry.since = now;
+            self.cast(*cast, now).delivered.union_with(names.as_set());
         }
         for (cast, names) in &gift.begun {
-            let entry = self.casts.entry(*cast).or_default();
-            entry.begun.union_with(names.as_set());
-            entry.since = now;
+            self.cast(*cast, now).begun.union_with(names.as_set());
         }
         for (id, names) in &gift.folds {
             let names = names.as_set().to_set();
@@ -63,25 +59,20 @@ impl Handed {
         }
     }
 
+    fn cast(&mut self, cast: CastId, now: Time) -> &mut HandedCast {
+        let entry = self.casts.entry(cast).or_default();
+        entry.since = now;
+        entry
+    }
+
     /// Adds what others have done for some virtual nodes to a list of what was done for them.
     pub(super) fn add_to(&self, gift: &mut Gift, names: RankSetRef<'_>) {
-        let add = |list: &mut Vec<(CastId, Ranges)>, cast: CastId, of: &RankSet| {
-            let mut some = of.clone();
-            some.intersect_with(names);
-            if !some.is_empty() {
-                list.push((cast, Ranges::from(&some)));
-            }
-        };
         for (cast, handed) in &self.casts {
-            add(&mut gift.delivered, *cast, &handed.delivered);
-            add(&mut gift.begun, *cast, &handed.begun);
+            gift.delivered.extend(shared(*cast, &handed.delivered, names));
+            gift.begun.extend(shared(*cast, &handed.begun, names));
         }
         for ((id, _), handed) in &self.folds {
-            let mut some = handed.names.clone();
-            some.intersect_with(names);
-            if !some.is_empty() {
-                gift.folds.push((*id, Ranges::from(&some)));
-            }
+            gift.folds.extend(shared(*id, &handed.names, names));
         }
     }
 
@@ -108,6 +99,13 @@ impl Handed {
         let all = (id, MemberId(0))..=(id, MemberId(u64::MAX));
         self.folds.range(all).map(|((_, giver), handed)| (*giver, &handed.names))
     }
+}
+
+/// What an operation has to do with some virtual nodes, if it has.
+pub(super) fn shared<T>(id: T, of: &RankSet, names: RankSetRef<'_>) -> Option<(T, Ranges)> {
+    let mut some = of.clone();
+    some.intersect_with(names);
+    (!some.is_empty()).then(|| (id, Ranges::from(&some)))
 }
 
 impl Member {

@@ -20,14 +20,9 @@ const LEAVE_LOOKS: u32 = 20;
 impl Member {
     pub(crate) fn own_record(&self) -> Record {
         self.view.record(self.me).cloned().unwrap_or_else(|| Record {
-            id: self.me,
             address: self.config.address.clone(),
-            names: (&self.config.names).into(),
             site: self.config.site,
-            incarnation: 0,
-            life: Life::Alive,
-            gone_ms: 0,
-            epoch: 0,
+            ..Record::new(self.me, &self.config.names)
         })
     }
 

@@ -77,17 +77,16 @@ impl Member {
         }
     }
 
-    pub(crate) fn update(&mut self, from: MemberId, targets: &Ranges, records: Vec<Record>) {
+    pub(crate) fn update(&mut self, from: MemberId, targets: &Ranges, mut records: Vec<Record>) {
         if self.phase == Phase::Outside {
             return;
         }
         self.pass_news(targets.as_set(), &records);
         // Who has taken names over comes before who has given them away.
-        let (living, gone): (Vec<Record>, Vec<Record>) =
-            records.into_iter().partition(|record| record.life == Life::Alive);
-        let (more, others): (Vec<Record>, Vec<Record>) =
-            living.into_iter().partition(|record| self.has_more_names(record));
-        for record in more.into_iter().chain(others).chain(gone) {
+        records.sort_by_cached_key(|record| {
+            (record.life != Life::Alive, !self.has_more_names(record))
+        });
+        for record in records {
             if record.id == self.me {
                 self.refute(from, &record);
             } else {

@@ -242,12 +242,11 @@ fn stamp(record: &Record) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::string::{String, ToString};
+    use alloc::string::ToString;
 
     fn record(id: u64, names: &str, incarnation: u32, life: Life) -> Record {
-        let names = (&names.parse::<RankSet>().unwrap()).into();
-        let (id, address) = (MemberId(id), String::new());
-        Record { id, address, names, site: 0, incarnation, life, gone_ms: 0, epoch: 0 }
+        let names = names.parse().unwrap();
+        Record { incarnation, life, ..Record::new(MemberId(id), &names) }
     }
 
     #[test]

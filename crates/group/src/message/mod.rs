@@ -10,6 +10,7 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use sapwood_packet::RankSet;
 use serde::{Deserialize, Serialize};
 
 pub use codec::{decode, encode, encoded_bytes};
@@ -62,6 +63,23 @@ pub struct Record {
     /// Of two members that claim one virtual node the one with the higher epoch carries it: each
     /// hand-over raises the receiver's above the giver's.
     pub epoch: u32,
+}
+
+impl Record {
+    /// What a member that takes part says of itself at first; its address is still to be told.
+    #[must_use]
+    pub fn new(id: MemberId, names: &RankSet) -> Self {
+        Self {
+            id,
+            address: String::new(),
+            names: names.into(),
+            site: 0,
+            incarnation: 0,
+            life: Life::Alive,
+            gone_ms: 0,
+            epoch: 0,
+        }
+    }
 }
 
 /// The inferred clusters and the distances between them; the newest version counts.

@@ -500,13 +500,11 @@ impl Member {
 
 #[cfg(test)]
 mod tests {
-    use alloc::string::String;
-
     use super::*;
     use crate::identity::MILLISECOND;
     use crate::measure::{Costs, NearCosts};
     use crate::member::Config;
-    use crate::message::{Life, Record, Table};
+    use crate::message::{Record, Table};
 
     const MEMBERS: u32 = 60;
     const ROOT: MemberId = MemberId(1);
@@ -517,16 +515,8 @@ mod tests {
         let mut member =
             Member::new(Config { id, space, segment_bytes: Some(512), ..Config::default() });
         for name in 0..MEMBERS {
-            member.view.merge(Record {
-                id: MemberId(u64::from(name) + 1),
-                address: String::new(),
-                names: (&RankSet::range(name, name)).into(),
-                site: 0,
-                incarnation: 0,
-                life: Life::Alive,
-                gone_ms: 0,
-                epoch: 0,
-            });
+            let names = RankSet::range(name, name);
+            member.view.merge(Record::new(MemberId(u64::from(name) + 1), &names));
         }
         take_table(&mut member, 1, NearCosts { work: 40_000, byte_ps: 1_000_000 });
         member

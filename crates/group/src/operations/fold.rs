@@ -113,6 +113,16 @@ impl Fold {
         self.mine.is_some() && self.places.is_empty()
     }
 
+    /// At the root: the virtual nodes whose values it still can get, or has.
+    pub(super) fn wanted(&self, everyone: &RankSet) -> RankSet {
+        let mut wanted = self.agreed.as_ref().unwrap_or(&self.required).clone();
+        wanted.intersect_with(everyone.as_ref());
+        for refused in [&self.rejected, &self.excluded, &self.absent] {
+            wanted.subtract(refused.as_ref());
+        }
+        wanted
+    }
+
     /// Whether the member has passed on all that it is to pass on.
     pub(crate) fn is_over(&self) -> bool {
         self.is_finished || (!self.is_root && self.all_sent())
@@ -267,11 +277,7 @@ impl Member {
             return;
         }
         let Some(fold) = self.folds.get(&id).filter(|fold| fold.is_root) else { return };
-        let mut wanted = fold.agreed.as_ref().unwrap_or(&fold.required).clone();
-        wanted.intersect_with(self.view.everyone().as_ref());
-        wanted.subtract(fold.rejected.as_ref());
-        wanted.subtract(fold.excluded.as_ref());
-        wanted.subtract(fold.absent.as_ref());
+        let wanted = fold.wanted(self.view.everyone());
         let mut asks: BTreeMap<MemberId, (RankSet, RankSet)> = BTreeMap::new();
         for segment in 0..fold.head.segments {
             let lacking = match fold.waves.get(&segment) {

@@ -29,11 +29,7 @@ impl Member {
         if !fold.is_root || fold.is_finished || fold.mine.is_none() {
             return;
         }
-        let mut wanted = fold.agreed.as_ref().unwrap_or(&fold.required).clone();
-        wanted.intersect_with(everyone.as_ref());
-        wanted.subtract(fold.rejected.as_ref());
-        wanted.subtract(fold.excluded.as_ref());
-        wanted.subtract(fold.absent.as_ref());
+        let wanted = fold.wanted(everyone);
         let segments = fold.head.segments;
         let is_full = (0..segments).all(|segment| {
             let wave = fold.waves.get(&segment);

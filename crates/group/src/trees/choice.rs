@@ -351,7 +351,7 @@ mod tests {
     use crate::identity::MILLISECOND;
     use crate::measure::{Adopted, Clusters, Costs};
     use crate::members::View;
-    use crate::message::{Life, Record, Table};
+    use crate::message::{Record, Table};
     use crate::trees::Papers;
 
     const MEMBERS: u32 = 60;
@@ -377,16 +377,8 @@ mod tests {
         let mut names = alloc::vec![RankSet::new(); net.clusters as usize];
         for name in 0..MEMBERS {
             names[(name % net.clusters) as usize].insert(name);
-            view.merge(Record {
-                id: MemberId(u64::from(name) + 1),
-                address: alloc::string::String::new(),
-                names: (&RankSet::range(name, name)).into(),
-                site: 0,
-                incarnation: 0,
-                life: Life::Alive,
-                gone_ms: 0,
-                epoch: 0,
-            });
+            let names = RankSet::range(name, name);
+            view.merge(Record::new(MemberId(u64::from(name) + 1), &names));
         }
         let labels = (1..).map(MemberId).zip(names.iter().map(Into::into)).collect();
         let mut distances = Vec::new();

@@ -1,0 +1,14 @@
+//! The tests of this crate, in one program.
+
+mod costs;
+mod credit;
+mod late;
+mod links;
+mod member;
+mod messages;
+mod missing;
+mod names;
+mod past;
+mod support;
+mod view;
+mod waiting;
