@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use sapwood_group::message::{PartHead, Ranges};
 use sapwood_group::{
-    Call, CastId, Config, FoldId, Input, MemberId, Message, Payload, SECOND, TreeKind,
+    Call, CastId, Config, Element, FoldId, Input, MemberId, Message, Operation, Payload, SECOND,
+    TreeKind,
 };
 use sapwood_packet::RankSet;
 
@@ -151,4 +153,46 @@ fn parts_of_a_reduction_wait_for_the_link_to_the_parent() {
     assert_eq!(sent, VALUE_BYTES);
     hub.drain(QUICK, 0);
     assert_eq!(hub.bulk_bytes(QUICK), 0);
+}
+
+/// Parts that are folded nowhere wait in the member itself: as many again as on the link. The root
+/// asks for the others.
+#[test]
+fn parts_that_go_past_a_full_link_have_a_bound_and_the_own_value_can_be_asked_for_again() {
+    let mut hub = Hub::new(4);
+    let fold = FoldId { root: QUICK.0 as u32, number: 1 };
+    let head = PartHead {
+        fold,
+        segment: 0,
+        segments: 1,
+        operation: Operation::Sum,
+        element: Element::I64,
+        bytes: SEGMENT_BYTES as u64,
+        direct: true,
+    };
+    let data = Payload::from(vec![0; SEGMENT_BYTES]);
+    let names = Ranges::from(&RankSet::range(SLOW.0 as u32, SLOW.0 as u32));
+    for _ in 0..64 {
+        let (head, names, data) = (head.clone(), names.clone(), data.clone());
+        hub.0.hear(SLOW, Message::Part { head, names, data });
+    }
+    let mut sent = hub.bulk_bytes(QUICK);
+    assert_eq!(sent, LINK_BYTES);
+    hub.drain(QUICK, 0);
+    sent += hub.bulk_bytes(QUICK);
+    assert_eq!(sent, 2 * LINK_BYTES);
+    hub.drain(QUICK, 0);
+    assert_eq!(hub.bulk_bytes(QUICK), 0, "the rest was dropped");
+    hub.0.call(7, TreeKind::Flat, SECOND, sum(fold, &[0; SEGMENT_BYTES / 8]));
+    assert_eq!(hub.bulk_bytes(QUICK), SEGMENT_BYTES);
+    let names = Ranges::from(&RankSet::range(4, 4));
+    let pull = Message::Pull { fold, names, segments: Ranges::default() };
+    for _ in 0..64 {
+        hub.0.hear(QUICK, pull.clone());
+    }
+    hub.drain(QUICK, 0);
+    assert_eq!(hub.bulk_bytes(QUICK), 2 * LINK_BYTES - SEGMENT_BYTES);
+    hub.drain(QUICK, 0);
+    hub.0.hear(QUICK, pull);
+    assert_eq!(hub.bulk_bytes(QUICK), SEGMENT_BYTES);
 }

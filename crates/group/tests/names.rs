@@ -8,6 +8,7 @@ use sapwood_packet::RankSet;
 use crate::support::{self, Lonely, config, sum};
 
 const OTHER: MemberId = MemberId(2);
+const THIRD: MemberId = MemberId(3);
 
 /// One member with the virtual node 1, and another with 2 that exists in its view only.
 struct Pair(Lonely);
@@ -215,13 +216,21 @@ fn gift_of(name: u32, fold: FoldId) -> Gift {
     Gift { names: names.clone(), folds: vec![(fold, names)], ..Gift::default() }
 }
 
+/// For which virtual nodes it has given values.
+fn given(pair: &Pair) -> Vec<String> {
+    let names = |message: &Message| match message {
+        Message::Part { names, .. } => Some(names.as_set().to_string()),
+        _ => None,
+    };
+    pair.sent().filter_map(names).collect()
+}
+
 fn reduce(pair: &mut Pair, fold: FoldId) {
     pair.0.call(1, TreeKind::Flat, SECOND, sum(fold, &[5]));
 }
 
 #[test]
 fn an_heir_of_two_members_gives_no_value_for_either_that_has_given_its_own() {
-    const THIRD: MemberId = MemberId(3);
     const ROOT: MemberId = MemberId(4);
     let mut pair = Pair::new();
     for id in [THIRD, ROOT] {
@@ -233,11 +242,21 @@ fn an_heir_of_two_members_gives_no_value_for_either_that_has_given_its_own() {
     pair.give(Input::Message { from: THIRD, message });
     assert_eq!(pair.0.member.names().to_string(), "1-3");
     reduce(&mut pair, fold);
-    let given = |message: &Message| match message {
-        Message::Part { names, .. } => Some(names.as_set().to_string()),
-        _ => None,
-    };
-    assert_eq!(pair.sent().filter_map(given).collect::<Vec<_>>(), ["1"]);
+    assert_eq!(given(&pair), ["1"]);
+}
+
+/// The giver has given its own value, and was given names of a member that had given its own.
+#[test]
+fn an_heir_of_an_heir_gives_no_value_for_either() {
+    let mut pair = Pair::new();
+    pair.hear_of(support::record(MemberId(4)));
+    pair.hear_of(record("2-3", 1, Life::Alive));
+    let fold = FoldId { root: 4, number: 7 };
+    let names = (&RankSet::range(2, 3)).into();
+    let folds = [3, 2].map(|name| (fold, Ranges::from(&RankSet::range(name, name)))).into();
+    pair.hear(Message::Give { gift: Gift { names, epoch: 1, folds, ..Gift::default() } });
+    reduce(&mut pair, fold);
+    assert_eq!(given(&pair), ["1"]);
 }
 
 /// The member has passed one contributor's value on to the root, which then made it the root.
@@ -278,4 +297,105 @@ fn a_value_that_was_passed_on_is_not_taken_for_one_that_is_here() {
     let value = answer.value.as_ref().map(|value| value.as_slice().to_vec());
     assert_eq!(value, Some(35_i64.to_le_bytes().to_vec()), "{answer:?}");
     assert!(answer.contributors.contains(3));
+}
+
+/// To which members the virtual node was offered, in turn.
+fn offered(pair: &Pair) -> Vec<MemberId> {
+    let offer = |(to, message): &(MemberId, Message)| {
+        matches!(message, Message::Offer { .. }).then_some(*to)
+    };
+    let mut heirs: Vec<MemberId> = pair.0.sent.iter().filter_map(offer).collect();
+    heirs.dedup();
+    heirs
+}
+
+#[test]
+fn names_that_an_heir_does_not_take_are_offered_to_the_next_member() {
+    let mut pair = Pair::new();
+    pair.hear_of(support::record(THIRD));
+    pair.give(Input::LeaveTo { heir: Some(3) });
+    pair.0.hear(THIRD, Message::Decline { names: names() });
+    assert_eq!(offered(&pair), [THIRD, OTHER]);
+    pair.hear(Message::Decline { names: names() });
+    assert_eq!(pair.0.member.view().record(MemberId(1)).unwrap().life, Life::Left);
+}
+
+/// The heir was told to leave after it had said that it takes them.
+#[test]
+fn names_that_a_leaving_heir_returns_go_to_the_next_member() {
+    let mut pair = draining();
+    pair.hear_of(support::record(THIRD));
+    last_segment(&mut pair);
+    assert!(pair.gift().is_some());
+    pair.hear(Message::Return { names: names() });
+    assert_eq!((pair.delivered(), offered(&pair)), (vec![1, 1, 2], vec![OTHER, THIRD]));
+    assert_eq!(pair.0.member.view().owner(1), Some(MemberId(1)));
+}
+
+#[test]
+fn names_go_to_the_next_member_where_the_heir_has_left_without_them() {
+    for (epoch, heirs) in [(0, vec![OTHER, THIRD]), (1, vec![OTHER])] {
+        let mut pair = draining();
+        pair.hear_of(support::record(THIRD));
+        last_segment(&mut pair);
+        pair.hear_of(Record { incarnation: 2, ..record("", epoch, Life::Left) });
+        // With the epoch of one that had taken them it may have delivered.
+        assert_eq!(offered(&pair), heirs, "epoch {epoch}");
+    }
+}
+
+#[test]
+fn a_member_that_leaves_returns_what_it_is_given() {
+    let mut pair = Pair::new();
+    pair.hear_of(support::record(THIRD));
+    let two: Ranges = (&RankSet::range(2, 2)).into();
+    pair.hear(Message::Offer { names: two.clone() });
+    assert!(pair.has_sent(&Message::Take { names: two.clone() }));
+    pair.give(Input::LeaveTo { heir: Some(3) });
+    pair.hear(Message::Give { gift: Gift { names: two.clone(), ..Gift::default() } });
+    assert!(pair.has_sent(&Message::Return { names: two }));
+    assert_eq!(pair.0.member.names().to_string(), "1");
+}
+
+#[test]
+fn an_heir_takes_what_no_third_member_carries_and_tells_of_that() {
+    let mut pair = Pair::new();
+    pair.hear_of(record("2,5", 1, Life::Alive));
+    let rival = Record { epoch: 2, ..Record::new(THIRD, &RankSet::range(5, 5)) };
+    pair.hear_of(rival.clone());
+    let all: RankSet = "2,5".parse().unwrap();
+    pair.0.sent.clear();
+    let gift = Gift { names: (&all).into(), epoch: 1, ..Gift::default() };
+    pair.hear(Message::Give { gift });
+    assert_eq!(pair.0.member.names().to_string(), "1-2");
+    let tells = |message: &Message| match message {
+        Message::Update { records, .. } => records.contains(&rival),
+        _ => false,
+    };
+    assert!(pair.sent().any(tells));
+}
+
+/// The receiver lives, and never says that it carries them.
+#[test]
+fn a_hand_over_that_is_not_confirmed_ends() {
+    let mut pair = draining();
+    last_segment(&mut pair);
+    for _ in 0..12 {
+        pair.0.now += SECOND;
+        pair.give(Input::Wake);
+        let pings: Vec<u64> = pair
+            .sent()
+            .filter_map(|message| match message {
+                Message::Ping { number, .. } => Some(*number),
+                _ => None,
+            })
+            .collect();
+        for number in pings {
+            pair.hear(Message::Pong { number, digest: 0, table: 0 });
+        }
+    }
+    assert!(pair.0.member.view().is_alive(OTHER));
+    let own = pair.0.member.view().record(MemberId(1)).unwrap();
+    assert_eq!((own.life, own.names.as_set().is_empty()), (Life::Left, true));
+    assert_eq!(pair.0.member.view().owner(1), None);
 }

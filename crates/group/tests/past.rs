@@ -28,7 +28,7 @@ impl Rememberer {
     fn pass(&mut self, span: u64) {
         let end = self.0.now + span;
         while self.0.now < end {
-            self.0.now += 200 * MILLISECOND;
+            self.0.now += 100 * MILLISECOND;
             self.0.give(Input::Wake);
         }
     }

@@ -47,6 +47,40 @@ fn an_own_transfer_that_comes_back_late_is_over() {
     assert!(verdict.breaches.is_empty(), "{verdict:#?}");
 }
 
+/// A member died that stood above others in the tree of the news: they took the names of one that
+/// had left for dead, a second after another had them.
+#[test]
+fn news_that_a_dead_member_was_to_pass_on_is_told_again() {
+    let verdict = run_schedule(5593, |_| {});
+    assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+}
+
+/// The root of a broadcast got names, for which a member far below sent it all that it was to pass
+/// on: each waited for the other.
+#[test]
+fn an_heir_waits_for_no_member_that_waits_for_it() {
+    let verdict = run_schedule(10208, |_| {});
+    assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+}
+
+/// An heir left to another one, and both it and the member before had given their values.
+#[test]
+fn an_heir_of_an_heir_knows_whose_values_were_given() {
+    for seed in [912, 1907] {
+        let verdict = run_schedule(seed, |_| {});
+        assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+    }
+}
+
+/// Two members left to one another, the second one by the name that it had got.
+#[test]
+fn members_that_leave_to_one_another_lose_no_names() {
+    for seed in [173, 2392, 2613] {
+        let verdict = run_schedule(seed, |_| {});
+        assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+    }
+}
+
 #[test]
 fn a_schedule_repeats_with_its_seed() {
     let runs = [5, 5].map(|seed| format!("{:?}", run_schedule(seed, |_| {})));

@@ -37,6 +37,7 @@ struct Account {
     last: Option<Due>,
     /// Parts that are not folded any more on their way to the root.
     late: VecDeque<Message>,
+    late_bytes: usize,
 }
 
 impl Account {
@@ -69,8 +70,13 @@ impl Credit {
         self.links.entry(member).or_default().due.insert(due);
     }
 
-    fn wait_late(&mut self, member: MemberId, part: Message) {
-        self.links.entry(member).or_default().late.push_back(part);
+    /// Has a part wait, unless as many bytes of such parts wait already as may wait on a link.
+    fn wait_late(&mut self, member: MemberId, part: Message, link_bytes: usize) {
+        let account = self.links.entry(member).or_default();
+        if account.late_bytes < link_bytes {
+            account.late_bytes += part.bulk_bytes();
+            account.late.push_back(part);
+        }
     }
 
     /// Whether a stripe waits for room on any link.
@@ -84,7 +90,10 @@ impl Credit {
     }
 
     fn next_late(&mut self, member: MemberId) -> Option<Message> {
-        self.links.get_mut(&member)?.late.pop_front()
+        let account = self.links.get_mut(&member)?;
+        let part = account.late.pop_front()?;
+        account.late_bytes -= part.bulk_bytes();
+        Some(part)
     }
 
     /// What has waited longest for its turn; it waits no more.
@@ -102,7 +111,7 @@ impl Credit {
     /// link that breaks, and the root asks for the values again.
     pub(crate) fn forget_due(&mut self, member: MemberId) -> BTreeSet<Due> {
         let Some(account) = self.links.get_mut(&member) else { return BTreeSet::new() };
-        account.late.clear();
+        (account.late, account.late_bytes) = (VecDeque::new(), 0);
         let due = core::mem::take(&mut account.due);
         self.tidy(member);
         due
@@ -166,12 +175,14 @@ impl Member {
         }
     }
 
-    /// Sends a part that is not folded any more on its way, as soon as there is room.
+    /// Sends a part that is not folded any more on its way, as soon as there is room. Where too
+    /// much waits already it is dropped: the root asks for the values that it lacks, again and
+    /// again.
     pub(crate) fn send_late(&mut self, to: MemberId, part: Message) {
         if to == self.me || self.has_credit(to) {
             self.send(to, part);
         } else {
-            self.credit.wait_late(to, part);
+            self.credit.wait_late(to, part, self.config.link_bytes);
         }
     }
 }

@@ -101,6 +101,7 @@ impl Member {
             Message::Decline { names } => self.declined(from, &names),
             Message::Give { gift } => self.given(from, &gift),
             Message::Absent { fold, names } => self.absent(fold, &names),
+            Message::Return { names } => self.returned(from, &names),
         }
     }
 

@@ -2,7 +2,8 @@
 //! that it has begun, and gives the virtual nodes away with a list of what it has delivered. From
 //! that message on it never carries them again, whether it arrives or not: so no virtual node has
 //! two members that deliver. What was held back goes to the receiver as soon as that says that it
-//! carries them.
+//! carries them. Only a receiver that leaves itself, and says that it has not taken them and will
+//! not, gives them back. Where an heir does not take them the next members on the ring are asked.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -14,7 +15,7 @@ use crate::error::Reason;
 use crate::identity::{CastId, FoldId, MILLISECOND, MemberId, SECOND, Time};
 use crate::limits::{MEMBERS_MAX, TRANSFERS_MAX};
 use crate::member::{Event, Member, Phase, Timer};
-use crate::message::{Gift, Message, PartHead, Ranges};
+use crate::message::{Gift, Life, Message, PartHead, Ranges, Record};
 use crate::mutation::Mutation;
 use crate::operations::{Fold, Lane};
 
@@ -25,6 +26,11 @@ const ANSWER_MAX: Time = SECOND;
 /// How long transfers and reductions that have begun may take to end. Then a member that stays
 /// keeps its virtual nodes, and one that leaves gives them away all the same.
 const DRAIN_MAX: Time = 2 * SECOND;
+/// How long a receiver that lives may take to say that it carries what it was given. Then they are
+/// no member's, or a third one's that claims them too.
+const TAKE_MAX: Time = 10 * SECOND;
+/// How many members a member that leaves offers its virtual nodes to, one after the other.
+const HEIRS_MAX: usize = 3;
 
 /// Virtual nodes that this member hands over.
 #[derive(Clone, Debug)]
@@ -35,6 +41,8 @@ pub(crate) struct Giving {
     /// The member leaves afterwards.
     pub(crate) leaves: bool,
     until: Time,
+    /// The members that were asked, the last of which is the receiver.
+    asked: Vec<MemberId>,
 }
 
 #[derive(Clone, Debug)]
@@ -66,19 +74,29 @@ impl Giving {
 
 impl Member {
     /// Leaves, and hands the own virtual nodes to the member that carries another one, or else to
-    /// the next member on the ring.
+    /// the next members on the ring.
     pub(crate) fn leave_to(&mut self, heir: Option<Rank>) {
         let me = self.me;
-        let to = match heir {
-            Some(name) => self.view.owner(name),
-            None => self.view.after(me).next(),
-        };
+        // What the heir was named by may have come here itself.
+        let heir = heir.and_then(|name| self.view.owner(name)).filter(|heir| *heir != me);
+        let to = heir.or_else(|| self.view.after(me).next());
+        let may_offer = self.phase == Phase::Joined && self.giving.is_none();
+        match to.filter(|_| may_offer) {
+            Some(to) => self.offer(to, Vec::new()),
+            None => self.leave(),
+        }
+    }
+
+    /// Offers the own virtual nodes to a member after others, and leaves in the end.
+    fn offer(&mut self, to: MemberId, mut asked: Vec<MemberId>) {
         let names = self.names();
-        let to = to.filter(|to| *to != me && self.phase == Phase::Joined && !names.is_empty());
-        let Some(to) = to.filter(|_| self.giving.is_none()) else { return self.leave() };
+        if names.is_empty() {
+            return self.leave();
+        }
+        asked.push(to);
         let until = self.now + ANSWER_MAX + self.ping_patience();
         self.send(to, Message::Offer { names: (&names).into() });
-        self.giving = Some(Giving { to, names, stage: Stage::Offered, leaves: true, until });
+        self.giving = Some(Giving { to, names, stage: Stage::Offered, leaves: true, until, asked });
         self.wake_at(self.now + AGAIN, Timer::Giving);
     }
 
@@ -104,6 +122,14 @@ impl Member {
         }
     }
 
+    /// The receiver leaves itself: it has not taken what it was given, and will not.
+    pub(crate) fn returned(&mut self, from: MemberId, names: &Ranges) {
+        let is_given = |giving: &Giving| giving.is(from, names) && giving.is_given();
+        if self.giving.as_ref().is_some_and(is_given) {
+            self.call_off();
+        }
+    }
+
     /// The periodic look at a hand-over.
     pub(crate) fn giving_step(&mut self) {
         let Some(giving) = &self.giving else { return };
@@ -118,6 +144,7 @@ impl Member {
             }
             Stage::Draining if is_late => return self.call_off(),
             Stage::Draining => {}
+            Stage::Given(_) if is_late => return self.have_given(false),
             Stage::Given(gift) => {
                 let gift = gift.clone();
                 self.send(to, Message::Give { gift });
@@ -206,7 +233,7 @@ impl Member {
         gift.begun.truncate(TRANSFERS_MAX);
         gift.folds.truncate(TRANSFERS_MAX);
         if let Some(giving) = &mut self.giving {
-            giving.stage = Stage::Given(gift.clone());
+            (giving.stage, giving.until) = (Stage::Given(gift.clone()), self.now + TAKE_MAX);
         }
         self.send(to, Message::Give { gift });
     }
@@ -215,8 +242,13 @@ impl Member {
     pub(crate) fn check_giving(&mut self) {
         let Some(giving) = &self.giving else { return };
         let is_there = self.view.is_alive(giving.to);
-        if !matches!(giving.stage, Stage::Given(_)) {
+        let Stage::Given(gift) = &giving.stage else {
             return if is_there { self.keep_what_is_left() } else { self.call_off() };
+        };
+        // To take them would have raised its epoch.
+        let has_left = |heir: &Record| heir.life == Life::Left && heir.epoch <= gift.epoch;
+        if self.view.record(giving.to).is_some_and(has_left) {
+            return self.call_off();
         }
         let is_over = !self.names().as_ref().intersects(giving.names.as_ref());
         if is_over || !is_there {
@@ -233,15 +265,21 @@ impl Member {
         }
     }
 
-    /// The virtual nodes stay here; what was held back is delivered.
+    /// The virtual nodes stay here, or go to another heir; what was held back is delivered.
     fn call_off(&mut self) {
         let Some(giving) = self.giving.take() else { return };
         for (key, held) in self.take_held() {
             self.deliver_own(key, held);
             self.settle(key);
         }
-        if giving.leaves {
-            self.leave();
+        if !giving.leaves {
+            return;
+        }
+        let asked = giving.asked;
+        let next = self.view.after(self.me).find(|member| !asked.contains(member));
+        match next.filter(|_| asked.len() < HEIRS_MAX) {
+            Some(next) => self.offer(next, asked),
+            None => self.leave(),
         }
     }
 
@@ -253,7 +291,7 @@ impl Member {
         record.incarnation = record.incarnation.saturating_add(1);
         // One message says that this member has them no more, and which one has them.
         if let Some(other) = self.view.record(giving.to).filter(|_| is_taken).cloned() {
-            self.tell_again(other);
+            self.tell_all(other);
         }
         self.learn(record);
         for (key, held) in self.take_held() {

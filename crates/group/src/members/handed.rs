@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, RankSetRef};
 
-use super::giving::Giving;
 use crate::error::Reason;
 use crate::identity::{CastId, FoldId, MemberId, Time};
 use crate::limits::EPOCH_MAX;
@@ -33,7 +32,7 @@ struct HandedCast {
 }
 
 /// The virtual nodes for which a member has given its value before it handed them over.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct HandedFold {
     names: RankSet,
     since: Time,
@@ -54,8 +53,10 @@ impl Handed {
             self.cast(*cast, now).begun.union_with(names.as_set());
         }
         for (id, names) in &gift.folds {
-            let names = names.as_set().to_set();
-            self.folds.insert((*id, giver), HandedFold { names, since: now });
+            // Twice for one reduction where the giver has itself been given some of them.
+            let entry = self.folds.entry((*id, giver)).or_default();
+            entry.names.union_with(names.as_set());
+            entry.since = now;
         }
     }
 
@@ -119,29 +120,30 @@ impl Member {
         self.send(from, if takes { Message::Take { names } } else { Message::Decline { names } });
     }
 
-    /// Virtual nodes are this member's from now on, unless a newer claim is known.
+    /// Virtual nodes are this member's from now on, but for those of which a newer claim or that of
+    /// a third member is known.
     pub(crate) fn given(&mut self, from: MemberId, gift: &Gift) {
-        let names = gift.names.as_set();
-        let is_outside = names.last().is_none_or(|last| last >= self.config.space);
-        // What this member has given away itself it does not claim again.
-        let has_given = self.giving.as_ref().is_some_and(Giving::is_given);
-        if self.phase != Phase::Joined || is_outside || has_given {
+        let is_outside = gift.names.as_set().last().is_none_or(|last| last >= self.config.space);
+        if self.phase == Phase::Outside || is_outside {
             return;
         }
-        // It came before: the giver has not heard yet.
-        let newer = |id: &MemberId| self.view.record(*id).filter(|r| r.epoch > gift.epoch).cloned();
-        let known: Vec<Record> =
-            self.view.owners(names).0.iter().filter_map(|(id, _)| newer(id)).collect();
-        if !known.is_empty() {
-            return self.tell_records(from, known);
+        let (names, others) = self.left_of_gift(from, gift);
+        if !others.is_empty() {
+            // The giver has not heard yet: of an earlier gift, or of a third member.
+            self.tell_records(from, others);
         }
-        let had = |record: &Record| names.is_within(record.names.as_set());
-        let is_theirs = self.view.record(from).is_some_and(had);
+        if self.leaves_for_good() {
+            if !names.is_empty() && !self.handed.names.as_ref().intersects(names.as_ref()) {
+                self.send(from, Message::Return { names: gift.names.clone() });
+            }
+            return;
+        }
         let mut record = self.own_record();
         let epoch = record.epoch.max(gift.epoch).saturating_add(1);
-        if !is_theirs || epoch > EPOCH_MAX || self.view.is_carried_beside(from, names) {
+        if names.is_empty() || epoch > EPOCH_MAX {
             return;
         }
+        let names = names.as_ref();
         let mut all = record.names.as_set().to_set();
         all.union_with(names);
         record.names = (&all).into();
@@ -166,6 +168,28 @@ impl Member {
         self.finished(&gift.ended, &Ranges::default());
         self.take_roots(names);
         self.tell(Event::NamesMoved { names: names.to_set(), from, to: self.me });
+    }
+
+    /// Those virtual nodes of a gift that are the giver's by this member's view, and the records of
+    /// the members that carry the others.
+    fn left_of_gift(&self, from: MemberId, gift: &Gift) -> (RankSet, Vec<Record>) {
+        let names = gift.names.as_set();
+        let had = |record: &Record| names.is_within(record.names.as_set());
+        let is_theirs = self.view.record(from).is_some_and(had);
+        let mut left = if is_theirs { names.to_set() } else { RankSet::new() };
+        let mut others = Vec::new();
+        for (owner, carried) in self.view.owners(names).0 {
+            if owner != from {
+                left.subtract(carried.as_ref());
+                others.extend(self.view.record(owner).cloned());
+            }
+        }
+        (left, others)
+    }
+
+    /// Whether this member leaves, so that it takes nothing over any more.
+    fn leaves_for_good(&self) -> bool {
+        self.phase != Phase::Joined || self.giving.as_ref().is_some_and(|giving| giving.leaves)
     }
 
     fn tell_records(&mut self, to: MemberId, records: Vec<Record>) {
@@ -219,6 +243,30 @@ impl Member {
             back.subtract(lane.settled().as_ref());
         }
         back
+    }
+
+    /// A member below, to which this one has sent virtual nodes, may take it for the parent of some
+    /// of them since others have come here: each would wait for the other. These are what is
+    /// neither settled nor the own ones, to be reached point to point.
+    pub(crate) fn sent_in_a_circle(
+        &self,
+        key: (CastId, u8),
+        targets: RankSetRef<'_>,
+        back: &RankSet,
+    ) -> RankSet {
+        let mut here = self.handed.names.clone();
+        here.intersect_with(targets);
+        let own = self.names();
+        let Some(lane) = self.lanes.get(&key).filter(|_| here.as_ref().intersects(own.as_ref()))
+        else {
+            return RankSet::new();
+        };
+        let mut circular = targets.to_set();
+        circular.intersect_with(lane.taken.as_ref());
+        for known in [&own, back, &lane.own, &lane.held, &lane.settled()] {
+            circular.subtract(known.as_ref());
+        }
+        circular
     }
 
     /// Of virtual nodes that were sent to others and are this member's now.

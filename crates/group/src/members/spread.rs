@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use sapwood_packet::RankSetRef;
 
 use crate::error::Reason;
-use crate::identity::MemberId;
+use crate::identity::{MemberId, SECOND, Time};
 use crate::member::{Event, Member, Phase, Timer};
 use crate::message::{Life, Message, Ranges, Record};
 use crate::status::ChangeKind;
@@ -18,30 +18,66 @@ const WATCHERS: usize = 3;
 /// After this many delays news is told a second time.
 const AGAIN: u64 = 15;
 
+/// After a death, news that was told less long ago is told once more: members that were to hear of
+/// it by the dead one may not have. A death is found within this time.
+const TOLD_AGAIN: Time = 2 * SECOND;
+
+/// Most records that are kept for that.
+const TOLD_MAX: usize = 256;
+
 /// News that is still to be told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spread {
     news: BTreeMap<MemberId, Record>,
     again: BTreeMap<MemberId, Record>,
+    /// What was told, and when at first.
+    told: BTreeMap<MemberId, (Record, Time)>,
     is_timed: bool,
+}
+
+impl Spread {
+    fn note_told(&mut self, news: &BTreeMap<MemberId, Record>, now: Time) {
+        self.forget_told(now);
+        for (id, record) in news {
+            let is_known = self.told.get(id).is_some_and(|told| told.0 == *record);
+            if !is_known && self.told.len() < TOLD_MAX {
+                self.told.insert(*id, (record.clone(), now));
+            }
+        }
+    }
+
+    fn forget_told(&mut self, now: Time) {
+        self.told.retain(|_, told| told.1 + TOLD_AGAIN > now);
+    }
 }
 
 impl Member {
     /// Learns of a member at first hand: all are told.
     pub(crate) fn learn(&mut self, record: Record) {
         if self.accept(record.clone()) {
-            let is_first = self.spread.news.is_empty();
-            self.spread.news.insert(record.id, record);
-            if !self.spread.is_timed || is_first {
-                self.spread.is_timed = true;
-                self.wake_at(self.now + self.config.spread_delay, Timer::Spread);
-            }
+            self.tell_all(record);
         }
     }
 
-    /// Tells with the next news what this member has heard from others.
-    pub(super) fn tell_again(&mut self, record: Record) {
+    /// Tells all of a member with the next news.
+    pub(super) fn tell_all(&mut self, record: Record) {
+        let is_first = self.spread.news.is_empty();
         self.spread.news.insert(record.id, record);
+        if !self.spread.is_timed || is_first {
+            self.spread.is_timed = true;
+            self.wake_at(self.now + self.config.spread_delay, Timer::Spread);
+        }
+    }
+
+    /// A member was found dead: it may not have passed on what was told last.
+    fn tell_again(&mut self) {
+        self.spread.forget_told(self.now);
+        let told: Vec<Record> = self.spread.told.values().map(|told| told.0.clone()).collect();
+        for record in told {
+            if self.view.record(record.id) == Some(&record) {
+                self.tell_all(record);
+            }
+        }
     }
 
     /// Tells what was gathered, each member once.
@@ -58,6 +94,7 @@ impl Member {
             self.pass_news(targets.as_ref(), &records);
         }
         if !news.is_empty() {
+            self.spread.note_told(&news, self.now);
             self.spread.again = news;
             self.spread.is_timed = true;
             self.wake_at(self.now + AGAIN * self.config.spread_delay, Timer::Spread);
@@ -135,6 +172,7 @@ impl Member {
                     if life == Life::Dead {
                         // Its link is closed.
                         self.credit.note_lost(id);
+                        self.tell_again();
                     }
                     self.history.note(self.now, ChangeKind::Gone(id, reason));
                     self.tell(Event::MemberGone(id, reason));

@@ -441,6 +441,12 @@ pub enum Message {
         /// The virtual nodes.
         names: Ranges,
     },
+    /// The answer to [`Message::Give`] of a member that leaves: it has not taken these virtual
+    /// nodes and never will.
+    Return {
+        /// The virtual nodes.
+        names: Ranges,
+    },
 }
 
 /// Virtual nodes that are handed over, with what their member has done for them: the receiver does

@@ -97,6 +97,7 @@ impl Member {
         let own_past = self.view.record(self.me).map(|record| record.names.clone());
         let repeats = self.breaks(Mutation::RepeatDelivery);
         let back = self.come_back(key, targets);
+        let circular = self.sent_in_a_circle(key, targets, &back);
         let Some(lane) = self.lanes.get_mut(&key) else { return Vec::new() };
         let mut new = targets.to_set();
         if !repeats {
@@ -124,6 +125,7 @@ impl Member {
             (branches, rest)
         };
         self.reach_rest(key, rest, &mut branches);
+        self.reach_rest(key, circular, &mut branches);
         branches
     }
 

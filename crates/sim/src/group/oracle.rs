@@ -56,6 +56,8 @@ pub(super) struct GroupOracle {
     /// Pairs of hosts that claim the same virtual nodes.
     contested: Vec<(usize, usize)>,
     handed: Vec<HandedOver>,
+    /// The virtual nodes that each host was told to carry besides its own.
+    taken: Vec<RankSet>,
     faults: Vec<Option<Time>>,
     cut: Option<Time>,
     calls: BTreeMap<Request, Called>,
@@ -73,6 +75,7 @@ impl GroupOracle {
             names: alloc::vec![RankSet::new(); hosts],
             contested: Vec::new(),
             handed: Vec::new(),
+            taken: alloc::vec![RankSet::new(); hosts],
             faults: alloc::vec![None; hosts],
             cut: None,
             calls: BTreeMap::new(),
@@ -108,9 +111,7 @@ impl GroupOracle {
     /// The virtual nodes that a host carries at some time.
     fn ever_carried(&self, host: usize) -> RankSet {
         let mut names = self.names[host].clone();
-        for handed in self.handed.iter().filter(|handed| handed.to == host) {
-            names.union_with(handed.names.as_ref());
-        }
+        names.union_with(self.taken[host].as_ref());
         names
     }
 
@@ -138,9 +139,15 @@ impl GroupOracle {
     /// Takes over what applications were told.
     pub(super) fn watch(&mut self, world: &mut GroupWorld) {
         for seen in core::mem::take(&mut world.seen) {
-            if let Event::MemberGone(member, Reason::Dead) = seen.event {
-                let gone = world.host_of(member);
-                self.buried.extend(gone.map(|gone| (gone, seen.host)));
+            match &seen.event {
+                Event::MemberGone(member, Reason::Dead) => {
+                    let gone = world.host_of(*member);
+                    self.buried.extend(gone.map(|gone| (gone, seen.host)));
+                }
+                Event::NamesMoved { names, to, .. } if world.host_of(*to) == Some(seen.host) => {
+                    self.taken[seen.host].union_with(names.as_ref());
+                }
+                _ => {}
             }
             self.see(seen);
         }
@@ -253,29 +260,40 @@ impl GroupOracle {
         self.judge_names(request, called, answer, &due);
     }
 
-    /// Of two hosts that carry a virtual node one after the other exactly one delivers.
+    /// Of the hosts that carry a virtual node one after the other exactly one delivers.
     fn judge_hand_overs(&mut self, world: &GroupWorld) {
-        let twice = |handed: &HandedOver, (cast, name, host): &(CastId, u32, usize)| {
-            handed.from == *host
-                && handed.names.contains(*name)
-                && self.got.contains_key(&(*cast, *name, handed.to))
-        };
-        let doubled: Vec<String> = self
-            .got
-            .keys()
-            .filter(|key| self.handed.iter().any(|handed| twice(handed, key)))
-            .map(|key| format!("{:?} for {} at host {} and at the heir", key.0, key.1, key.2))
+        let mut by: BTreeMap<(CastId, u32), Vec<usize>> = BTreeMap::new();
+        for (cast, name, host) in self.got.keys() {
+            if self.handed.iter().any(|handed| handed.names.contains(*name)) {
+                by.entry((*cast, *name)).or_default().push(*host);
+            }
+        }
+        let doubled = by.iter().filter(|(_, hosts)| hosts.len() > 1);
+        let doubled: Vec<String> = doubled
+            .map(|((cast, name), hosts)| format!("{cast:?} for {name}: {hosts:?}"))
             .collect();
+        let has = |host: usize, names: &RankSet| {
+            let carried = world.member(host).map(sapwood_group::Member::names);
+            carried.is_some_and(|carried| names.as_ref().is_within(carried.as_ref()))
+        };
         let lost: Vec<String> = self
             .due()
-            .filter(|handed| {
-                let heir = world.member(handed.to).map(sapwood_group::Member::names);
-                !heir.is_some_and(|names| handed.names.as_ref().is_within(names.as_ref()))
-            })
+            .filter(|handed| !has(handed.to, &handed.names))
+            .chain(self.handed.iter().filter(|handed| {
+                let mut steady = (0..self.names.len()).filter(|host| self.is_steady(*host));
+                self.all_is_handed_over() && !steady.any(|host| has(host, &handed.names))
+            }))
             .map(|handed| format!("{handed:?}"))
             .collect();
         doubled.into_iter().for_each(|text| self.breach("exactly one of two delivers", text));
         lost.into_iter().for_each(|text| self.breach("names are handed over", text));
+    }
+
+    /// Whether hosts that leave are all that was struck, so that each finds an heir.
+    fn all_is_handed_over(&self) -> bool {
+        let leaves = |host: usize| self.handed.iter().any(|handed| handed.from == host);
+        self.cut.is_none()
+            && (0..self.faults.len()).all(|host| self.faults[host].is_none() || leaves(host))
     }
 
     /// Those that were never struck have taken part, where the caller was never struck.

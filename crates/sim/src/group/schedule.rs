@@ -30,6 +30,10 @@ const FURTHER: u64 = 0x6675_7274_6865_7200;
 const LINK_BYTES: usize = 300;
 /// The same of hand-overs.
 const HANDED: u64 = 0x6861_6e64_6564_0000;
+/// The same of heirs that leave themselves.
+const CROSSED: u64 = 0x6372_6f73_7365_6400;
+/// An heir leaves itself within this time before and after it is to get virtual nodes.
+const NEAR: Time = 6 * MILLISECOND;
 /// Broadcasts begin within this time before and after a hand-over.
 const AROUND: Time = 15 * MILLISECOND;
 /// Dials may fail for this long, which is less than the patience of one ping.
@@ -136,6 +140,7 @@ pub fn run_schedule(seed: u64, prepare: fn(&mut Member)) -> Verdict {
     };
     run.draw(hosts, &mut chance::of_seed(seed ^ FURTHER));
     run.draw_hand_over(hosts, &mut chance::of_seed(seed ^ HANDED));
+    run.draw_crossing(hosts, &mut chance::of_seed(seed ^ CROSSED));
     run.acts.sort_by_key(|act| (act.0, act.1));
     run.play();
     let breaches = run.oracle.judge(&run.world);
@@ -259,6 +264,22 @@ impl Run {
             let at = time - AROUND + chance.below(2 * AROUND);
             self.add(at, Act::BreakLink { one, other, refused: 0 });
         }
+    }
+
+    /// Of three heirs one leaves itself at about the same time, one in two to the host that leaves.
+    fn draw_crossing(&mut self, hosts: usize, chance: &mut Random) {
+        let leaving = self.acts.iter().find_map(|(time, _, act)| match act {
+            Act::LeaveTo { host, heir } => Some((*time, *host, *heir)),
+            _ => None,
+        });
+        let Some((time, other, host)) = leaving.filter(|leaving| leaving.2 > 0) else { return };
+        if !chance.one_in(3) || core::mem::replace(&mut self.touched[host], true) {
+            return;
+        }
+        let any = (host + chance.between(1, hosts as u64 - 1) as usize) % hosts;
+        let is_there = self.is_begun[any] && !self.oracle.is_contested(any);
+        let heir = if chance.one_in(2) && is_there { any } else { other };
+        self.add(time - NEAR + chance.below(2 * NEAR), Act::LeaveTo { host, heir });
     }
 
     fn draw_break(&mut self, hosts: usize, may_refuse: bool, further: &mut Random) {
