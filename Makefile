@@ -99,7 +99,8 @@ shim: build ## the MPI shims, one per MPI that is installed
 .PHONY: test-mpi
 test-mpi: shim ## only the tests that run MPI programs
 	[ -n "$$SAPWOOD_TESTS_BUILT" ] || $(BUILD_MONITOR_TEST_PROGRAMS)
-	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) \
+	@# Both build what they run in one folder.
+	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) SAPWOOD_MPI_TEST_OUT=$(SHIMS) \
 	    $(MONITOR_TEST_PROGRAMS) \
 	    $(MAKE) --keep-going -C bindings/mpi check truth OUT=$(SHIMS)
 
@@ -154,7 +155,10 @@ examples-test: build python-environment ## only the tools of examples/, in four 
 page-test: requirements-test ## only the page of sapwood mpi, in Debian's Chromium, with real programs, too
 	[ -n "$$SAPWOOD_TESTS_BUILT" ] || \
 	    cargo build --workspace --bin sapwood --bin sapwood-node --example synthetic_page
-	$(MAKE) -C bindings/mpi shims OUT=$(abspath $(TARGET))/debug/lib/sapwood
+	mkdir -p $(SHIMS) $(TARGET)/debug/lib
+	$(MAKE) -C bindings/mpi shims OUT=$(SHIMS)
+	rm -rf $(TARGET)/debug/lib/sapwood
+	cp -r $(SHIMS) $(TARGET)/debug/lib/sapwood
 	tools/web/page/run-tests
 
 .PHONY: guide-test

@@ -35,7 +35,8 @@ SCOPES = ["statistics", "compute\n[[scope]]\n", "", "by=host", "window=5 window=
           "[[scope]]\nbytes = 4096\ncommunicators = [\"a b\", '']\n",
           'compute\n{"scope": [{"name": "a,b", "ranks": ["1", "3-4294967295"], "bytes": 8000}, {"communicators": '
           '["\\u0000\\u007f\\n", "*"], "longer": 5, "every": "60m"}]}',
-          'x\n{"scope": [{"name": ""}, {"name": "scope-1"}]}', 'x\n{"scope": []}', "x\n[[scope]]\nwindow = 3.5"]
+          'x\n{"scope": [{"name": ""}, {"name": "scope-1"}]}', 'x\n{"scope": []}', "x\n[[scope]]\nwindow = 3.5",
+          "reduce=sums by=rank,function", "reduce=top=101\n[[scope]]\nreduce = 'top=10'\nby = 'function'\n"]
 
 
 def write(target, name, data):

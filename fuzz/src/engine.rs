@@ -1,11 +1,12 @@
 //! The fuzzer: keeps the inputs that reach something new and tries changes of them.
 //!
-//! The command line is libFuzzer's, as far as it goes: folders of inputs, of which the first also
-//! takes new ones, or files to be tried once; `-runs=`, `-max_total_time=` (seconds), `-seed=`,
-//! `-timeout=` (seconds for one input), `-artifact_prefix=`, and `-merge=1`, which only writes into
-//! the first folder those inputs that reach an edge which no shorter one has reached. Exit codes: 0
-//! nothing found, 2 bad command line, 77 an input broke a promise (it is written down), 70 an input
-//! took too long.
+//! The command line begins with the target's name, or is `--list`, which prints all names. What
+//! follows is libFuzzer's, as far as it goes: folders of inputs, of which the first also takes new
+//! ones, or files to be tried once; `-runs=`, `-max_total_time=` (seconds), `-seed=`, `-timeout=`
+//! (seconds for one input), `-artifact_prefix=`, and `-merge=1`, which only writes into the first
+//! folder those inputs that reach an edge which no shorter one has reached. Exit codes: 0 nothing
+//! found, 2 bad command line, 77 an input broke a promise, 70 an input took too long; the input's
+//! file is named, and made if the fuzzer has made the input.
 
 use std::fs;
 use std::io::Write;
@@ -27,8 +28,14 @@ const EXIT_SLOW: i32 = 70;
 
 /// How many runs there have been, for the watch on slow ones.
 static RUNS: AtomicU64 = AtomicU64::new(0);
-/// The input being tried.
-static CURRENT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+/// What is being tried.
+static CURRENT: Mutex<Input> = Mutex::new(Input { bytes: Vec::new(), file: None });
+
+/// An input, and the file that it was read from.
+struct Input {
+    bytes: Vec<u8>,
+    file: Option<PathBuf>,
+}
 
 struct Options {
     inputs: Vec<PathBuf>,
@@ -75,10 +82,23 @@ impl Options {
     }
 }
 
-/// Fuzzes a target as the command line says.
+/// Fuzzes one of the targets as the command line says.
 #[must_use]
-pub fn main(target: Target) -> ExitCode {
-    let options = match Options::parse(std::env::args().skip(1)) {
+pub fn main(targets: &[Target], mut arguments: impl Iterator<Item = String>) -> ExitCode {
+    let name = arguments.next().unwrap_or_default();
+    if name == "--list" {
+        targets.iter().for_each(|target| println!("{}", target.name));
+        return ExitCode::SUCCESS;
+    }
+    let Some(target) = targets.iter().find(|target| target.name == name) else {
+        eprintln!("no target is called '{name}'; --list names all");
+        return ExitCode::from(EXIT_USAGE);
+    };
+    run(*target, arguments)
+}
+
+fn run(target: Target, arguments: impl Iterator<Item = String>) -> ExitCode {
+    let options = match Options::parse(arguments) {
         Ok(options) => options,
         Err(error) => {
             eprintln!("{}: {error}", target.name);
@@ -98,17 +118,15 @@ pub fn main(target: Target) -> ExitCode {
 }
 
 /// The inputs of a folder, in the order of their names, or one file.
-fn load(path: &Path, inputs: &mut Vec<Vec<u8>>) -> std::io::Result<()> {
-    if path.is_file() {
-        inputs.push(fs::read(path)?);
-        return Ok(());
+fn load(path: &Path, inputs: &mut Vec<Input>) -> std::io::Result<()> {
+    let mut files = vec![path.to_path_buf()];
+    if !path.is_file() {
+        let entries = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path()));
+        files = entries.collect::<Result<_, _>>()?;
+        files.sort();
     }
-    let mut files: Vec<_> = fs::read_dir(path)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
-    files.sort();
     for file in files {
-        inputs.push(fs::read(file)?);
+        inputs.push(Input { bytes: fs::read(&file)?, file: Some(file) });
     }
     Ok(())
 }
@@ -122,17 +140,17 @@ struct Fuzzer {
 
 impl Fuzzer {
     /// True if nothing was found.
-    fn fuzz(&mut self, mut seeds: Vec<Vec<u8>>) -> bool {
+    fn fuzz(&mut self, mut seeds: Vec<Input>) -> bool {
         let start = Instant::now();
         let only_files = self.options.inputs.iter().any(|path| path.is_file());
         if self.options.is_merge {
-            seeds.sort_by_key(Vec::len);
+            seeds.sort_by_key(|seed| seed.bytes.len());
         }
         for seed in seeds {
-            if !self.holds(&seed) {
+            if !self.holds(&seed.bytes, seed.file) {
                 return false;
             }
-            self.keep_if_new(seed, self.options.is_merge);
+            self.keep_if_new(seed.bytes, self.options.is_merge);
         }
         if self.options.is_merge {
             self.report(start.elapsed());
@@ -148,7 +166,7 @@ impl Fuzzer {
             && start.elapsed() < self.options.time_max
         {
             self.choose(&mut input, &mut random);
-            if !self.holds(&input) {
+            if !self.holds(&input, None) {
                 return false;
             }
             if coverage::collect(&mut self.seen, true) {
@@ -174,14 +192,13 @@ impl Fuzzer {
     }
 
     /// Tries an input. False if it broke a promise; it is then on disk.
-    fn holds(&self, input: &[u8]) -> bool {
-        current().clear();
-        current().extend_from_slice(input);
+    fn holds(&self, input: &[u8], file: Option<PathBuf>) -> bool {
+        current().set(input, file);
         RUNS.fetch_add(1, Relaxed);
         coverage::clear();
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.target.run)(input)));
         if outcome.is_err() {
-            write_down(self.target.name, &self.options.artifact_prefix, "crash", input);
+            tell(self.target.name, &self.options.artifact_prefix, "crash");
         }
         outcome.is_ok()
     }
@@ -218,7 +235,27 @@ impl Fuzzer {
     }
 }
 
-fn current() -> std::sync::MutexGuard<'static, Vec<u8>> {
+impl Input {
+    fn set(&mut self, bytes: &[u8], file: Option<PathBuf>) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        self.file = file;
+    }
+
+    /// Where it is; one that has no file is written to one, whose name begins with `prefix`.
+    fn place(&self, prefix: &str) -> String {
+        if let Some(file) = &self.file {
+            return file.display().to_string();
+        }
+        let path = format!("{prefix}{:016x}", fingerprint(&self.bytes));
+        match fs::write(&path, &self.bytes) {
+            Ok(()) => path,
+            Err(error) => format!("{:02x?}, as {path}: {error}", self.bytes),
+        }
+    }
+}
+
+fn current() -> std::sync::MutexGuard<'static, Input> {
     CURRENT.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -229,20 +266,17 @@ fn watch(target: &'static str, timeout: Duration, artifact_prefix: String) {
             let before = RUNS.load(Relaxed);
             std::thread::sleep(timeout);
             if before != 0 && RUNS.load(Relaxed) == before {
-                write_down(target, &artifact_prefix, "slow", &current());
+                tell(target, &artifact_prefix, "slow");
                 std::process::exit(EXIT_SLOW);
             }
         }
     });
 }
 
-fn write_down(target: &str, prefix: &str, what: &str, input: &[u8]) {
-    let path = format!("{prefix}{what}-{target}-{:016x}", fingerprint(input));
-    let mut standard_error = std::io::stderr();
-    let _ = match fs::write(&path, input) {
-        Ok(()) => writeln!(standard_error, "{target}: {what}; the input is {path}"),
-        Err(error) => writeln!(standard_error, "{target}: {what}; {path}: {error}: {input:02x?}"),
-    };
+/// Says what the input that is being tried has done, and where it is.
+fn tell(target: &str, prefix: &str, what: &str) {
+    let place = current().place(&format!("{prefix}{what}-{target}-"));
+    let _ = writeln!(std::io::stderr(), "{target}: {what}; the input is {place}");
 }
 
 /// A name for an input (FNV-1a, 64 bits).
@@ -250,4 +284,44 @@ fn fingerprint(input: &[u8]) -> u64 {
     input.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_without_a_file_is_written_and_one_of_a_file_is_named() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let prefix = format!("{}/crash-", folder.path().display());
+        let mut input = Input { bytes: Vec::new(), file: None };
+        input.set(b"made", None);
+        let place = input.place(&prefix);
+        assert!(place.starts_with(&prefix), "{place}");
+        assert_eq!(fs::read(&place).ok().as_deref(), Some(&b"made"[..]));
+        input.set(b"kept", Some("corpus/kept".into()));
+        assert_eq!(input.place(&prefix), "corpus/kept");
+        assert_eq!(fs::read_dir(&folder).expect("the folder is there").count(), 1);
+        input.set(b"\x00\xff", None);
+        let place = input.place("no such folder/");
+        assert!(place.starts_with("[00, ff], as no such folder/"), "{place}");
+    }
+
+    #[test]
+    fn a_folder_is_read_in_the_order_of_names_and_what_breaks_a_promise_ends_the_run() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        for (name, bytes) in [("b", "bad"), ("a", "good"), ("c", "good")] {
+            fs::write(folder.path().join(name), bytes).expect("an input can be written");
+        }
+        let mut inputs = Vec::new();
+        load(folder.path(), &mut inputs).expect("the folder can be read");
+        let run = |bytes: &[u8]| assert_ne!(bytes, b"bad");
+        let target = Target { name: "sample", run, repair: None };
+        let words = [folder.path().display().to_string(), "-runs=0".into()];
+        let options = Options::parse(words.into_iter()).expect("a command line");
+        let mut fuzzer = Fuzzer { target, options, seen: Vec::new(), corpus: Vec::new() };
+        assert!(!fuzzer.fuzz(inputs), "the second input is bad");
+        assert_eq!(fuzzer.corpus, [b"good"]);
+        assert_eq!(current().file, Some(folder.path().join("b")));
+    }
 }

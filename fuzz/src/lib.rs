@@ -32,7 +32,7 @@ pub struct NamedScope {
 /// Something to be fuzzed.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Its name, also of its program and its folder in `fuzz/corpus`.
+    /// Its name, also of its folder in `fuzz/corpus`.
     pub name: &'static str,
     /// Takes any bytes; panics when a promise is broken.
     pub run: fn(&[u8]),

@@ -57,10 +57,8 @@ fn write_number(input: &mut [u8], number: u64, random: &mut Random) {
 }
 
 fn add(input: &mut [u8], random: &mut Random) {
-    if let Some(byte) = {
-        let at = random.index(input.len());
-        input.get_mut(at)
-    } {
+    let at = random.index(input.len());
+    if let Some(byte) = input.get_mut(at) {
         *byte = byte.wrapping_add(random.index(33) as u8).wrapping_sub(16);
     }
 }

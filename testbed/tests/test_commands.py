@@ -149,8 +149,8 @@ class WarmTree(Story):
         self.folder = tempfile.mkdtemp(prefix="sapwood-story-", dir="/var/tmp")
         self.addCleanup(shutil.rmtree, self.folder)
         self.surroundings = {**os.environ, "XDG_RUNTIME_DIR": self.folder}
-        done = self.say("up", "-t", str(CONNECT_SECONDS), "-w", "node[00-07]", "-f", "2")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        # Hosts that were lost stay so, unless a story is about their return.
+        self.up("--return-after", "0")
 
     def tearDown(self):
         done = self.say("down")
@@ -164,6 +164,11 @@ class WarmTree(Story):
             [TESTBED, "login", PROGRAM, *words], env=self.surroundings, cwd=self.folder,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=STORY_SECONDS_MAX, check=False,
         )
+
+    def up(self, *words):
+        """Starts the tree."""
+        done = self.say("up", "-t", str(CONNECT_SECONDS), "-w", "node[00-07]", "-f", "2", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_commands_need_no_further_log_in(self):
         agents = [self.say("run", "-L", "-w", "node[02-05]", "echo $PPID; hostname; pwd") for _ in range(2)]
@@ -223,6 +228,47 @@ class WarmTree(Story):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("node[00-07] (8)", done.stdout)
 
+    def test_hosts_that_start_again_come_back_into_the_tree(self):
+        self.up("--replace", "--return-after", "0.5")
+        # One has only a back-end, the other one a communication process, too.
+        lost = [name(3), name(4)]
+        testbed("crash", *lost)
+        self.afterwards("boot", *lost)
+        done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
+        self.assertEqual(done.returncode, 255, done.stderr)
+        self.assertRegex(done.stderr, "node(03|\\[03-04\\]) .*missing: ")
+        testbed("boot", *lost)
+        self.repairs.clear()
+        self.wait_until("the hosts have not come back", self.is_whole)
+        done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("node[00-07] (8)", done.stdout)
+
+    def is_whole(self):
+        """Whether the tree tells of hosts that have come back, and of none that is missing."""
+        said = self.say("status", "--network", "warm").stdout
+        return "came back at " in said and "missing: " not in said
+
+    def test_a_tree_that_ends_while_a_host_is_looked_for_leaves_nothing(self):
+        self.up("--replace", "--return-after", "0.5")
+        lost = name(3)
+        self.afterwards("boot", lost)
+        # The session of the tree that stands stays, too.
+        before = self.log_ins(lost)
+        testbed("kill", lost)
+        # A host without power refuses nothing: the log-in lasts until its time is over.
+        self.wait_until("the host is not looked for", lambda: self.log_ins(lost) - before)
+        done = self.say("down")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.wait_until("a log-in is left", lambda: not self.log_ins(lost))
+        # For the end of every story here, which ends a tree.
+        self.up("--replace", "--return-after", "0", "-x", lost)
+
+    @staticmethod
+    def log_ins(host):
+        """The ssh clients that log in to a host, on whichever host they are."""
+        look = ["pgrep", "-f", f"^([^ ]*/)?ssh .*{host}"]
+        return set(subprocess.run(look, capture_output=True, text=True, check=False).stdout.split())
 
     def test_hosts_without_a_cable_are_soon_counted_as_lost(self):
         # One has only a back-end, the other one a communication process, too.
@@ -252,8 +298,7 @@ class WarmTree(Story):
         done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
         self.assertEqual(done.returncode, 255, done.stderr)
         self.assertRegex(done.stdout, left, done.stderr)
-        done = self.say("up", "--replace", "-t", str(CONNECT_SECONDS), "-w", "node[00-07]", "-f", "2")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.up("--replace")
         done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
         self.assertIn("node[00-07] (8)", done.stdout, done.stderr)
 

@@ -16,9 +16,13 @@ use crate::steps::{Selection, Step};
 
 /// What concerns all packages.
 const FOR_ALL: [&str; 5] = ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml", ".cargo/", "xtask/"];
-/// Files outside of packages that tests read, and the package by which they do.
-const READ_BY: [(&str, &str); 2] =
-    [("docs/schema/", "sapwood-schema"), ("bindings/mpi/functions.table", "sapwood-profile")];
+/// Files outside of packages, or of another package, that tests read or compile, and the package by
+/// which they do.
+const READ_BY: [(&str, &str); 3] = [
+    ("docs/schema/", "sapwood-schema"),
+    ("bindings/mpi/functions.table", "sapwood-profile"),
+    ("tools/trace/src/scope_text.rs", "sapwood-fuzz"),
+];
 
 /// A package of the workspace.
 struct Package {
@@ -108,15 +112,14 @@ fn concerned(packages: &[Package], files: &[&str]) -> Option<BTreeSet<String>> {
     if files.iter().any(|file| FOR_ALL.iter().any(|all| file.starts_with(all))) {
         return None;
     }
-    let own = |file: &&&str| {
+    let own = |file: &&str| {
         let inside = packages.iter().filter(|package| file.starts_with(&package.folder));
         let nearest = inside.max_by_key(|package| package.folder.len());
-        let reader = || READ_BY.iter().find(|(folder, _)| file.starts_with(folder));
-        nearest
-            .map(|package| package.name.clone())
-            .or_else(|| reader().map(|(_, name)| (*name).to_owned()))
+        let reader = READ_BY.iter().find(|(folder, _)| file.starts_with(folder));
+        let reader = reader.map(|(_, name)| (*name).to_owned());
+        nearest.map(|package| package.name.clone()).into_iter().chain(reader)
     };
-    let mut names: BTreeSet<String> = files.iter().filter_map(|file| own(&file)).collect();
+    let mut names: BTreeSet<String> = files.iter().flat_map(own).collect();
     loop {
         let needs_one = |package: &&Package| package.needs.iter().any(|need| names.contains(need));
         let more: Vec<String> = packages
@@ -150,6 +153,7 @@ mod tests {
             package("report", "tools/report/", &["sapwood-schema"]),
             package("nested", "crates/node/inner/", &[]),
             package("sapwood-profile", "crates/profile/", &[]),
+            package("trace-tool", "tools/trace/", &[]),
         ]
     }
 
@@ -166,6 +170,8 @@ mod tests {
         assert_eq!(names(&["docs/schema/a.json"]).as_deref(), Some("report sapwood-schema"));
         let table = "bindings/mpi/functions.table";
         assert_eq!(names(&[table]).as_deref(), Some("sapwood-profile"));
+        let parser = "tools/trace/src/scope_text.rs";
+        assert_eq!(names(&[parser]).as_deref(), Some("sapwood-fuzz trace-tool"));
     }
 
     fn step_names(of_packages: Vec<Step>, files: &[&str]) -> Vec<&'static str> {

@@ -1,8 +1,8 @@
 //! Runs other programs: with a deadline, without standard input, and with nothing left behind.
 //!
-//! The principal function is [`run`], which hands on a program's output as it comes. A program that
-//! outlives its deadline is ended together with all that it started; one that ends but leaves a
-//! process holding its output counts as failed.
+//! The principal function is [`measure`], which hands on a program's output as it comes; [`run`]
+//! is the same for callers that need no measure. A program that outlives its deadline is ended with
+//! all that it started; one that ends but leaves a process holding its output counts as failed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,24 +13,40 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
 /// How often a running program is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long the output of an ended program may stay open: the last lines need a moment.
 const OUTPUT_CLOSES_WITHIN: Duration = Duration::from_secs(5);
 
-/// Runs a program to its end; `take` gets each line of its output and of its standard error, in
-/// the order in which they were written.
+/// What came of a program.
+pub struct Ran {
+    /// Or one line that says why it counts as failed.
+    pub result: Result<(), String>,
+    /// Processor time of it and of all below it whose parents have waited for them.
+    pub processor: Duration,
+}
+
+/// Runs a program to its end, as [`measure`] does.
 ///
 /// # Errors
 /// One line that says why it counts as failed.
-pub fn run(
-    mut command: Command,
-    deadline: Duration,
-    take: &mut dyn FnMut(&str),
-) -> Result<(), String> {
+pub fn run(command: Command, deadline: Duration, take: &mut dyn FnMut(&str)) -> Result<(), String> {
+    measure(command, deadline, take).result
+}
+
+/// Runs a program to its end; `take` gets each line of its output and of its standard error, in
+/// the order in which they were written.
+pub fn measure(mut command: Command, deadline: Duration, take: &mut dyn FnMut(&str)) -> Ran {
     let shown = shown(&command);
     let started = Instant::now();
-    let (mut child, output) = start(&mut command).map_err(|error| format!("{shown}: {error}"))?;
+    let (mut child, output) = match start(&mut command) {
+        Ok(started) => started,
+        Err(error) => {
+            return Ran { result: Err(format!("{shown}: {error}")), processor: Duration::ZERO };
+        }
+    };
     // Its copies of the pipe's write end would keep the output open.
     drop(command);
     let (sender, receiver) = mpsc::channel();
@@ -51,21 +67,28 @@ pub fn run(
         }
     };
     // A program may close its output before it ends.
-    let ended = loop {
+    let end = loop {
         match ended.take().or_else(|| look(&mut child, started + deadline)) {
-            Some(ended) => break ended,
+            Some(end) => break end,
             None => thread::sleep(LOOK_EVERY),
         }
     };
-    match ended {
-        Ended::Unknown(error) => Err(format!("{shown}: {error}")),
-        Ended::AtDeadline => Err(format!("{shown}: still running after {} s", deadline.as_secs())),
+    let why = match end.how {
+        Ended::Unknown(error) => Some(error.to_string()),
+        Ended::AtDeadline => Some(format!("still running after {} s", deadline.as_secs())),
         Ended::WithStatus(_) if !closed => {
-            Err(format!("{shown}: ended, but left a process that holds its output"))
+            Some("ended, but left a process that holds its output".to_owned())
         }
-        Ended::WithStatus(status) if !status.success() => Err(format!("{shown}: {status}")),
-        Ended::WithStatus(_) => Ok(()),
-    }
+        Ended::WithStatus(status) => (!status.success()).then(|| status.to_string()),
+    };
+    let result = why.map_or(Ok(()), |why| Err(format!("{shown}: {why}")));
+    Ran { result, processor: end.processor }
+}
+
+/// The end of a program, with its processor time.
+struct End {
+    how: Ended,
+    processor: Duration,
 }
 
 /// How a program came to its end.
@@ -111,22 +134,50 @@ fn read(output: impl Read, lines: &mpsc::Sender<String>) {
 }
 
 /// How the child has ended, if it has. At the deadline it is ended together with its descendants.
-fn look(child: &mut Child, deadline: Instant) -> Option<Ended> {
-    match child.try_wait() {
-        Ok(Some(status)) => Some(Ended::WithStatus(status)),
-        Ok(None) if Instant::now() >= deadline => {
+fn look(child: &mut Child, deadline: Instant) -> Option<End> {
+    match has_ended(child, WaitIdOptions::NOHANG) {
+        Ok(true) => Some(reap(child)),
+        Ok(false) if Instant::now() >= deadline => {
             end_with_descendants(child);
-            Some(Ended::AtDeadline)
+            Some(End { how: Ended::AtDeadline, ..reap(child) })
         }
-        Ok(None) => None,
-        Err(error) => Some(Ended::Unknown(error)),
+        Ok(false) => None,
+        Err(error) => Some(End { how: Ended::Unknown(error), processor: Duration::ZERO }),
     }
 }
 
-fn end_with_descendants(child: &mut Child) {
+/// Whether it has ended; it is there to be measured until it is reaped.
+fn has_ended(child: &Child, options: WaitIdOptions) -> io::Result<bool> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | options;
+    Ok(waitid(WaitId::Pid(Pid::from_child(child)), options)?.is_some())
+}
+
+/// Takes the end of a child that has ended.
+fn reap(child: &mut Child) -> End {
+    let processor = processor_time(child.id()).unwrap_or_default();
+    let how = child.wait().map_or_else(Ended::Unknown, Ended::WithStatus);
+    End { how, processor }
+}
+
+fn end_with_descendants(child: &Child) {
     let processes = descendants(child.id(), &parents());
     let _ = Command::new("kill").arg("-KILL").args(processes.iter().map(u32::to_string)).status();
-    let _ = child.wait();
+    // It cannot be measured before it has ended.
+    let _ = has_ended(child, WaitIdOptions::empty());
+}
+
+/// User and system time of an ended process and of all below it that were waited for.
+fn processor_time(process: u32) -> Option<Duration> {
+    // The fields utime, stime, cutime and cstime.
+    let words = words_of_stat(Path::new(&format!("/proc/{process}")))?;
+    let ticks: u64 = words.get(11..15)?.iter().filter_map(|word| word.parse::<u64>().ok()).sum();
+    Some(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()))
+}
+
+/// The words of a process's `stat` behind its name, which may hold blanks: state, parent and so on.
+fn words_of_stat(folder: &Path) -> Option<Vec<String>> {
+    let text = fs::read_to_string(folder.join("stat")).ok()?;
+    Some(text.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
 }
 
 /// The parent of every process, from `/proc`.
@@ -136,10 +187,7 @@ fn parents() -> BTreeMap<u32, u32> {
         .flatten()
         .filter_map(|entry| {
             let process = entry.file_name().to_str()?.parse().ok()?;
-            let status = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // The name, in parentheses, may hold blanks; state and parent follow it.
-            let parent = status.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
-            Some((process, parent))
+            Some((process, words_of_stat(&entry.path())?.get(1)?.parse().ok()?))
         })
         .collect()
 }
@@ -197,6 +245,16 @@ mod tests {
         );
         let why = result.expect_err("the program exits with 4");
         assert!(why.contains("exit status: 4"), "{why}");
+    }
+
+    #[test]
+    fn the_processor_time_of_a_child_that_was_waited_for_counts() {
+        let mut command = Command::new("sh");
+        // The kernel ends the inner shell after a second of its processor time, about.
+        command.args(["-c", "(ulimit -t 1; while :; do :; done); true"]);
+        let ran = measure(command, Duration::from_secs(300), &mut |_| {});
+        assert_eq!(ran.result, Ok(()));
+        assert!(ran.processor >= Duration::from_millis(500), "{:?}", ran.processor);
     }
 
     #[test]

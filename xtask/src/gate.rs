@@ -67,9 +67,6 @@ pub fn ci_steps() -> Vec<Step> {
         )
         .after(&[BUILD])
         .beside(),
-        Step::program("kept inputs of fuzz targets", "cargo xtask fuzz", 30)
-            .after(&[BUILD])
-            .beside(),
     ]);
     steps.extend(engine_steps());
     steps.extend(interface_steps());
@@ -79,7 +76,6 @@ pub fn ci_steps() -> Vec<Step> {
 /// The engine as it is released, its formats, and runs under faults.
 fn engine_steps() -> Vec<Step> {
     vec![
-        Step::program("fuzz format", "cargo fmt --manifest-path fuzz/Cargo.toml --check", 2),
         Step::program("conformance", "python3 conformance/check.py", 2),
         Step::program("simulated faults", simulation(), 20).after(&[BUILD]),
         Step::program("short storm", storm(), 5).after(&[BUILD]),
@@ -120,7 +116,7 @@ fn interface_steps() -> Vec<Step> {
         Step::program("group in emulated clusters", group_demo(), 6).after(&[RELEASE]),
         Step::program("groups measured", group_bench(), 6).after(&[BUILD]),
         Step::program("page in a browser", "env SAPWOOD_TESTS_BUILT=1 make page-test", 15)
-            .after(&[BUILD]),
+            .after(&[BUILD, RELEASE]),
         Step::program("demo", demo_run(), 10).after(&[RELEASE]),
         Step::look("demo report", demo::look).after(&["demo"]),
     ]

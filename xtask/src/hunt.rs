@@ -72,7 +72,7 @@ pub fn run(root: &Path, request: &Request) -> Result<bool, String> {
     findings += group_schedules(root, seed, whole * 2 / 10);
     findings += storms(root, seed, whole / 10);
     findings += group_storms(root, seed, whole / 10);
-    findings += match fuzz::search(root, (whole * 2 / 10).as_secs(), seed as u32) {
+    findings += match fuzz::search_all(root, whole * 2 / 10, seed) {
         Ok(line) => {
             println!("hunt: {line}");
             0

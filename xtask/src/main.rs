@@ -54,7 +54,7 @@ cargo xtask COMMAND
   ci           check, then each crate alone, documentation, release build, conformance, simulated
                faults, a short storm and soak, tests of a scraper, of exports, of MPI programs, of
                MRNet's interface, of the Python package, of launchers, of the tools of examples, of
-               the page and of the guide, kept inputs of the fuzz targets, a short demo
+               the page and of the guide, a short demo
   repeat [--times N] [--load N] STEP [TEST]
                one of these steps, or one test of it, N times (20) beside N busy loops (0); what
                names no step is a pattern for the tests of all crates
@@ -67,7 +67,9 @@ cargo xtask COMMAND
   one-build    only: whether the programs of a release share one build of what is below them
   packet-path  only: the names in docs/packet-path.md
   alone        only: every crate of crates/ built by itself
-  fuzz         only: build the fuzz targets and run each on its kept inputs
+  fuzz         only: build the fuzz targets with coverage and run each on its kept inputs
+  fuzz --search SECONDS [TARGET...]
+               only: have each of the fuzz targets, or these, search for new inputs for that time
   steps        the names of the steps
 ";
 
@@ -86,6 +88,10 @@ fn main() -> ExitCode {
         ["packet-path"] => say(looks::packet_path(&root)),
         ["alone"] => say(alone::look(&root)),
         ["fuzz"] => say(fuzz::kept_inputs(&root)),
+        ["fuzz", "--search", ref words @ ..] => match fuzz::Search::read(words) {
+            Ok(search) => say(fuzz::search(&root, &search)),
+            Err(why) => judge(Err(why)),
+        },
         ["steps"] => {
             gate::ci_steps().iter().for_each(|step| println!("{}", step.name));
             ExitCode::SUCCESS

@@ -111,6 +111,8 @@ impl Step {
 pub struct Outcome {
     pub passed: bool,
     pub took: Duration,
+    /// Processor time of its program and of all below it; of a look, none is measured.
+    pub processor: Duration,
     pub counts: Counts,
     pub failed: Vec<FailedTest>,
     /// What a reader needs of a failure: its remarkable lines or the last ones, or all findings.
@@ -203,12 +205,13 @@ impl<'a> Board<'a> {
 /// Says how a step has ended.
 fn tell(step: &Step, outcome: &Outcome) {
     let seconds = outcome.took.as_secs_f64();
+    let processor = outcome.processor.as_secs_f64();
     if outcome.passed {
         let what = match outcome.counts.passed {
             0 => outcome.last.last().cloned().unwrap_or_default(),
             passed => format!("{passed} tests"),
         };
-        println!("    ok in {seconds:.1} s: {}: {what}", step.name);
+        println!("    ok in {seconds:.1} s, processor {processor:.1} s: {}: {what}", step.name);
         return;
     }
     for line in &outcome.last {
@@ -220,17 +223,24 @@ fn tell(step: &Step, outcome: &Outcome) {
 /// Prints the table, then each failed test with the command that repeats it.
 fn summarise(title: &str, steps: &[Step], outcomes: &[Option<Outcome>], took: Duration) -> bool {
     let mut counts = Counts::default();
-    println!("\n{title}:");
+    let mut processor = Duration::ZERO;
+    println!("\n{:11}{:>7}  {:>9}", format!("{title}:"), "took", "processor");
     for (step, outcome) in steps.iter().zip(outcomes) {
         let Some(outcome) = outcome else {
-            println!("  skipped            {}", step.name);
+            println!("  skipped                      {}", step.name);
             continue;
         };
         counts.add(outcome.counts);
+        processor += outcome.processor;
         let word = if outcome.passed { "ok    " } else { "FAILED" };
         let log = outcome.log.as_ref().filter(|_| !outcome.passed);
         let log = log.map_or(String::new(), |log| format!("  {}", log.display()));
-        println!("  {word} {:7.1} s  {}{log}", outcome.took.as_secs_f64(), step.name);
+        println!(
+            "  {word} {:7.1} s  {:7.1} s  {}{log}",
+            outcome.took.as_secs_f64(),
+            outcome.processor.as_secs_f64(),
+            step.name
+        );
     }
     let all = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(|outcome| outcome.passed));
     if !all {
@@ -243,7 +253,11 @@ fn summarise(title: &str, steps: &[Step], outcomes: &[Option<Outcome>], took: Du
         }
     }
     let word = if all { "passed" } else { "FAILED" };
-    println!("{title} {word} in {:.1} s", took.as_secs_f64());
+    println!(
+        "{title} {word} in {:.1} s, processor {:.1} s",
+        took.as_secs_f64(),
+        processor.as_secs_f64()
+    );
     if counts != Counts::default() {
         println!("{} passed, {} failed", counts.passed, counts.failed);
     }
@@ -286,8 +300,15 @@ fn look_at(root: &Path, look: fn(&Path) -> Look) -> Outcome {
         Ok(line) => vec![line],
         Err(findings) => findings.iter().map(Finding::to_string).collect(),
     };
-    let counts = Counts::default();
-    Outcome { passed, took: Duration::ZERO, counts, failed: Vec::new(), last, log: None }
+    Outcome {
+        passed,
+        took: Duration::ZERO,
+        processor: Duration::ZERO,
+        counts: Counts::default(),
+        failed: Vec::new(),
+        last,
+        log: None,
+    }
 }
 
 fn execute(root: &Path, title: &str, name: &str, command: Command, deadline: Duration) -> Outcome {
@@ -301,7 +322,7 @@ fn execute(root: &Path, title: &str, name: &str, command: Command, deadline: Dur
     let mut file = file.map(BufWriter::new);
     let mut reading = Reading::default();
     let mut last: VecDeque<String> = VecDeque::new();
-    let result = command::run(command, deadline, &mut |line| {
+    let ran = command::measure(command, deadline, &mut |line| {
         reading.line(line);
         // A full disk spoils the log, not the step.
         let _ = file.as_mut().map(|file| writeln!(file, "{line}"));
@@ -312,12 +333,20 @@ fn execute(root: &Path, title: &str, name: &str, command: Command, deadline: Dur
     });
     reading.finish();
     let counts = reading.counts;
-    let passed = result.is_ok() && counts.failed == 0;
+    let passed = ran.result.is_ok() && counts.failed == 0;
     if !passed && !reading.remarkable.is_empty() {
         last = reading.remarkable.into();
     }
-    last.extend(result.err());
-    Outcome { passed, took: Duration::ZERO, counts, failed: reading.failed, last: last.into(), log }
+    last.extend(ran.result.err());
+    Outcome {
+        passed,
+        took: Duration::ZERO,
+        processor: ran.processor,
+        counts,
+        failed: reading.failed,
+        last: last.into(),
+        log,
+    }
 }
 
 /// The file for a step's output, made anew.

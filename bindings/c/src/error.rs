@@ -130,7 +130,7 @@ impl From<Error> for Failure {
             Error::Packet(_) => Code::SAPWOOD_ERROR_FORMAT,
             Error::Memory(_) => Code::SAPWOOD_ERROR_MEMORY,
             Error::Start(_) | Error::NodeProgram => Code::SAPWOOD_ERROR_START,
-            Error::Timeout { .. } => Code::SAPWOOD_ERROR_TIMEOUT,
+            Error::Timeout { .. } | Error::NoAddress { .. } => Code::SAPWOOD_ERROR_TIMEOUT,
             Error::NoMemberLeft { .. } => Code::SAPWOOD_ERROR_NO_MEMBER_LEFT,
             Error::NoValue { .. } => Code::SAPWOOD_ERROR_NO_VALUE,
             Error::Ended { .. } => Code::SAPWOOD_ERROR_ENDED,

@@ -13,6 +13,9 @@ NEIGHBOURS = "Neighbor_"
 # end in v and w are not among them, except that MPI_Reduce_scatter has one list of counts for all.
 ALIKE = ("Allgather", "Allreduce", "Alltoall", "Bcast", "Exscan", "Gather", "Reduce", "Reduce_scatter",
          "Reduce_scatter_block", "Scan", "Scatter")
+# Byte rules of these that need nothing but the call's arguments, so that they can be followed before the call, when
+# these may be wrong yet, and a question of them would end the program.
+KNOWN_BEFORE = ("count", "bcast", "rooted", "own", "own_all")
 SENDS = ("Send", "Bsend", "Ssend", "Rsend")
 # A buffered send does not wait.
 WAITING_SENDS = ("Send", "Ssend", "Rsend")
@@ -46,6 +49,12 @@ def records_bytes(function, row):
     """Whether its event has the bytes of this process; they are known as `bytes` then."""
     word, is_persistent = rules.stem(function.name)
     return row.group == "collective" and word in ALIKE and not is_persistent
+
+
+def tells_bytes_before(function, row):
+    """Whether the bytes of this process are told while it is inside; its event has them then, too."""
+    starts = any(p.base == "MPI_Request" for p in function.parameters)
+    return records_bytes(function, row) and not starts and row.bytes.partition("(")[0] in KNOWN_BEFORE
 
 
 def collective(function, row, a, starts):

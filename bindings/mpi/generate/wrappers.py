@@ -117,13 +117,13 @@ class FortranArguments:
         return f"sapwood_fortran_in_place(a{i})"
 
 
-def bytes_expression(rule, a):
+def bytes_expression(rule, a, sized_by="sapwood_bytes"):
     """The C expression for a byte rule of the table; its head says what each means."""
     if rule == "none":
         return "0"
     name, numbers = re.fullmatch(r"(\w+)\(([\d,]+)\)", rule).groups()
     p = [int(number) for number in numbers.split(",")]
-    sized = lambda n, t: f"sapwood_bytes({n}, {a.type(t)})"
+    sized = lambda n, t: f"{sized_by}({n}, {a.type(t)})"
     total = lambda v, length: f"sapwood_sum{a.large}({a.array(v)}, {length})"
     weigh = lambda v, t, length: f"{a.weigh}({a.array(v)}, {a.array(t)}, {length})"
     if name == "count":
@@ -182,7 +182,10 @@ def enter(function, row, a):
     if events.is_exchange(function):
         return (f"    sapwood_enter_exchange({row.id}, {handle}, {number(PEERS)}, {number(TAGS)}, {number(('dest',))}, "
                 "begin);")
-    return f"    sapwood_enter({row.id}, {handle}, {number(PEERS)}, {number(TAGS)}, begin);"
+    tag = number(TAGS)
+    if events.tells_bytes_before(function, row):
+        tag = f"sapwood_amount({bytes_expression(row.bytes, a, 'sapwood_known_bytes')})"
+    return f"    sapwood_enter({row.id}, {handle}, {number(PEERS)}, {tag}, begin);"
 
 
 def ended(function, row, a, succeeded):

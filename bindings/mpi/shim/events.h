@@ -265,6 +265,16 @@ static SAPWOOD_HOT bool sapwood_is_recording(void)
     return __builtin_expect(atomic_load_explicit(&sapwood_recording, memory_order_relaxed) != 0, 0);
 }
 
+/* Bytes of data of a call that has only begun: of its type MPI is asked nothing, since it may be none. Not known
+ * until a call with this type has succeeded, except of basic types. */
+static SAPWOOD_HOT uint64_t sapwood_known_bytes(int64_t count, MPI_Datatype type)
+{
+    uint64_t handle = SAPWOOD_HANDLE(type);
+    uint64_t word = atomic_load_explicit(&sapwood_sizes[sapwood_cache_place(handle)], memory_order_relaxed);
+    bool is_known = word >> 16 == handle && handle != 0 && count >= 0;
+    return __builtin_expect(is_known, 1) ? (uint64_t)count * (word & 0xffff) : SAPWOOD_NO_AMOUNT;
+}
+
 /* The bytes of a collective in the place of its tag. */
 static SAPWOOD_HOT int32_t sapwood_amount(uint64_t bytes)
 {
@@ -279,6 +289,8 @@ static SAPWOOD_HOT uint32_t sapwood_collective(uint32_t function, uint32_t kind,
 {
     struct sapwood_space *space = sapwood_space_of(comm);
     uint32_t sequence = atomic_load_explicit(&space->sequence, memory_order_relaxed) + 1;
+    /* What this call gave is not told of the next number: a process may be killed before it leaves the call. */
+    SAPWOOD_TELL(sapwood_activity_own()->tag, 0);
     /* A reader that sees the number sees what it stands for, or what comes after it. */
     atomic_store_explicit(&space->last, (uint64_t)(uint32_t)root << 32 | function, memory_order_relaxed);
     atomic_store_explicit(&space->sequence, sequence, memory_order_release);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "file_limit.h"
@@ -64,6 +65,38 @@ static int make_file(int folder, struct kept_file *file, uint64_t bytes)
     return 0;
 }
 
+/* As long as this process lives; see events_folder.h. */
+static void lock_file(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    (void)fcntl(fd, F_SETLK, &whole);
+}
+
+static uint64_t with_text(uint64_t number, const char *text)
+{
+    for (; *text != '\0'; text++)
+        number = (number ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    return number;
+}
+
+/* What the launcher calls this run, as a number that is the same in all ranks; 0 if it has no name for it. */
+static uint64_t run_number(void)
+{
+    const uint64_t none = UINT64_C(14695981039346656037);
+    const char *space = getenv("PMIX_NAMESPACE"), *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
+    if (space != NULL)
+        return with_text(none, space);
+    return job != NULL && step != NULL ? with_text(with_text(with_text(none, job), "."), step) : 0;
+}
+
+static void note_run(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    sapwood_table->header.run = run_number();
+    sapwood_table->header.kept_unix_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 static void take_back(int folder, struct kept_file *file)
 {
     if (file->fd < 0)
@@ -108,7 +141,11 @@ struct sapwood_kept_files sapwood_kept_files_make(uint64_t table_bytes, uint64_t
     }
     close(folder);
     are_kept = error == 0;
-    return error == 0 ? (struct sapwood_kept_files){.table = table.fd, .events = events.fd} : none;
+    if (!are_kept)
+        return none;
+    lock_file(table.fd);
+    note_run();
+    return (struct sapwood_kept_files){.table = table.fd, .events = events.fd};
 }
 
 bool sapwood_are_files_kept(void)

@@ -6,6 +6,10 @@
  * They are mapped as memory files are, and a leaf reads them while the rank runs. All their room is
  * reserved when they are made: a full disk is an error then, and no SIGBUS in the program later.
  * Where they cannot be made one line says why, and both stay memory files.
+ *
+ * The process has a lock on its table for as long as it lives, by which a reader tells a rank that runs
+ * from one that has ended: a POSIX one, which neither a forked child nor a leaf that gets the descriptor
+ * shares. Where the file system has no locks a reader takes the process for one that has ended.
  */
 #ifndef SAPWOOD_EVENTS_FOLDER_H
 #define SAPWOOD_EVENTS_FOLDER_H

@@ -248,6 +248,7 @@ static void start(void)
     }
     fill_header(contended);
     sapwood_events_make();
+    sapwood_sizes_begin();
     if (!find_observer()) {
         sapwood_control_leave();
         enter_phase(SAPWOOD_OFF);

@@ -1,5 +1,5 @@
-/* See sizes.h. Everything here runs inside a counted call of this thread and
- * after the program's own call succeeded, so the handles are known to be good. */
+/* See sizes.h. Everything here runs inside a counted call of this thread, with handles that are
+ * known to be good: the program's own call has succeeded, or they are MPI's. */
 #include "sizes.h"
 
 #include "events.h"
@@ -80,6 +80,28 @@ uint64_t sapwood_size_asked(MPI_Datatype type)
         atomic_store_explicit(&sapwood_sizes[sapwood_cache_place(handle)], handle << 16 | (uint64_t)size,
                               memory_order_relaxed);
     return (uint64_t)size;
+}
+
+/* What is not an address in the library is a constant of mpi.h. */
+#if defined(SAPWOOD_FOR_OPENMPI)
+#define BASIC_TYPE(type, symbol) ((MPI_Datatype)sapwood_symbol(symbol))
+#else
+#define BASIC_TYPE(type, symbol) (type)
+#endif
+
+void sapwood_sizes_begin(void)
+{
+    /* Two of one place take turns: the last ones, which programs use most, stay. */
+    const MPI_Datatype types[] = {
+        BASIC_TYPE(MPI_UNSIGNED_LONG, "ompi_mpi_unsigned_long"), BASIC_TYPE(MPI_UNSIGNED, "ompi_mpi_unsigned"),
+        BASIC_TYPE(MPI_INT64_T, "ompi_mpi_int64_t"),             BASIC_TYPE(MPI_LONG, "ompi_mpi_long"),
+        BASIC_TYPE(MPI_FLOAT, "ompi_mpi_float"),                 BASIC_TYPE(MPI_CHAR, "ompi_mpi_char"),
+        BASIC_TYPE(MPI_BYTE, "ompi_mpi_byte"),                   BASIC_TYPE(MPI_INT, "ompi_mpi_int"),
+        BASIC_TYPE(MPI_DOUBLE, "ompi_mpi_double"),
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (SAPWOOD_HANDLE(types[i]) != 0)
+            sapwood_size_asked(types[i]);
 }
 
 void sapwood_forget_name(uint64_t handle)

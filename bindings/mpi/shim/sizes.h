@@ -15,6 +15,9 @@ static_assert((int)SAPWOOD_CACHE_WORDS == (int)SAPWOOD_COMMUNICATORS, "a communi
 extern SAPWOOD_HIDDEN _Atomic uint64_t sapwood_classes[SAPWOOD_CACHE_WORDS]; /* handle << 8 | class */
 extern SAPWOOD_HIDDEN _Atomic uint64_t sapwood_sizes[SAPWOOD_CACHE_WORDS];   /* handle << 16 | bytes */
 
+/* MPI is initialised: asks for the sizes of basic types. */
+SAPWOOD_HIDDEN void sapwood_sizes_begin(void);
+
 /* Asks the library and fills the cache. */
 unsigned sapwood_class_asked(MPI_Comm comm);
 uint64_t sapwood_size_asked(MPI_Datatype type);

@@ -11,7 +11,7 @@
  *
  *   header, 512 bytes
  *     0  magic            8 bytes  "SWPROFIL"
- *     8  version          u32      4
+ *     8  version          u32      5
  *    12  header_bytes     u32      512: where the first slot lies
  *    16  world_rank       u32      rank in MPI_COMM_WORLD
  *    20  world_size       u32
@@ -58,7 +58,10 @@
  *   392  marks            u64      iteration marks that the rank has reached; release store
  *                                  after the snapshot of the last one
  *   400  marks_left_out   u64      marks without a snapshot: the leaf had not copied older ones
- *   408  reserved         104 bytes 0
+ *   408  run              u64      of a table that is kept in a file: a number by which its launcher tells this
+ *                                  run from others; 0 where it gives none
+ *   416  kept_unix_ns     u64      of the same: when the file was made, since 1970; 0 of others
+ *   424  reserved         88 bytes 0
  *
  *   slot, 64 bytes, slot i at header_bytes + 64 i
  *     0  key              u64
@@ -110,7 +113,9 @@
  *     8  since            u64      ticks when it entered or left that call
  *    16  communicator     u64      handle; 0 none
  *    24  peer             u32      rank as the program gave it; SAPWOOD_NO_NUMBER none
- *    28  tag              u32      the same
+ *    28  tag              u32      the same; of a blocking collective that needs the same amount of data of all
+ *                                  processes, the bytes of this one, and 1, as u32, from its entry until it is
+ *                                  counted in its communicator; 0 where they are not known
  *    32  region           u64      key of the innermost open region; 0 none
  *    40  thread           u32      thread id; 0 when no thread has this activity
  *    44  destination      i32      of a call that sends to one and receives from another, to whom it sends; of
@@ -240,7 +245,9 @@ struct sapwood_header {
     uint32_t snapshots_capacity;
     _Atomic uint64_t marks;
     _Atomic uint64_t marks_left_out;
-    unsigned char reserved_for_control[104];
+    uint64_t run;
+    uint64_t kept_unix_ns;
+    unsigned char reserved_for_control[88];
 };
 
 struct sapwood_slot {
@@ -328,6 +335,7 @@ static_assert(offsetof(struct sapwood_header, usage) == 304, "usage");
 static_assert(offsetof(struct sapwood_header, untracked) == 368, "untracked");
 static_assert(offsetof(struct sapwood_header, snapshots_offset) == 384, "snapshots offset");
 static_assert(offsetof(struct sapwood_header, marks) == 392, "marks");
+static_assert(offsetof(struct sapwood_header, run) == 408, "run");
 static_assert(sizeof(struct sapwood_snapshot) == 64 + 24 * SAPWOOD_SLOTS, "snapshot bytes");
 static_assert(offsetof(struct sapwood_header, state) == 32, "state");
 static_assert(offsetof(struct sapwood_header, host) == 48, "host");

@@ -4,7 +4,6 @@ Needs the environment that watched.py names.
 """
 
 import contextlib
-import functools
 import json
 import os
 import re
@@ -22,6 +21,9 @@ from paced import Paced
 from watched import LAUNCHERS, Hang, Watched, has_mpi, library_folder, sapwood, test_program
 
 RANKS = 3
+EVERYONE = f"0-{RANKS - 1}"
+# How long a busy machine takes to obey is not what is tested.
+PATIENCE = ["--timeout", f"{watched.RUN_SECONDS_MAX - 20}s"]
 # Two leaves, below a communication process each.
 TREE = ["--ranks-per-leaf", "2", "--topology", "2x1", "--interval", "200ms"]
 
@@ -77,8 +79,9 @@ class Control:
 
     def control(self, *words, code=0):
         environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime}
-        done = subprocess.run([sapwood(), "mpi", "control", *words], env=environment, capture_output=True, text=True,
-                              timeout=watched.RUN_SECONDS_MAX, check=False)
+        patience = [] if "--timeout" in words else PATIENCE
+        done = subprocess.run([sapwood(), "mpi", "control", *patience, *words], env=environment, capture_output=True,
+                              text=True, timeout=watched.RUN_SECONDS_MAX, check=False)
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout if code == 0 else done.stderr
 
@@ -107,12 +110,24 @@ class Control:
         self.assertEqual(run.code, 0, run.errors)
         return run
 
-    def run_attached(self, act, **settings):
-        """Starts a program with the shim alone, which works until `act` has done its own, and attaches to it."""
+    @contextlib.contextmanager
+    def preloaded(self, **settings):
+        """A program that works with the shim alone; what ends it, and its process."""
         shim = os.path.join(library_folder(), f"libsapwood-mpi-{self.abi}.so")
         mark = new_mark()
         environment = {**os.environ, MARK: mark, "LD_PRELOAD": shim, **settings}
+        with Paced(self.abi, RANKS) as paced:
+            job = subprocess.Popen(paced.command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                wait_until("ranks that count", paced.has_begun)
+                yield paced, job
+            finally:
+                kill(pid for pid, _ in marked(mark))
+                job.wait()
+                end_what_is_left(mark)
 
+    def run_attached(self, act, **settings):
+        """Attaches to a program that was started with the shim alone and works until `act` has done its own."""
         def act_and_end(run):
             run.job = str(job.pid)
             try:
@@ -121,35 +136,29 @@ class Control:
             finally:
                 paced.end()
 
-        with Paced(self.abi, RANKS) as paced:
-            job = subprocess.Popen(paced.command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                wait_until("ranks that count", paced.has_begun)
-                run = Watched(["attach", str(job.pid)], "--quiet", "--interval", "200ms", while_running=act_and_end,
-                              environment={"XDG_RUNTIME_DIR": self.runtime})
-                self.assertEqual((run.code, job.wait(watched.RUN_SECONDS_MAX)), (0, 0), run.errors)
-            finally:
-                kill(pid for pid, _ in marked(mark))
-                job.wait()
-                end_what_is_left(mark)
+        with self.preloaded(**settings) as (paced, job):
+            run = Watched(["attach", str(job.pid)], "--quiet", "--interval", "200ms", while_running=act_and_end,
+                          environment={"XDG_RUNTIME_DIR": self.runtime})
+            self.assertEqual((run.code, job.wait(watched.RUN_SECONDS_MAX)), (0, 0), run.errors)
         return run
 
     @contextlib.contextmanager
     def attached_as_well(self, *words):
-        """A further watcher, once it can be asked; its process and the name of its network."""
+        """A further watcher, once it can be asked; what it says, in a file, and the name of its network."""
         environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime}
+        said = self.enterContext(tempfile.TemporaryFile("w+", encoding="utf-8"))
         watcher = subprocess.Popen([sapwood(), "mpi", "attach", "--quiet", "--interval", "100ms", *words],
-                                   env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                   env=environment, stdout=subprocess.DEVNULL, stderr=said)
         name = f"mpi-{watcher.pid}"
         asked = [sapwood(), "mpi", "control", "--network", name, "--json"]
 
         def has_rounds():
             done = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False,
                                   timeout=watched.RUN_SECONDS_MAX)
-            return done.returncode == 0 and json.loads(done.stdout)["running"] == f"0-{RANKS - 1}"
+            return done.returncode == 0 and json.loads(done.stdout)["running"] == EVERYONE
         try:
             wait_until("a second watcher", has_rounds)
-            yield watcher, name
+            yield said, name
         finally:
             watcher.terminate()
             watcher.wait(watched.RUN_SECONDS_MAX)
@@ -158,17 +167,58 @@ class Control:
         """The settings after a change."""
         return json.loads(self.control(*words, "--json"))["settings"]
 
+    def obeyed(self, *words, network=()):
+        """The settings after a change, once all ranks obey; the command knows of those that were in the last round."""
+        def are_all_named():
+            found = self.settings(*network)
+            return found["obeyed"] == EVERYONE and found
+        self.control(*network, *words)
+        return wait_until("ranks that obey", are_all_named)
+
+    def last_round(self, run):
+        """The last record whose line has come to its end; none before the first."""
+        with open(os.path.join(run.out, "rounds.ndjson"), encoding="utf-8") as file:
+            lines = file.read().split("\n")[:-1]
+        return json.loads(lines[-1]) if lines else None
+
     def calls_in_a_whole_round(self, run, name):
         """A round does not wait for long: one that lacks a rank says so, and is asked for again."""
-        found = []
-
-        def is_whole():
+        def whole():
             self.control("--flush")
-            with open(os.path.join(run.out, "rounds.ndjson"), encoding="utf-8") as file:
-                found[:] = [json.loads(file.read().splitlines()[-1])]
-            return found[0]["covered"] == f"0-{RANKS - 1}"
-        run.wait_for("a round of all ranks", is_whole)
-        return {event["name"]: event for event in found[0]["events"]}[name]["calls"]
+            found = self.last_round(run)
+            return found["covered"] == EVERYONE and found
+        found = run.wait_for("a round of all ranks", whole)
+        return {event["name"]: event for event in found["events"]}[name]["calls"]
+
+    def calls_that_stay(self, run, name):
+        """The same once it does not change: a round that was asked for before may come late."""
+        def same():
+            one = self.calls_in_a_whole_round(run, name)
+            return one == self.calls_in_a_whole_round(run, name) == self.calls_in_a_whole_round(run, name) and one
+        return run.wait_for("calls that are not counted any more", same)
+
+    def check_that_rank_1_alone_stays(self, run, name):
+        """Ranks switch at different calls: rank 1 has the fewest once the others have gone on for long enough."""
+        def rank_1_is_least():
+            found = self.calls_in_a_whole_round(run, name)
+            return found["min_rank"] == 1 and found
+        before = run.wait_for("ranks that count", rank_1_is_least)
+        # By more steps than ranks of such a program are apart.
+        run.wait_for("more calls", lambda: self.calls_in_a_whole_round(run, name)["max"] > before["max"] + 2)
+        after = self.calls_in_a_whole_round(run, name)
+        self.assertEqual((after["min"], after["min_rank"]), (before["min"], 1), "rank 1 was not chosen")
+
+    def calls_of_stopped_ranks(self, run, name):
+        """What the ranks have counted while none of them goes on, so that all leaves read the same moment."""
+        pids = run.processes("paced")
+        self.assertEqual(len(pids), RANKS)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            return self.calls_that_stay(run, name)
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
     def ends(self, end):
         """What is said of a run that ends so, and its deaths in order."""
@@ -198,7 +248,7 @@ class Control:
         run = self.run_marked(2, "absent", "--no-live", while_running=end)
         self.assertNotEqual(run.code, 0)
         states = run.profile["states"]
-        self.assertEqual((states["lost"], states["finalized"]), (f"0-{RANKS - 1}", ""), run.errors)
+        self.assertEqual((states["lost"], states["finalized"]), (EVERYONE, ""), run.errors)
         self.assertNotIn("MPI_Finalize", [event["name"] for event in run.profile["events"]])
         inside = [death for death in run.profile["deaths"] if death["inside"] == "MPI_Finalize"]
         self.assertTrue(inside, run.profile["deaths"])
@@ -222,7 +272,7 @@ class Control:
         marked = {record["iteration"]: record for record in run.rounds if record["iteration"] is not None}
         self.assertEqual(sorted(marked), [1, 2, 3, 4, 5, 6])
         for mark, record in marked.items():
-            self.assertEqual(record["covered"], f"0-{RANKS - 1}")
+            self.assertEqual(record["covered"], EVERYONE)
             events = {event["name"]: event["calls"] for event in record["events"]}
             # 1 + 2 + ... + k barriers, on each rank.
             for name, calls in (("MPI_Barrier", mark * (mark + 1) // 2), ("iteration", mark)):
@@ -240,49 +290,36 @@ class Control:
 
     def test_ranks_obey_and_say_so(self):
         def act(run):
-            calls = functools.partial(self.calls_in_a_whole_round, run)
-            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == f"0-{RANKS - 1}")
-            told = json.loads(self.control("--groups", "point-to-point", "--json"))
-            self.assertEqual(told["settings"]["obeyed"], f"0-{RANKS - 1}")
-            first = calls("MPI_Bcast")
-            self.assertEqual(calls("MPI_Bcast"), first, "collectives are not counted any more")
-            self.control("--groups", "all", "--ranks", "0,2")
-            before = calls("MPI_Bcast")
-            run.wait_for("ranks that count", lambda: calls("MPI_Bcast")["sum"] > before["sum"])
-            after = calls("MPI_Bcast")
-            self.assertEqual(after["min_rank"], 1)
-            self.assertEqual(after["min"], before["min"], "rank 1 was not chosen")
-            self.control("--ranks", "all", "--interval", "0")
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == EVERYONE)
+            self.obeyed("--groups", "point-to-point")
+            first, again = self.calls_that_stay(run, "MPI_Bcast"), self.calls_in_a_whole_round(run, "MPI_Bcast")
+            self.assertEqual(again, first, "collectives are not counted any more")
+            self.obeyed("--groups", "all", "--ranks", "0,2")
+            self.check_that_rank_1_alone_stays(run, "MPI_Bcast")
+            self.obeyed("--ranks", "all", "--interval", "0")
             self.assertIn("no periodic rounds", self.control())
             self.assertRegex(self.control("--groups", "speed", code=2), "^sapwood: no group is called 'speed'")
         run = self.run_paced(act)
-        self.assertEqual(run.rounds[-1]["settings"]["obeyed"], f"0-{RANKS - 1}")
+        self.assertEqual(run.rounds[-1]["settings"]["obeyed"], EVERYONE)
 
     def test_ranks_of_a_job_that_is_attached_to_obey_as_those_of_one_that_is_started(self):
         def act(run):
-            calls = functools.partial(self.calls_in_a_whole_round, run)
-            everyone = f"0-{RANKS - 1}"
-            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == everyone)
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == EVERYONE)
             told = self.settings()
             self.assertEqual((told["change"], told["tracing"]), (0, False), "nothing was changed yet")
-            # Before ranks are paused, who lose the order of their calls by that.
-            told = self.settings("--tracing", "on")
-            self.assertEqual((told["tracing"], told["obeyed"]), (True, everyone))
+            # Before ranks are paused, which lose the order of their calls by that.
+            self.assertTrue(self.obeyed("--tracing", "on")["tracing"])
 
             def waits():
-                with open(os.path.join(run.out, "rounds.ndjson"), encoding="utf-8") as file:
-                    last = json.loads(file.read().splitlines()[-1])
+                last = self.last_round(run)
                 return last["waits"] and last["waits"]["collectives"] > 5
             run.wait_for("calls that are recorded", waits)
             self.assertFalse(self.settings("--tracing", "off")["tracing"])
-            told = self.settings("--groups", "point-to-point")
-            self.assertEqual((told["groups"][0], told["obeyed"]), ("point-to-point", everyone))
-            first = calls("MPI_Bcast")
-            self.assertEqual(calls("MPI_Bcast"), first, "collectives are not counted any more")
-            self.control("--groups", "all", "--ranks", "0,2")
-            before = calls("MPI_Bcast")
-            run.wait_for("ranks that count", lambda: calls("MPI_Bcast")["sum"] > before["sum"])
-            self.assertEqual(calls("MPI_Bcast")["min"], before["min"], "rank 1 was not chosen")
+            self.assertEqual(self.obeyed("--groups", "point-to-point")["groups"][0], "point-to-point")
+            first, again = self.calls_that_stay(run, "MPI_Bcast"), self.calls_in_a_whole_round(run, "MPI_Bcast")
+            self.assertEqual(again, first, "collectives are not counted any more")
+            self.obeyed("--groups", "all", "--ranks", "0,2")
+            self.check_that_rank_1_alone_stays(run, "MPI_Bcast")
             self.assertEqual(self.settings("--sampling", "500ms")["sampling_s"], 0.5)
             self.control("--ranks", "all", "--interval", "0")
             self.assertIn("no periodic rounds", self.control())
@@ -290,12 +327,12 @@ class Control:
                              f"sapwood: the program has no rank 9; its ranks are 0-{RANKS - 1}\n")
         run = self.run_attached(act)
         self.assertEqual(run.profile["settings"]["change"], 6)
-        self.assertEqual(run.profile["states"]["finalized"], f"0-{RANKS - 1}", run.errors)
+        self.assertEqual(run.profile["states"]["finalized"], EVERYONE, run.errors)
 
     def test_one_of_two_that_are_attached_controls_and_the_other_goes_on_with_its_settings(self):
         def act(run):
             first = f"mpi-{run.process.pid}"
-            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == f"0-{RANKS - 1}")
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == EVERYONE)
             self.control("--groups", "calls")
             with self.attached_as_well(run.job) as (_, second):
                 refused = self.control("--network", second, "--groups", "all", code=2)
@@ -308,13 +345,40 @@ class Control:
                 wait_until("the end of the first", lambda: run.process.poll() is not None)
                 told = wait_until("settings of the first", lambda: (found := self.settings("--network", second))["change"] and found)
                 self.assertEqual((told["change"], "bytes" in told["groups"]), (1, False))
-                told = self.settings("--network", second, "--groups", "all")
-                self.assertEqual((told["change"], told["obeyed"]), (2, f"0-{RANKS - 1}"))
+                told = self.obeyed("--groups", "all", network=("--network", second))
+                self.assertEqual(told["change"], 2)
         self.run_attached(act)
+
+    def test_ranks_that_were_left_out_are_named_by_the_next_watcher_which_has_them_count_again(self):
+        def act(run):
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == EVERYONE)
+            self.obeyed("--ranks", "0")
+            with self.attached_as_well(run.job) as (said, second):
+                run.process.send_signal(signal.SIGINT)
+                wait_until("the end of the first", lambda: run.process.poll() is not None)
+                network = ("--network", second)
+                wait_until("settings of the first", lambda: self.settings(*network)["change"] == 1)
+                told = self.obeyed("--ranks", "all", network=network)
+                self.assertEqual((told["change"], told["ranks"]), (2, ""))
+                said.seek(0)
+                self.assertIn(f"sapwood: calls of ranks 1-{RANKS - 1} are not counted, as 'sapwood mpi control --ranks' has "
+                              "left them out; 'sapwood mpi control --ranks all' has all ranks count again\n", said.read())
+        self.run_attached(act)
+
+    def test_a_job_that_keeps_its_counts_in_a_folder_is_not_attached_to_and_the_folder_is_named(self):
+        with self.preloaded(SAPWOOD_MPI_EVENTS_DIR=self.runtime) as (paced, job):
+            done = subprocess.run([sapwood(), "mpi", "attach", str(job.pid)], capture_output=True, text=True, check=False,
+                                  timeout=watched.RUN_SECONDS_MAX)
+            paced.end()
+            self.assertEqual(job.wait(watched.RUN_SECONDS_MAX), 0)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        folder = os.path.realpath(self.runtime)
+        self.assertRegex(done.stderr, "^sapwood: process [0-9]+ was started with SAPWOOD_MPI_EVENTS_DIR, and so keeps its "
+                         f"counts and calls in '{folder}', .*'sapwood trace why --from {folder}' reads the calls")
 
     def test_ranks_without_a_control_page_are_named_and_the_rest_of_control_works(self):
         def act(run):
-            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == f"0-{RANKS - 1}")
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == EVERYONE)
             for order in (("--groups", "calls"), ("--ranks", "0"), ("--tracing", "on"), ("--sampling", "1s")):
                 self.assertRegex(self.control(*order, code=2),
                                  "^sapwood: groups, ranks, tracing and sampling cannot be changed: the shim of ranks "
@@ -340,7 +404,7 @@ class Control:
                 return error.code, error.read().decode()
 
         def act(run):
-            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == f"0-{RANKS - 1}")
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == EVERYONE)
             # It was written before the program began.
             address = re.search(r"http://\S+/", run.process.stderr.readline())[0]
             for order, reason in (('{"interval_s":-3}', "no interval"), ('{"interval_s":1e308}', "no interval"),
@@ -359,7 +423,7 @@ class Control:
         run = self.run_paced(act, *TREE, "--page")
         self.assertEqual(run.profile["settings"]["change"], 1)
         self.assertEqual(run.profile["settings"]["groups"], ["collective", "time"])
-        self.assertEqual(run.profile["settings"]["obeyed"], f"0-{RANKS - 1}")
+        self.assertEqual(run.profile["settings"]["obeyed"], EVERYONE)
 
     def test_a_histogram_of_an_event_that_never_appears_is_named(self):
         run = self.run_marked(2, "finalize", "--quiet", "--histogram", "bogus", "--histogram", "MPI_Barrier")
@@ -369,7 +433,7 @@ class Control:
 
     def test_a_rank_that_is_stopped_does_not_obey_and_is_named(self):
         def act(run):
-            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == f"0-{RANKS - 1}")
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == EVERYONE)
             pids = run.processes("paced")
             os.kill(pids[0], signal.SIGSTOP)
             try:
@@ -384,21 +448,28 @@ class Control:
         """Processes of the tree die while rounds travel as changes; what comes is exact."""
         def act(run):
             run.wait_for("rounds", lambda: json.loads(self.control("--json"))["rounds"] > 8)
+            stopped.append(self.calls_of_stopped_ranks(run, "MPI_Allreduce"))
             os.kill(run.processes("sapwood-node", "node")[0], signal.SIGKILL)
             before = json.loads(self.control("--json"))["rounds"]
             run.wait_for("rounds again", lambda: json.loads(self.control("--json"))["rounds"] > before + 8)
+            stopped.append(self.calls_of_stopped_ranks(run, "MPI_Allreduce"))
+        stopped = []
         run = self.run_paced(act, "--topology", "2x1", "--interval", "50ms")
         self.assertEqual((run.profile["ranks_covered"], run.profile["missing"]), (RANKS, []))
-        last = 0
+        # Every rank takes part in each step: at one moment they are at most one step apart.
+        for calls in stopped:
+            self.assertLessEqual(calls["max"] - calls["min"], 1)
+        last, members = [0, 0, 0], ("min", "max", "sum")
         for record in run.rounds:
             for event in record["events"]:
-                # Every rank takes part in each step, and rank by rank at most one step apart.
+                # Leaves read at moments of their own, and each rank counts up.
                 if event["name"] == "MPI_Allreduce" and event["ranks"] == RANKS:
-                    self.assertLessEqual(event["calls"]["max"] - event["calls"]["min"], 1)
-                    self.assertGreaterEqual(event["calls"]["max"], last)
-                    last = event["calls"]["max"]
-        self.assertGreater(last, 0, "no record had all ranks")
-        self.assertEqual(run.rounds[-1]["covered"], f"0-{RANKS - 1}")
+                    calls = [event["calls"][member] for member in members]
+                    self.assertEqual([max(pair) for pair in zip(calls, last)], calls, f"{last} before")
+                    last = calls
+        self.assertEqual(last[0], last[1], "at the end all have taken the same steps")
+        self.assertGreater(last[0], 0, "no record had all ranks")
+        self.assertEqual(run.rounds[-1]["covered"], EVERYONE)
 
     def test_a_program_balances_itself_by_advice(self):
         command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "balance"), "120"]

@@ -51,11 +51,11 @@ class Doomed:
                                         stderr=subprocess.PIPE)
 
     @classmethod
-    def preloaded(cls, abi, program, ranks, folder):
+    def preloaded(cls, abi, program, ranks, folder, *arguments, **environment):
         """A program whose shim was preloaded by hand, and that nothing watches."""
         shim = os.path.join(library_folder(), f"libsapwood-mpi-{abi}.so")
-        words = [*LAUNCHERS[abi], str(ranks), test_program(abi, program)]
-        return cls(words, LD_PRELOAD=shim, SAPWOOD_MPI_EVENTS_DIR=folder)
+        words = [*LAUNCHERS[abi], str(ranks), test_program(abi, program), *arguments]
+        return cls(words, LD_PRELOAD=shim, SAPWOOD_MPI_EVENTS_DIR=folder, **environment)
 
     def __enter__(self):
         return self
@@ -88,17 +88,23 @@ class FolderTruth:
         self.assertEqual((why["ranks"], why["has_ended"]), (self.expected["ranks"], True), why)
         self.assertGreater(why["collectives"], COLLECTIVES_MIN, why)
 
-    def until_it_hangs(self):
-        """Waits until the files say that the program does."""
+    def until_stuck(self, is_it):
+        """Waits until the files say that the program is stuck like this; what they say then."""
         deadline = time.monotonic() + watched.RUN_SECONDS_MAX
         while time.monotonic() < deadline:
             why = found(self.folder)
-            stuck = why and why["stuck"]
-            waiting = sum(len(ranks_of(one["ranks"])) for one in stuck["waiting"]) if stuck else 0
-            if waiting == self.expected["ranks"] and stuck["finding"] == "deviation":
-                return
+            if why and why["stuck"] and is_it(why["stuck"]):
+                return why
             time.sleep(0.1)
         raise Hang(f"the files never said that the program hangs: {read(self.folder)}")
+
+    def until_it_hangs(self):
+        """The same of the program whose ranks all wait."""
+        def is_it(stuck):
+            waiting = sum(len(ranks_of(one["ranks"])) for one in stuck["waiting"])
+            return waiting == self.expected["ranks"] and stuck["finding"] == "deviation"
+
+        return self.until_stuck(is_it)
 
     def hang(self):
         """Leaves the files of a program that hung, and was killed."""
@@ -149,6 +155,31 @@ class FolderTruth:
         self.assertIn("not known: ranks 0-1: no file in", done.stdout)
         self.assertIn("rank 3 has not entered MPI_Allreduce number 40 on high", " ".join(done.stdout.split()))
 
+    def test_of_a_program_that_runs_it_is_said_how_long_it_has_been_stuck(self):
+        with Doomed.preloaded(self.abi, os.path.join("culprits", CASE), self.expected["ranks"], self.folder):
+            why = self.until_it_hangs()
+            self.assertFalse(why["has_ended"], why)
+            self.assertGreater(why["stuck"]["for_s"], 0, why)
+            done = read(self.folder, question="freeze")
+            self.assertIn("frozen on request", done.stdout)
+        self.check(found(self.folder))
+
+    def test_a_rank_that_was_killed_in_a_call_that_the_others_have_left_is_named(self):
+        go, base = (os.path.join(self.folder, name) for name in ("go", "notes"))
+        with Doomed.preloaded(self.abi, "waits", 4, self.folder, "left", base, WAITS_GO=go):
+            self.until_stuck(lambda stuck: {one["ranks"] for one in stuck["waiting"]} == {"1-3"})
+            process = int(os.path.basename(self.file_of(3, ".profile")).split(".")[-2])
+            os.kill(process, signal.SIGSTOP)
+            with open(go, "w", encoding="utf-8"):
+                pass
+            why = self.until_stuck(lambda stuck: {one["function"] for one in stuck["waiting"]} == {"MPI_Barrier"})
+            self.assertIn("rank 3 is stopped by a signal, in MPI_Bcast", why["stuck"]["statement"])
+            kill([process])
+        why = found(self.folder)
+        self.assertEqual((why["has_ended"], why["stuck"]["culprits"]), (True, "3"), why)
+        place = "MPI_Bcast number 6 with root 0 on MPI_COMM_WORLD"
+        self.assertIn(f"rank 3 was last seen in {place}, which all others have left", why["stuck"]["statement"])
+
     def test_files_of_two_runs_are_not_mixed(self):
         self.hang()
         for kind in (".profile", ".events"):
@@ -168,6 +199,24 @@ class FolderTruth:
 
 class OpenMpi(FolderTruth, unittest.TestCase):
     abi = "openmpi"
+
+    def test_files_of_different_ranks_are_told_apart_by_the_name_that_the_launcher_gives_a_run(self):
+        runs = [os.path.join(self.folder, name) for name in ("one", "two")]
+        for folder in runs:
+            os.mkdir(folder)
+            with Doomed.preloaded(self.abi, "solver", 2, folder) as run:
+                _, errors = run.process.communicate(timeout=watched.RUN_SECONDS_MAX)
+            self.assertEqual(run.process.returncode, 0, errors)
+        # Of the first run the files of rank 0 are left, of the second one those of rank 1.
+        one, two = ([name for name in os.listdir(folder) if name.startswith("rank-1.")] for folder in runs)
+        for name in one:
+            os.remove(os.path.join(runs[0], name))
+        for name in two:
+            shutil.move(os.path.join(runs[1], name), runs[0])
+        done = read(runs[0])
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("holds files of two runs: 'rank-0.", done.stderr)
+        self.assertIn("and 'rank-1.", done.stderr)
 
     def test_a_folder_that_cannot_be_made_is_told_before_the_program_starts(self):
         words = [sapwood(), "trace", "why", "--events-folder", os.path.join(self.folder, "no", "where"), "--",

@@ -342,6 +342,14 @@ class Ends(unittest.TestCase):
         run = Watched(launch(test_program(ABI, "solver")), "--live", "--interval", "20ms")
         self.assertIn(f"of {RANKS} ranks", run.errors)
 
+    def test_colours_are_written_where_they_are_asked_for(self):
+        for choice, is_coloured in (("auto", False), ("never", False), ("always", True)):
+            run = Watched(launch(test_program(ABI, "solver")), "--live", "--interval", "20ms", "--color", choice)
+            self.assertEqual((run.code, "\x1b[" in run.errors), (0, is_coloured), choice)
+        run = Watched(launch(test_program(ABI, "solver")), "--color", "often")
+        self.assertEqual(run.code, 2)
+        self.assertIn("invalid value 'often' for '--color", run.errors)
+
     def test_standard_output_is_the_programs_alone(self):
         program = launch(SYSTEM_PYTHON, "-c", f"from mpi4py import MPI; {SAY_HERE}", ranks=2)
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-json-") as folder:

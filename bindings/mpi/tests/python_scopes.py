@@ -61,6 +61,19 @@ class PythonScopes(unittest.TestCase):
         self.assertEqual(calls, dict.fromkeys(range(RANKS), 120))
         self.assertEqual({gathering.scope for gathering in gatherings if gathering.is_last}, {"world", "long"})
 
+    def test_a_reduction_is_chosen(self):
+        scopes = [Scope(name="sums", reduce="sums", by="rank", every="end"),
+                  Scope(name="largest", reduce="top=1", by=("rank", "function"), every="end")]
+        with watch(self.command("collectives"), *scopes) as run:
+            sums, largest = sorted(run, key=lambda gathering: gathering.scope, reverse=True)
+            self.assertEqual(run.code, 0)
+        self.assertEqual({group.rank: (group.median, group.p99) for group in sums.groups},
+                         dict.fromkeys(range(RANKS), (None, None)))
+        self.assertEqual(sorted(group.is_others for group in largest.groups), [False, True])
+        for group in largest.groups:
+            self.assertTrue(group.min <= group.median <= group.p99 <= group.max, group)
+        self.assertEqual(sum(group.count for group in largest.groups), sum(group.count for group in sums.groups))
+
     def test_figures_come_while_the_program_runs(self):
         with Paced("openmpi", RANKS) as paced, watch(paced.command, Scope(by="rank", every=0.1)) as run:
             for gathering in run:
@@ -109,6 +122,7 @@ class PythonScopes(unittest.TestCase):
         for scope, what in [(Scope(by="host"), "'host' is none of rank, function"), (Scope(window=0), "window"),
                             (Scope(functions="MPI_Nothing"), "no function is called 'MPI_Nothing'"),
                             (Scope(every=0.001), "50 ms"), (Scope(when="never"), "'never' is none of any, waiting"),
+                            (Scope(reduce="top=0"), "'top=0' is none of sketch, sums, top=K with K from 1 to 100"),
                             (Scope(cpu=2.0), "from 0.001% to 100%"), (Scope(longer=-1.0), "not a time")]:
             with self.assertRaises(ValueError) as raised:
                 watch(["false"], scope)
@@ -122,7 +136,8 @@ class PythonScopes(unittest.TestCase):
 
     def test_scopes_are_read_on_the_command_line_too(self):
         scope = Scope(name="slow", functions=["MPI_All*", "MPI_Barrier"], ranks=[0, 1], longer=1e-4, by=("rank", "kind"),
-                      every=2, window=9, cpu=0.015, bytes=65536, when="released", value="gap")
+                      every=2, window=9, cpu=0.015, bytes=65536, when="released", value="gap",
+                      reduce="top=10")
         words = [f"{key}={','.join(value) if isinstance(value, list) else value}" for key, value in scope.document().items()]
         done = subprocess.run([sapwood(), "trace", "scope", "--check", "--scope", " ".join(words)],
                               capture_output=True, text=True, timeout=RUN_SECONDS_MAX)

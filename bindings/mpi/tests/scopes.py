@@ -228,6 +228,70 @@ class ScopeTruth:
         known = sum(record["events_read"] + record["events_dropped"] for record in run.records)
         self.assertLessEqual(known, 20_020 * self.ranks)
 
+    def test_a_scope_that_has_no_bytes_for_its_groups_merges_some_and_says_so(self):
+        scopes = "[[scope]]\nname = 'all'\nevery = '100ms'\nby = ['rank', 'function']\ncpu = '100%'\nbytes = '4096'\n"
+        # The quick calls of each rank take many different times, which have a bin each.
+        run = ScopeRun(self.abi, self.ranks, "many", scopes=scopes, environment={"SAPWOOD_MPI_RING_BYTES": "1048576"})
+        self.assertEqual(run.code, 0, run.errors)
+        self.assertGreater(sum(record["groups_folded"] for record in run.records), 0)
+        self.assertIn("groups merged for lack of space", run.errors)
+        for record in run.records:
+            counts = {group["is_others"]: 0 for group in record["groups"]}
+            for group in record["groups"]:
+                counts[group["is_others"]] += group["count"]
+            self.assertEqual(sum(counts.values()), record["events_selected"], record)
+            self.assertEqual(counts.get(True, 0) > 0, record["groups_folded"] > 0, record)
+
+    def test_sums_have_room_where_sketches_have_not(self):
+        # A sketch of the same calls is folded at this number of bytes, as the test before shows.
+        scopes = "".join(f"[[scope]]\nname = '{name}'\nreduce = '{name}'\nbytes = '{size}'\nevery = '100ms'\n"
+                         "by = ['rank', 'function']\ncpu = '100%'\n"
+                         for name, size in [("sketch", BYTES), ("sums", "4096")])
+        run = ScopeRun(self.abi, self.ranks, "many", scopes=scopes, environment={"SAPWOOD_MPI_RING_BYTES": "1048576"})
+        self.assertEqual(run.code, 0, run.errors)
+        sketch, sums = (run.groups(name, "rank", "function") for name in ("sketch", "sums"))
+        self.assertEqual({rank for rank, _ in sketch}, set(range(self.ranks)), run.errors)
+        self.assertEqual({key: count for key, (count, _) in sums.items()},
+                         {key: count for key, (count, _) in sketch.items()})
+        for key, (count, sum_ns) in sketch.items():
+            self.assertLessEqual(abs(sums[key][1] - sum_ns), sum_ns * CALIBRATION + 2 * count, key)
+        for record in run.records:
+            self.assertEqual((record["reduce"], record["groups_folded"]), (record["scope"], 0))
+            for group in record["groups"]:
+                is_absent = record["scope"] == "sums"
+                self.assertEqual((group["median_ns"] is None, group["p99_ns"] is None), (is_absent, is_absent), group)
+
+    def test_the_groups_with_the_largest_sums_are_kept(self):
+        # Groups of one rank are chosen on the way, others at the root.
+        keys = {"calls": ["rank", "function"], "functions": ["function"]}
+        scopes = "".join(f"[[scope]]\nname = '{name}-{reduce}'\nby = {by}\nreduce = '{reduce}'\nevery = 'end'\n"
+                         f"bytes = '{BYTES}'\n" for name, by in keys.items() for reduce in ("sketch", "top=2"))
+        for fan_out, tree in TREES.items():
+            with self.subTest(fan_out=fan_out):
+                run = ScopeRun(self.abi, self.ranks, "collectives", *tree, scopes=scopes)
+                self.assertEqual(run.code, 0, run.errors)
+                for name, by in keys.items():
+                    self.check_largest(run.of(f"{name}-sketch"), run.of(f"{name}-top=2"), by)
+
+    def check_largest(self, of_all, of_largest, by):
+        ([whole], [record]) = (of_all, of_largest)
+        self.assertEqual((record["reduce"], record["groups_folded"]), ("top=2", 0))
+        rest = {tuple(group[key] for key in by): group for group in whole["groups"]}
+        kept = [group for group in record["groups"] if not group["is_others"]]
+        [others] = [group for group in record["groups"] if group["is_others"]]
+        self.assertEqual(len(kept), 2)
+        for group in kept:
+            same = rest.pop(tuple(group[key] for key in by))
+            self.assertEqual(group["count"], same["count"])
+            near = same["sum_ns"] * CALIBRATION + 2 * same["count"]
+            self.assertLessEqual(abs(group["sum_ns"] - same["sum_ns"]), near, group)
+        least = min(group["sum_ns"] for group in kept)
+        self.assertGreater(len(rest), 0)
+        for group in rest.values():
+            self.assertLessEqual(group["sum_ns"], least * (1 + CALIBRATION) + 2 * group["count"])
+        self.assertEqual(others["count"], sum(group["count"] for group in rest.values()))
+        self.assertEqual([others[key] for key in by], [None] * len(by))
+
     def test_events_are_all_read_at_whichever_moments(self):
         moments = ("any", "waiting", "released")
         scopes = "".join(f"[[scope]]\nname = '{when}'\nevery = '100ms'\nby = 'rank'\ncpu = '100%'\nbytes = '{BYTES}'\n"

@@ -457,6 +457,21 @@ static void astray(int count)
         MPI_Bcast(&word, 1, MPI_INT, rank == size - 1 && i == count / 2 ? rank - 1 : 0, MPI_COMM_WORLD);
 }
 
+/* The root comes to the last broadcast once a file is there; then a barrier. A rank that is stopped in between is still
+ * in the broadcast when the others have left it. */
+static void left(int count)
+{
+    int word = 0;
+    const char *go = getenv("WAITS_GO");
+    alarm(200);
+    for (int i = 0; i < count; i++)
+        MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    while (rank == 0 && go != NULL && access(go, F_OK) != 0)
+        work(10);
+    MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 enum { MADE = 12 };
 
 /* Every way to make a communicator, those of MPI_COMM_WORLD first: all ranks are in each. */
@@ -728,6 +743,7 @@ int main(int argc, char **argv)
                  {"completed", completed, 20}, {"exchanges", exchanges, 10},
                  {"mixed", mixed, 20}, {"roots", roots, 20}, {"astray", astray, 20}, {"fewer", fewer, 20},
                  {"line", line, 20}, {"across", across, 20}, {"untold", untold, 20}, {"refused", refused, 20},
+                 {"left", left, 5},
                  {"made", made, 5}, {"makers", makers, 20}, {"truncated", truncated, 20},
                  {"passed-on", passed_on, 40}, {"renewed", renewed, 1000}, {"reused", reused, 1000},
                  {"alive", alive, 10000}, {"crew", crew, 5}, {"full", full, SHARED}};

@@ -55,6 +55,28 @@ time.sleep(0.05)
 os._exit(3) if world.rank == 2 else world.Barrier()
 """
 
+# The last rank gives more to the twelfth reduction on row, or less to the broadcast, once the others are about to make
+# it; mpi4py is told to let MPI end the program.
+ABORTS = """
+import sys
+from array import array
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+row = world.Dup()
+row.Set_name("row")
+row.Set_errhandler(MPI.ERRORS_ARE_FATAL)
+last = world.size - 1
+own, all = array("d", [1] * 16), array("d", [0] * 16)
+for step in range(20):
+    world.send(0, last) if world.rank != last else [world.recv(source=rank) for rank in range(last)]
+    is_odd = world.rank == last and step == 11
+    if sys.argv[1] == "bcast":
+        row.Bcast([all, 9 if is_odd else 10, MPI.DOUBLE])
+    else:
+        count = 11 if is_odd else 10
+        row.Allreduce([own, count, MPI.DOUBLE], [all, count, MPI.DOUBLE])
+"""
+
 
 def ranks_of(text):
     """The ranks of a set, as "0,2-3"."""
@@ -217,6 +239,35 @@ class WhyTruth:
             said = "wrong: MPI_Reduce number 12 on row: rank 3 gave 72 bytes where 3 ranks gave 80 bytes"
             self.assertIn(said, run.errors)
 
+    def aborted(self, call, command):
+        """Checks what is said of a program that MPI ends in this call, to which rank 3 gave another amount."""
+        function, bytes_ = {"bcast": ("MPI_Bcast", 72), "allreduce": ("MPI_Allreduce", 88)}[call]
+        for tree in self.trees:
+            run = WhyRun([*command, call], *tree, out=False)
+            self.assertNotEqual(run.code, 0)
+            self.assertEqual([name for name in WRONG if run.why[name]], ["amounts"], run.errors)
+            [one] = run.why["amounts"]
+            most = {"bytes": 80, "count": 3, "lowest": 0}
+            self.assertEqual(one["amounts"], [{"bytes": bytes_, "count": 1, "lowest": 3}, most], run.errors)
+            self.assertEqual((one["function"], one["number"], one["communicator"]), (function, 12, "row"), one)
+            self.assertEqual([one["culprit"]], expected_of("aborted_amounts")["culprits"], one)
+            text = " ".join(line.removeprefix("sapwood:").strip() for line in run.errors.splitlines())
+            said = f"wrong: {function} number 12 on row: rank 3 gave {bytes_} bytes where 3 ranks gave 80 bytes"
+            self.assertIn(said, text)
+
+    def test_a_rank_that_gives_less_to_a_broadcast_is_named_though_mpi_ends_the_program_there(self):
+        self.aborted("bcast", self.command("aborted_amounts", expected_of("aborted_amounts")))
+
+    def test_a_rank_that_gives_more_to_a_reduction_is_named_though_mpi_ends_another_one_there(self):
+        self.aborted("allreduce", self.command("aborted_amounts", expected_of("aborted_amounts")))
+
+    def test_no_rank_is_accused_of_the_collective_in_which_a_program_died_that_gave_the_same_by_other_types(self):
+        for tree in self.trees:
+            run = WhyRun([*self.command("aborted_amounts", expected_of("aborted_amounts")), "types"], *tree, out=False)
+            self.assertNotEqual(run.code, 0)
+            self.assertEqual([run.why[name] for name in WRONG], [[], [], []], run.errors)
+            self.assertTrue(run.why["ends"], run.errors)
+
     def test_no_rank_is_accused_whose_amounts_may_differ(self):
         for tree in self.trees:
             run = WhyRun(self.command("equal_amounts", expected_of("equal_amounts")), *tree, out=False)
@@ -286,6 +337,10 @@ class OpenMpi(WhyTruth, unittest.TestCase):
     def test_gather_root(self):
         [odd] = self.stuck("gather_root")["odd"]
         self.assertEqual((odd["own_root"], odd["common_root"], odd["own_function"]), (3, 0, "MPI_Gather"))
+
+    def test_a_rank_of_a_program_of_mpi4py_is_named_whose_amount_made_mpi_end_it(self):
+        for call in ("bcast", "allreduce"):
+            self.aborted(call, [*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-c", ABORTS])
 
     def test_exception_finalize(self):
         self.assertEqual(self.stuck("exception_finalize")["odd"][0]["doing"], "finalizing")

@@ -4,7 +4,10 @@
 //! The classes are Python's, so that they can be what Python programs catch already: a time-out is
 //! a `TimeoutError`, a wrong value a `ValueError`. Nothing here decides what is an error.
 
-use pyo3::exceptions::PyMemoryError;
+use std::io;
+use std::path::Path;
+
+use pyo3::exceptions::{PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -91,6 +94,20 @@ pub(crate) fn of_network(py: Python<'_>, error: &sapwood::Error) -> PyErr {
     }
 }
 
+/// The system's error with a file, as Python's own functions raise it: of the class that the number
+/// of the error has, with the file's name.
+pub(crate) fn of_file(py: Python<'_>, path: &Path, error: &io::Error) -> PyErr {
+    let Some(number) = error.raw_os_error() else {
+        return PyOSError::new_err(format!("{}: {error}", path.display()));
+    };
+    let words = py.import("os").and_then(|os| os.call_method1("strerror", (number,)));
+    let class = py.get_type::<PyOSError>();
+    match words.and_then(|words| class.call1((number, words, path.as_os_str()))) {
+        Ok(made) => PyErr::from_value(made),
+        Err(error) => error,
+    }
+}
+
 fn instance<'py>(py: Python<'py>, class: &str, text: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("sapwood.errors")?.getattr(class)?.call1((PyString::new(py, text),))
 }
@@ -105,7 +122,7 @@ fn class_of(error: &sapwood::Error) -> &'static str {
         | Error::Packet(_) => "ValuesError",
         Error::Misuse(_) | Error::Unreceived { .. } => "MisuseError",
         Error::Start(_) => "StartError",
-        Error::Timeout { .. } => "TimeoutError",
+        Error::Timeout { .. } | Error::NoAddress { .. } => "TimeoutError",
         Error::NoMemberLeft { .. } => "NoMemberLeftError",
         Error::NoValue { .. } => "NoValueError",
         Error::Ended { .. } => "EndedError",

@@ -3,17 +3,19 @@
 //! A group's handle may be used by several threads at once, unlike a network's: each call only
 //! starts an operation or looks whether it has ended.
 
+use std::io;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sapwood::{Element, GroupOperation, Key, Number, Reduction};
+use sapwood::{AddressFile, Element, GroupBuilder, GroupOperation, Key, Number, Reduction};
 
-use crate::error::{Failure, of_network};
+use crate::error::{Failure, of_file, of_network};
 use crate::group_call::{Called, GroupCall, GroupValue, SIGNAL_LOOK};
+use crate::handle::{Signals, relaxed};
 use crate::ranks::{self, RankSet};
 use crate::settings;
 
@@ -28,19 +30,53 @@ pub(crate) fn make_key(path: PathBuf) -> PyResult<()> {
 /// One member.
 #[pyclass(module = "sapwood", frozen, weakref)]
 pub(crate) struct GroupMember {
-    group: Mutex<Option<Arc<sapwood::Group>>>,
+    /// Removed before the member leaves.
+    file: Mutex<Option<AddressFile>>,
+    held: Mutex<Option<Arc<Held>>>,
+}
+
+/// The member, which several calls may use at once.
+struct Held {
+    group: sapwood::Group,
+    /// The member that carries this virtual node is left those of this one.
+    heir: OnceLock<u32>,
+}
+
+impl Held {
+    fn leave(self) -> sapwood::Result<()> {
+        match self.heir.into_inner() {
+            Some(heir) => self.group.leave_to(heir),
+            None => self.group.leave(),
+        }
+    }
+}
+
+/// How a member comes into its group.
+enum Entry {
+    /// As the first one, which may write its address to a file.
+    First(Option<PathBuf>),
+    /// By the address of another one.
+    At(String),
+    /// By the address in a file, which is waited for.
+    ByFile(PathBuf, Duration),
 }
 
 #[pymethods]
 impl GroupMember {
-    /// Creates a group, or joins that of the member at an address.
+    /// Creates a group, or joins that of the member at an address, or in a file: without a time to
+    /// wait for the file, it is written.
     #[new]
-    #[pyo3(signature = (key, address, names, space, listen, site, tree, timeout, encryption, shared_memory))]
+    #[pyo3(signature = (
+        key, address, address_file, address_timeout, names, space, listen, site, tree, timeout,
+        encryption, shared_memory
+    ))]
     #[allow(clippy::too_many_arguments, reason = "the package gives all of them")]
     fn new(
         py: Python<'_>,
         key: Option<PathBuf>,
         address: Option<String>,
+        address_file: Option<PathBuf>,
+        address_timeout: Option<f64>,
         names: Option<&Bound<'_, PyAny>>,
         space: u32,
         listen: &str,
@@ -68,12 +104,14 @@ impl GroupMember {
         if let Some(is_on) = encryption {
             builder = builder.encryption(is_on);
         }
-        let group = py.detach(move || match address {
-            Some(address) => builder.join(&address),
-            None => builder.create(),
-        });
-        let group = group.map_err(|error| of_network(py, &error))?;
-        Ok(Self { group: Mutex::new(Some(Arc::new(group))) })
+        match (address, address_file, address_timeout) {
+            (Some(address), ..) => Self::enter(py, builder, &Entry::At(address)),
+            (None, Some(file), Some(timeout)) => {
+                let patience = settings::seconds("address_timeout", timeout)?;
+                Self::enter(py, builder, &Entry::ByFile(file, patience))
+            }
+            (None, file, _) => Self::enter(py, builder, &Entry::First(file)),
+        }
     }
 
     /// Where others dial this member.
@@ -215,23 +253,53 @@ impl GroupMember {
         waited.map_err(|failure| failure.into_error(py))
     }
 
-    /// Leaves; once.
-    fn leave(&self, py: Python<'_>) -> PyResult<()> {
-        let group = self.group.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(group) = group else { return Ok(()) };
-        // Where another thread still uses it, it leaves when that is over.
-        let left = py.detach(|| Arc::try_unwrap(group).map_or(Ok(()), sapwood::Group::leave));
+    /// Leaves, once; to the member that carries a virtual node, if one is given.
+    #[pyo3(signature = (to = None))]
+    fn leave(&self, py: Python<'_>, to: Option<u32>) -> PyResult<()> {
+        let Some(held) = relaxed(&self.held).take() else { return Ok(()) };
+        if let Some(heir) = to {
+            // It was not set before: the member was taken just now.
+            let _ = held.heir.set(heir);
+        }
+        let file = relaxed(&self.file).take();
+        let left = py.detach(|| {
+            drop(file);
+            leave_last(held)
+        });
         left.map_err(|error| of_network(py, &error))
     }
 
     /// Whether it has left.
     #[getter]
     fn closed(&self) -> bool {
-        self.group.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        relaxed(&self.held).is_none()
     }
 }
 
 impl GroupMember {
+    fn enter(py: Python<'_>, builder: GroupBuilder, entry: &Entry) -> PyResult<Self> {
+        if let Entry::First(Some(path)) = entry {
+            AddressFile::clear(path).map_err(|error| of_file(py, path, &error))?;
+        }
+        let signals = Signals::default();
+        let hook = signals.hook();
+        let entered = py.detach(move || match entry {
+            Entry::First(_) => builder.create(),
+            Entry::At(address) => builder.join(address),
+            Entry::ByFile(path, patience) => AddressFile::join(path, &builder, *patience, hook),
+        });
+        let group = signals.raise(py, entered)?;
+        let (group, file) = match entry {
+            Entry::First(Some(path)) => {
+                let written = py.detach(move || with_file(group, path));
+                written.map_err(|error| of_file(py, path, &error))?
+            }
+            _ => (group, None),
+        };
+        let held = Held { group, heir: OnceLock::new() };
+        Ok(Self { file: Mutex::new(file), held: Mutex::new(Some(Arc::new(held))) })
+    }
+
     fn with<R>(
         &self,
         py: Python<'_>,
@@ -244,10 +312,27 @@ impl GroupMember {
         &self,
         work: impl FnOnce(&sapwood::Group) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        let group = self.group.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let group = group.ok_or_else(|| Failure::closed("the group"))?;
-        work(&group)
+        let held = relaxed(&self.held).clone();
+        let held = held.ok_or_else(|| Failure::closed("the group"))?;
+        let done = work(&held.group);
+        // Another thread may have called `leave` meanwhile, and is not told how that ends.
+        let _ = leave_last(held);
+        done
     }
+}
+
+/// Leaves if no other call uses the member any more: the last one leaves for all.
+fn leave_last(held: Arc<Held>) -> sapwood::Result<()> {
+    Arc::into_inner(held).map_or(Ok(()), Held::leave)
+}
+
+/// A member whose address is in a file; it leaves where that cannot be written.
+fn with_file(
+    group: sapwood::Group,
+    path: &Path,
+) -> io::Result<(sapwood::Group, Option<AddressFile>)> {
+    let file = AddressFile::write(path, &group)?;
+    Ok((group, Some(file)))
 }
 
 fn refused(error: &dyn std::fmt::Display) -> PyErr {

@@ -237,6 +237,6 @@ impl Signals {
 }
 
 /// What a panic of another thread has left is still whole: nothing is changed in two steps.
-fn relaxed<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn relaxed<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

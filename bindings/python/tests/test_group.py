@@ -155,6 +155,28 @@ def test_values_are_sent_and_requests_awaited(members: Members) -> None:
     request.wait()
 
 
+def test_a_member_that_leaves_hands_its_virtual_nodes_to_the_one_that_is_named(members: Members) -> None:
+    members[2].leave(to=1)
+    members[2].leave()
+    # All three virtual nodes are carried, by two members.
+    members[0].send("to the heir", 2)
+    assert members[1].recv(HANG) == "to the heir"
+    assert all_of(members[:2], lambda one: one.allreduce({one.rank}, op=sapwood.BOR)) == [{0, 1}] * 2
+    for member in members[:2]:
+        assert member.last is not None
+        assert (str(member.last.contributors), member.last.missing) == ("0-2", [])
+    assert str(members[1].names) == "1-2"
+
+
+def test_a_member_that_another_thread_uses_hands_its_virtual_nodes_over_as_well(members: Members) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        listening = pool.submit(members[2].recv, HANG)
+        members[2].leave(to=1)
+        assert isinstance(listening.exception(HANG), sapwood.ClosedError)
+    members[0].send("to the heir", 2)
+    assert members[1].recv(HANG) == "to the heir"
+
+
 def test_what_is_wrong_is_said(members: Members, key: Path, tmp_path: Path) -> None:
     with pytest.raises(sapwood.GroupError, match="carries some of these"):
         sapwood.Group.join(members[0].address, key, names=1)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
-import types
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy
 import pytest
 import sapwood
 from conftest import FOLDER, HANG
-from sapwood import address_file, inbox
+from sapwood import inbox
 
 PAGE = FOLDER.parents[2] / "docs" / "groups.md"
 SIZE = 4
@@ -102,9 +101,7 @@ def test_an_address_file_is_waited_for_and_removed_at_the_end(key: Path, tmp_pat
     assert sorted(os.listdir(tmp_path)) == ["key"]
 
 
-def test_the_address_of_a_dead_member_gives_way_to_a_new_one(
-    key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_address_of_a_dead_member_gives_way_to_a_new_one(key: Path, tmp_path: Path) -> None:
     file = tmp_path / "address"
     # Bound to the end, so that no other process listens there.
     gone = socket.socket()
@@ -114,19 +111,69 @@ def test_the_address_of_a_dead_member_gives_way_to_a_new_one(
     with pytest.raises(sapwood.GroupError, match="not joined") as raised:
         sapwood.Group.join(key=key, address_file=file, address_timeout=0)
     assert raised.value.is_unheard
-    created: list[sapwood.Group] = []
-
-    def pause(_seconds: float) -> None:
-        # At the old address no process was found.
-        assert not created
-        created.append(sapwood.Group.create(key, address_file=file, timeout=HANG))
-
-    monkeypatch.setattr(address_file, "time", types.SimpleNamespace(monotonic=time.monotonic, sleep=pause))
-    with sapwood.Group.join(key=key, address_file=file, address_timeout=HANG, timeout=HANG) as joined:
-        with created[0] as group:
+    file.unlink()
+    # The join reads the pipe to its end: there is a first member only after it has begun.
+    os.mkfifo(file)
+    joined: list[sapwood.Group] = []
+    joining = threading.Thread(
+        target=lambda: joined.append(sapwood.Group.join(key=key, address_file=file, address_timeout=HANG))
+    )
+    joining.start()
+    with file.open("w") as pipe:
+        pipe.write(f"{old}\n")
+        group = sapwood.Group.create(key, address_file=file, timeout=HANG)
+    with group:
+        joining.join(HANG)
+        with joined[0] as member:
             group.wait_for(2, HANG)
-            joined.wait_for(2, HANG)
+            member.wait_for(2, HANG)
+    assert not file.exists()
     gone.close()
+
+
+def test_a_first_member_removes_an_old_address_before_it_opens_its_group(key: Path, tmp_path: Path) -> None:
+    file = tmp_path / "address"
+    file.write_text("tcp:127.0.0.1:1\n")
+    with pytest.raises(sapwood.SystemError, match="cannot listen"):
+        sapwood.Group.create(key, address_file=file, listen="unix:/no/such/folder/x")
+    assert not file.exists(), "the old address would be read"
+
+
+def test_what_cannot_be_written_or_read_is_named(key: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        sapwood.Group.create(key, address_file=tmp_path / "none" / "address")
+    assert raised.value.filename == str(tmp_path / "none" / "address")
+    with pytest.raises(sapwood.FileError, match=re.escape(str(tmp_path))):
+        sapwood.Group.join(key=key, address_file=tmp_path, address_timeout=HANG)
+    with pytest.raises(TypeError, match="address_timeout"):
+        sapwood.Group.create(key, address_file=tmp_path / "address", address_timeout=1.0)
+    assert sorted(os.listdir(tmp_path)) == ["key"]
+
+
+def test_a_signal_ends_the_wait_for_an_address(key: Path, tmp_path: Path) -> None:
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise Interrupted
+
+    file = tmp_path / "address"
+    os.mkfifo(file)
+
+    def signal_the_reader() -> None:
+        # Opened only by a join that reads, which finds no address, and looks for signals then.
+        with file.open("w"):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        signalling = threading.Thread(target=signal_the_reader, daemon=True)
+        signalling.start()
+        with pytest.raises(Interrupted):
+            sapwood.Group.join(key=key, address_file=file, address_timeout=HANG)
+        signalling.join(HANG)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 @pytest.mark.parametrize("found", ["a folder", "no text", "a folder that is a file"])
@@ -146,20 +193,6 @@ def test_a_member_leaves_whatever_has_become_of_its_address_file(key: Path, tmp_
     group.leave()
     assert repr(group) == "<sapwood.Group, left>"
     assert place.exists() == (found != "a folder that is a file")
-
-
-def test_a_member_leaves_when_the_removal_of_its_address_file_is_interrupted(
-    key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    group = sapwood.Group.create(key, address_file=tmp_path / "address", timeout=HANG)
-    monkeypatch.setattr(address_file, "remove", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        group.leave()
-    assert repr(group) == "<sapwood.Group, left>"
-    group.leave()
 
 
 def test_values_without_bytes_count_against_the_limit(

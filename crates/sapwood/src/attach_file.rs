@@ -8,16 +8,16 @@
 //! A process without a rank chooses an attach point by its process number: so all attach points are
 //! filled to the same number of children without any exchange of messages.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use sapwood_node::AttachPoint;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_runtime::Attachment;
-use sapwood_transport::{Encryption, Key, check_file_limit};
+use sapwood_transport::{Encryption, Key};
 
+use crate::draft::Draft;
+use crate::error::file_error;
 use crate::{Error, Result};
 
 /// The contents of an attach file.
@@ -83,17 +83,11 @@ impl AttachFile {
     /// # Errors
     /// [`Error::File`].
     pub fn write(&self, path: &Path) -> Result<()> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}", std::process::id()));
-        let new = PathBuf::from(name);
-        // Removes the draft of an earlier process with this process number.
-        let _ = fs::remove_file(&new);
-        let options = OpenOptions::new().write(true).create_new(true).mode(0o600).clone();
-        let text = self.to_text();
-        check_file_limit(text.len() as u64)
-            .and_then(|()| options.open(&new))
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .and_then(|()| fs::rename(&new, path))
+        let draft = Draft::of(path);
+        draft
+            .fill(&self.to_text(), 0o600)
+            .map(drop)
+            .and_then(|()| draft.put_in_place())
             .map_err(|error| file_error(path, error.to_string()))
     }
 
@@ -227,10 +221,6 @@ pub fn join(
     let entries = AttachFile::read(attach_file)?.dynamic_attachments()?;
     let registry = sapwood_extension::with_extensions(registry.clone());
     Ok(sapwood_runtime::join_until(entries, &registry, leave)?)
-}
-
-fn file_error(path: &Path, reason: String) -> Error {
-    Error::File { path: path.to_path_buf(), reason }
 }
 
 impl From<sapwood_transport::Error> for Error {

@@ -1,6 +1,7 @@
 //! The errors of this crate, with cause and cure.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sapwood_filter::FilterError;
@@ -45,7 +46,8 @@ pub enum Error {
         waited: Duration,
     },
     /// The application interrupted the wait: see
-    /// [`NetworkBuilder::interrupt`](crate::NetworkBuilder::interrupt).
+    /// [`NetworkBuilder::interrupt`](crate::NetworkBuilder::interrupt) and
+    /// [`AddressFile::join`](crate::AddressFile::join).
     Interrupted {
         /// What was waited for.
         what: &'static str,
@@ -84,10 +86,17 @@ pub enum Error {
     NodeProgram,
     /// A group, or this member of it.
     Group(crate::GroupFailure),
+    /// No member of a group has written its address to the file in time.
+    NoAddress {
+        /// The file.
+        path: PathBuf,
+        /// How long it was waited for.
+        waited: Duration,
+    },
     /// A file of the user's could not be used.
     File {
         /// Its path.
-        path: std::path::PathBuf,
+        path: PathBuf,
         /// Why.
         reason: String,
     },
@@ -156,9 +165,17 @@ impl fmt::Display for Error {
                  SAPWOOD_NODE",
             ),
             Self::Group(failure) => write!(f, "{failure}"),
+            Self::NoAddress { path, waited } => {
+                write!(f, "no address was written to '{}' within {waited:?}", path.display())
+            }
             Self::File { path, reason } => write!(f, "{}: {reason}", path.display()),
         }
     }
+}
+
+/// Why a file of the user's could not be used.
+pub(crate) fn file_error(path: &Path, reason: String) -> Error {
+    Error::File { path: path.to_path_buf(), reason }
 }
 
 /// Refuses the tags that are the network's own.

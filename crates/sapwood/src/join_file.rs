@@ -15,6 +15,8 @@ use sapwood_transport::Key;
 
 #[cfg(doc)]
 use crate::NetworkBuilder;
+use crate::draft::Draft;
+use crate::error::file_error;
 use crate::{Error, Network, Program, Result, StartFailure};
 
 /// How long back-ends may take to join by default: they may have to wait in a queue.
@@ -172,20 +174,10 @@ impl Network {
     /// The key first: a process that finds the join file must find the key, too.
     fn write_join_file(&self, path: &Path) -> Result<JoinFile> {
         let file = JoinFile::new(path);
-        let reason = |error: std::io::Error| Error::File {
-            path: file.key_path.clone(),
-            reason: error.to_string(),
-        };
-        // A file left by a front-end that was killed is replaced, atomically: no process reads it
-        // half-written.
-        let mut new = file.key_path.as_os_str().to_owned();
-        new.push(format!(".{}", std::process::id()));
-        let new = PathBuf::from(new);
-        self.key.write_file(&new)?;
-        if let Err(error) = fs::rename(&new, &file.key_path) {
-            let _ = fs::remove_file(&new);
-            return Err(reason(error));
-        }
+        // A file left by a front-end that was killed is replaced.
+        let draft = Draft::of(&file.key_path);
+        self.key.write_file(draft.path())?;
+        draft.put_in_place().map_err(|error| file_error(&file.key_path, error.to_string()))?;
         self.rewrite_attach_file(&file.path, &file.key_path)?;
         Ok(file)
     }

@@ -27,11 +27,13 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
+mod address_file;
 mod answer;
 mod asking;
 mod attach_file;
 mod back_end;
 mod clocks;
+mod draft;
 mod error;
 mod extension;
 mod group;
@@ -47,6 +49,7 @@ mod status;
 mod stream;
 mod visible;
 
+pub use address_file::AddressFile;
 pub use answer::Answer;
 pub use asking::PendingAnswer;
 pub use attach_file::{AttachFile, join};

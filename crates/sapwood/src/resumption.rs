@@ -18,6 +18,8 @@ use sapwood_packet::{RankSet, StreamId};
 use sapwood_runtime::{Driver, Plan};
 use sapwood_transport::{Address, Key, check_file_limit};
 
+use crate::draft::Draft;
+use crate::error::file_error;
 use crate::shared::Shared;
 use crate::{Error, Network, Result};
 
@@ -71,15 +73,9 @@ impl State {
 
     /// Writes the file, replacing an older one.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}", std::process::id()));
-        let new = PathBuf::from(name);
-        let outcome = self.write_new(&new);
-        if outcome.is_err() {
-            let _ = fs::remove_file(&new);
-        }
-        outcome?;
-        fs::rename(&new, path).map_err(|error| file_error(path, error.to_string()))
+        let draft = Draft::of(path);
+        self.write_new(draft.path())?;
+        draft.put_in_place().map_err(|error| file_error(path, error.to_string()))
     }
 
     fn write_new(&self, path: &Path) -> Result<()> {
@@ -248,10 +244,6 @@ fn from_digits(digits: &[u8]) -> Option<Vec<u8>> {
         |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     let byte = |pair: &[u8]| Some(digit(pair[0])? << 4 | digit(pair[1])?);
     (digits.len().is_multiple_of(2)).then(|| digits.chunks_exact(2).map(byte).collect())?
-}
-
-pub(crate) fn file_error(path: &Path, reason: String) -> Error {
-    Error::File { path: path.to_path_buf(), reason }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The tests that need no process of their own, in one program.
 
+mod address_file;
 mod answers;
 mod apart;
 mod asking;

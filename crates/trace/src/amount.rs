@@ -42,7 +42,7 @@ impl Unequal {
         let amounts = one.amounts.filter(|all| all.second.is_some())?;
         let Unfinished { number, size, count, kinds, .. } = *one;
         let function = kinds.first.called.function;
-        let is_alike = kinds.second.is_none();
+        let is_alike = kinds.second.is_none() && count <= size;
         is_alike.then_some(Self { number, function, size, count, amounts, collectives: 1 })
     }
 

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use sapwood_packet::Rank;
 
 use crate::amount::Unequal;
+use crate::entered::{Entered, with_entered};
 use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
 use crate::instance::{Instance, InstanceKey, Latecomer, Pattern};
 use crate::link::LinkFigures;
@@ -109,8 +110,14 @@ impl Findings {
     /// calls of processes meet others than they should.
     #[must_use]
     pub fn unequal_amounts(&self) -> BTreeMap<u64, Unequal> {
+        self.unequal_amounts_with(&[])
+    }
+
+    /// The same with what ranks gave that do not return from a collective.
+    #[must_use]
+    pub fn unequal_amounts_with(&self, entered: &[Entered]) -> BTreeMap<u64, Unequal> {
         let mut all = self.unequal.clone();
-        for (&space, one) in &self.unfinished {
+        for (&space, one) in &with_entered(&self.unfinished, entered) {
             if let Some(unequal) = Unequal::of_unfinished(one) {
                 all.entry(space).or_default().add(&unequal);
             }
@@ -323,9 +330,13 @@ impl Ledger {
     /// Nothing more will come: what is open is counted.
     #[must_use]
     pub fn close(mut self) -> Findings {
+        // The amounts of these stay where ranks are added to them that never return.
+        for (&communicator, one) in &self.findings.unfinished {
+            if let Some(open) = self.open.instances.get_mut(&(communicator, one.number)) {
+                open.amounts = None;
+            }
+        }
         self.give_up(0);
-        // The amounts in these have been noted with the others.
-        self.findings.unfinished.values_mut().for_each(|one| one.amounts = None);
         self.findings
     }
 

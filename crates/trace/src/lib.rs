@@ -56,6 +56,7 @@ mod codec;
 mod coscheduling;
 mod culprit;
 mod deviation;
+mod entered;
 mod error;
 mod event;
 mod exchange;
@@ -80,6 +81,7 @@ mod scope;
 mod scope_figures;
 mod standing;
 mod standing_codec;
+mod straggler;
 mod total;
 mod verdict;
 
@@ -87,6 +89,7 @@ pub use amount::Unequal;
 pub use clock::{HostClock, READING_ERROR_NS};
 pub use coscheduling::Coscheduling;
 pub use culprit::{Culprit, culprits};
+pub use entered::Entered;
 pub use error::TraceError;
 pub use event::{Event, EventKind, RECORD_WORDS, Record};
 pub use exchange::{Exchange, ExchangeReceived, Taken, TakerWait};
@@ -113,15 +116,16 @@ pub use place::{Lateness, MESSAGES, Outlier, PlaceFigures, PlaceKey, PlaceWaits}
 pub use relation::{Operation, Place, Waiting};
 pub use ring::RingCursor;
 pub use scope::{
-    BYTES_PER_S, CPU_PPM, SCOPE_VALUES, Scope, ScopeBy, ScopeValue, WINDOW_MAX, matches_pattern,
+    BYTES_PER_S, CPU_PPM, SCOPE_VALUES, Scope, ScopeBy, ScopeReduction, ScopeValue, TOP_GROUPS_MAX,
+    WINDOW_MAX, matches_pattern,
 };
 pub use scope_figures::{
     SCOPE_COUNTERS, SCOPE_GROUPS_MAX, ScopeCounter, ScopeFigures, ScopeKey, ScopeStatistics,
     TRACE_SCOPE,
 };
 pub use standing::{
-    CallKind, ENDING, FILES, Posture, Presence, SEATS_MAX, Seat, Side, Standing, Standpoint,
-    WINDOWS,
+    CallKind, ENDING, FILES, Posture, Presence, SEATS_MAX, Seat, Side, Source, Standing,
+    Standpoint, WINDOWS,
 };
 pub use standing_codec::TRACE_STANDING;
 pub use total::Total;

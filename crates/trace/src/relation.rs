@@ -178,7 +178,9 @@ pub(crate) const fn is_joint(kind: CallKind) -> bool {
 
 /// The place of a call, without a number.
 fn place_in(call: &Standpoint) -> Place {
-    let Standpoint { function, kind, side, tag, .. } = *call;
+    let Standpoint { function, kind, side, .. } = *call;
+    // That of a collective is what this rank gives, in which others may differ that wait alike.
+    let tag = call.tag.filter(|_| !is_joint(kind));
     Place { space: space_of(call), number: 0, function, behind: 0, kind, side, tag }
 }
 

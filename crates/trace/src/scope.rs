@@ -7,8 +7,11 @@
 //! and reduces beside the rank, so that what travels does not grow with the number of events.
 
 use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
 
 use sapwood_packet::{Directive, ElementType, Rank, RankSet, Shape, Values, ValuesRef};
 
@@ -22,6 +25,8 @@ pub const WINDOW_MAX: u32 = 10_000;
 pub const CPU_PPM: u32 = 10_000;
 /// A scope without a limit of its own sends as much from each leaf, in bytes per second.
 pub const BYTES_PER_S: u64 = 64 << 10;
+/// The most groups that [`ScopeReduction::Top`] keeps.
+pub const TOP_GROUPS_MAX: u8 = 100;
 
 const U32: ElementType = ElementType::Uint32;
 /// Values of an encoded scope.
@@ -48,6 +53,83 @@ pub enum ScopeValue {
     /// The time between the return of the thread's last call before and the begin of this one, in
     /// nanoseconds: what the program did meanwhile.
     Gap = 1,
+}
+
+/// What is made of the values of a group, and which groups are in the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScopeReduction {
+    /// Sums, and a sketch from which quantiles are read.
+    #[default]
+    Sketch,
+    /// Sums only, which take fewer bytes and less time of the leaf.
+    Sums,
+    /// As [`ScopeReduction::Sketch`], of the groups with the largest sums; all others are one.
+    Top {
+        /// How many groups, 1 to [`TOP_GROUPS_MAX`].
+        groups: u8,
+    },
+}
+
+impl ScopeReduction {
+    /// The one of a code, as [`ScopeReduction::code`] has it.
+    #[must_use]
+    pub fn from_code(code: u32) -> Self {
+        match code {
+            0 => Self::Sketch,
+            1 => Self::Sums,
+            beyond => {
+                let groups = u8::try_from(beyond - 1).unwrap_or(TOP_GROUPS_MAX);
+                Self::Top { groups: groups.min(TOP_GROUPS_MAX) }
+            }
+        }
+    }
+
+    /// As a number of 8 bits: 0 for a sketch, 1 for sums, else one more than the groups.
+    #[must_use]
+    pub fn code(self) -> u32 {
+        match self {
+            Self::Sketch => 0,
+            Self::Sums => 1,
+            Self::Top { groups } => u32::from(groups.clamp(1, TOP_GROUPS_MAX)) + 1,
+        }
+    }
+
+    /// How many groups are in the answer beside that of others; none for all.
+    #[must_use]
+    pub fn groups_max(self) -> Option<u32> {
+        match self {
+            Self::Sketch | Self::Sums => None,
+            Self::Top { groups } => Some(groups.into()),
+        }
+    }
+}
+
+impl fmt::Display for ScopeReduction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sketch => f.write_str("sketch"),
+            Self::Sums => f.write_str("sums"),
+            Self::Top { groups } => write!(f, "top={groups}"),
+        }
+    }
+}
+
+impl FromStr for ScopeReduction {
+    type Err = String;
+
+    /// The one of a word; the error names all words.
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "sketch" => return Ok(Self::Sketch),
+            "sums" => return Ok(Self::Sums),
+            _ => {}
+        }
+        let groups = word.strip_prefix("top=").and_then(|number| number.parse::<u8>().ok());
+        let groups = groups.filter(|groups| (1..=TOP_GROUPS_MAX).contains(groups));
+        groups.map(|groups| Self::Top { groups }).ok_or_else(|| {
+            format!("'{word}' is none of sketch, sums, top=K with K from 1 to {TOP_GROUPS_MAX}")
+        })
+    }
 }
 
 /// By what the events of a scope are told apart.
@@ -80,6 +162,8 @@ pub struct Scope {
     pub at_least_ns: u64,
     /// What is reduced.
     pub value: ScopeValue,
+    /// To what.
+    pub reduction: ScopeReduction,
     /// By what.
     pub by: ScopeBy,
     /// Figures are of the last as many events of each group and thread; 0 for those since the
@@ -102,6 +186,7 @@ impl Default for Scope {
             ranks: RankSet::new(),
             at_least_ns: 0,
             value: ScopeValue::default(),
+            reduction: ScopeReduction::default(),
             by: ScopeBy::default(),
             window: 0,
             cpu_ppm: CPU_PPM,
@@ -133,16 +218,28 @@ impl Scope {
             && span_ns >= self.at_least_ns
     }
 
+    /// How many groups a part of the answer has on its way to the root, beside that of others;
+    /// none for all. A group of one rank is whole in each part, so that the largest of all are
+    /// among the largest of the parts. Of another group each part may be small and the sum large:
+    /// these are chosen at the root only.
+    #[must_use]
+    pub fn part_groups_max(&self) -> Option<u32> {
+        self.reduction.groups_max().filter(|_| self.by.rank)
+    }
+
     /// As values of a packet, behind others.
     #[must_use]
     pub fn encode(&self, values: Values) -> Values {
         let functions: Vec<u32> = self.functions.iter().copied().collect();
         let kinds = self.kinds.iter().fold(0_u32, |all, &kind| all | 1 << kind as u8);
-        let by = u32::from(self.by.rank)
+        let codes = u32::from(self.by.rank)
             | u32::from(self.by.function) << 1
             | u32::from(self.by.communicator) << 2
             | u32::from(self.by.kind) << 3
-            | u32::from(self.by.thread) << 4;
+            | u32::from(self.by.thread) << 4
+            | (self.value as u32) << 8
+            | (self.when as u32) << 16
+            | self.reduction.code() << 24;
         let ranges: Vec<u32> = self.ranks.as_ref().ranges().iter().flatten().copied().collect();
         let names: Vec<&str> = self.communicators.iter().map(String::as_str).collect();
         values
@@ -151,7 +248,7 @@ impl Scope {
             .strings(&names)
             .array(&ranges)
             .scalar(self.at_least_ns)
-            .scalar(by | (self.value as u32) << 8 | (self.when as u32) << 16)
+            .scalar(codes)
             .scalar(self.window)
             .scalar(self.cpu_ppm)
             .scalar(self.bytes_per_s)
@@ -182,6 +279,7 @@ impl Scope {
             ranks,
             at_least_ns: values.scalar(at + 4)?,
             value: if codes >> 8 & 0xff == 1 { ScopeValue::Gap } else { ScopeValue::Span },
+            reduction: ScopeReduction::from_code(codes >> 24),
             by: ScopeBy {
                 rank: codes & 1 != 0,
                 function: codes & 2 != 0,
@@ -192,7 +290,7 @@ impl Scope {
             window: values.scalar::<u32>(at + 6)?.min(WINDOW_MAX),
             cpu_ppm: values.scalar(at + 7)?,
             bytes_per_s: values.scalar(at + 8)?,
-            when: Coscheduling::from_code(codes >> 16),
+            when: Coscheduling::from_code(codes >> 16 & 0xff),
         })
     }
 }
@@ -212,6 +310,8 @@ pub fn matches_pattern(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use super::*;
 
     fn scope() -> Scope {
@@ -222,6 +322,7 @@ mod tests {
             ranks: RankSet::range(2, 5),
             at_least_ns: 1_000,
             value: ScopeValue::Gap,
+            reduction: ScopeReduction::Top { groups: TOP_GROUPS_MAX },
             by: ScopeBy { rank: true, kind: true, thread: true, ..ScopeBy::default() },
             window: 100,
             cpu_ppm: 5,
@@ -232,11 +333,38 @@ mod tests {
 
     #[test]
     fn a_scope_is_read_as_it_was_written() {
-        for one in [scope(), Scope::default()] {
+        let sums = Scope { reduction: ScopeReduction::Sums, ..scope() };
+        for one in [scope(), sums, Scope::default()] {
             let values = one.encode(Values::new().scalar(7_u32));
             assert_eq!(Scope::decode(values.as_ref(), 1), Ok(one));
             assert!(Scope::decode(values.as_ref(), 0).is_err());
         }
+    }
+
+    #[test]
+    fn a_reduction_is_read_as_it_was_written() {
+        let top = |groups| ScopeReduction::Top { groups };
+        for one in [ScopeReduction::Sketch, ScopeReduction::Sums, top(1), top(TOP_GROUPS_MAX)] {
+            assert_eq!(ScopeReduction::from_str(&one.to_string()), Ok(one));
+            assert_eq!(ScopeReduction::from_code(one.code()), one);
+        }
+        for word in ["", "top", "top=", "top=0", "top=101", "top=-1", "top=256", "Sums", "sums="] {
+            let error = word.parse::<ScopeReduction>().expect_err(word);
+            assert!(error.ends_with("none of sketch, sums, top=K with K from 1 to 100"), "{error}");
+        }
+        assert_eq!(ScopeReduction::from_code(u32::MAX), top(TOP_GROUPS_MAX));
+        // What no text gives is still a number of groups, and of 8 bits.
+        assert_eq!((top(0).code(), top(u8::MAX).code()), (2, u32::from(TOP_GROUPS_MAX) + 1));
+    }
+
+    #[test]
+    fn groups_are_chosen_on_the_way_only_where_each_is_of_one_rank() {
+        let reduction = ScopeReduction::Top { groups: 3 };
+        let chosen = |by| Scope { reduction, by, ..Scope::default() }.part_groups_max();
+        assert_eq!(chosen(ScopeBy { rank: true, function: true, ..ScopeBy::default() }), Some(3));
+        assert_eq!(chosen(ScopeBy { function: true, ..ScopeBy::default() }), None);
+        assert_eq!(scope().part_groups_max(), Some(TOP_GROUPS_MAX.into()));
+        assert_eq!(Scope { by: scope().by, ..Scope::default() }.part_groups_max(), None);
     }
 
     #[test]

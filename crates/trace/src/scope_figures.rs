@@ -13,7 +13,7 @@
 //! ```
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -24,9 +24,11 @@ use sapwood_packet::{Directive, ElementType, Rank, Shape, Values, ValuesRef};
 use crate::TraceError;
 use crate::codec::{halves, pair};
 use crate::gathered::OTHERS;
+use crate::scope::ScopeReduction;
 
 /// The name of the filter that merges the figures of a scope. It takes the most bytes of a packet
-/// as `%uld`; 0 or nothing for no limit but that of groups.
+/// as `%uld`, 0 for no limit but that of groups, and as `%ud` how many groups with the largest sums
+/// a packet has beside that of others, 0 for all; or nothing for neither.
 pub const TRACE_SCOPE: &str = "trace-scope";
 /// Groups of one packet, at most.
 pub const SCOPE_GROUPS_MAX: usize = 1 << 14;
@@ -93,6 +95,10 @@ pub struct ScopeKey {
     pub thread: u8,
 }
 
+/// The group of all that is not told apart any more.
+const KEY_OF_OTHERS: ScopeKey =
+    ScopeKey { rank: OTHERS, function: 0, communicator: 0, kind: 0, thread: 0 };
+
 /// The statistics of one group, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopeStatistics {
@@ -118,12 +124,18 @@ impl Default for ScopeStatistics {
 impl ScopeStatistics {
     /// Adds the value of an event.
     pub fn add(&mut self, ns: u64) {
+        self.add_to_sums(ns);
+        *self.bins.entry(bin_of(ns)).or_default() += 1;
+    }
+
+    /// Adds the value of an event to all but the bins: [`ScopeStatistics::quantile`] means nothing
+    /// then.
+    fn add_to_sums(&mut self, ns: u64) {
         self.count += 1;
         self.sum = self.sum.saturating_add(ns);
         self.least = self.least.min(ns);
         self.most = self.most.max(ns);
         self.squares = self.squares.saturating_add(u128::from(ns) * u128::from(ns));
-        *self.bins.entry(bin_of(ns)).or_default() += 1;
     }
 
     /// Adds those of other events.
@@ -218,6 +230,15 @@ impl ScopeFigures {
         self.counters[counter as usize]
     }
 
+    /// Adds the value of an event to its group.
+    pub fn add(&mut self, key: ScopeKey, ns: u64, reduction: ScopeReduction) {
+        let group = self.groups.entry(key).or_default();
+        match reduction {
+            ScopeReduction::Sums => group.add_to_sums(ns),
+            ScopeReduction::Sketch | ScopeReduction::Top { .. } => group.add(ns),
+        }
+    }
+
     /// Takes in those of other ranks.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counters.iter_mut().zip(other.counters) {
@@ -236,7 +257,7 @@ impl ScopeFigures {
         }
     }
 
-    /// Folds groups with few events into one of others, until these have at most this many bytes.
+    /// Folds groups with small sums into one of others, until these have at most this many bytes.
     /// Sums stay right, only whose they are is not known any more.
     pub fn bound(&mut self, bytes_max: u64) {
         let bytes = |one: &ScopeStatistics| 8 * (GROUP_WORDS + BIN_WORDS * one.bins.len()) as u64;
@@ -244,23 +265,53 @@ impl ScopeFigures {
         if total <= bytes_max && self.groups.len() <= SCOPE_GROUPS_MAX {
             return;
         }
-        let others = ScopeKey { rank: OTHERS, ..ScopeKey::default() };
-        let mut by_count: Vec<(u64, ScopeKey)> =
-            self.groups.iter().map(|(key, one)| (one.count, *key)).collect();
-        by_count.sort_unstable();
-        for (_, key) in by_count.into_iter().filter(|(_, key)| *key != others) {
+        for key in self.smallest_first() {
             if total <= bytes_max && self.groups.len() <= SCOPE_GROUPS_MAX {
                 break;
             }
-            let Some(one) = self.groups.remove(&key) else { continue };
-            let before = self.groups.get(&others).map_or(0, bytes);
-            let folded = self.groups.entry(others).or_default();
-            folded.merge(&one);
-            total = total - bytes(&one) - before + bytes(folded);
+            let before = self.groups.get(&KEY_OF_OTHERS).map_or(0, bytes);
+            let Some(one) = self.fold(key) else { continue };
+            total = total - bytes(&one) - before + bytes(&self.groups[&KEY_OF_OTHERS]);
             self.count(ScopeCounter::Folded, 1);
         }
-        let groups = &self.groups;
-        self.names.retain(|identity, _| groups.keys().any(|key| key.communicator == *identity));
+        self.forget_names();
+    }
+
+    /// Keeps this number of groups, those with the largest sums, and folds all others into one. It
+    /// is what the scope asks for: not counted as a lack of space.
+    pub fn keep_largest(&mut self, groups: u32) {
+        let keys = self.smallest_first();
+        let kept = usize::try_from(groups).unwrap_or(usize::MAX);
+        let folded = keys.len().saturating_sub(kept);
+        for &key in &keys[..folded] {
+            self.fold(key);
+        }
+        if folded > 0 {
+            self.forget_names();
+        }
+    }
+
+    /// The groups but that of others, those with the smallest sums first. Of equal sums the order
+    /// of keys decides, so that all processes of a tree choose the same.
+    fn smallest_first(&self) -> Vec<ScopeKey> {
+        let told_apart = self.groups.iter().filter(|(key, _)| **key != KEY_OF_OTHERS);
+        let mut by_sum: Vec<(u64, ScopeKey)> =
+            told_apart.map(|(key, one)| (one.sum, *key)).collect();
+        by_sum.sort_unstable();
+        by_sum.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// Merges a group into that of others; what it was.
+    fn fold(&mut self, key: ScopeKey) -> Option<ScopeStatistics> {
+        let one = self.groups.remove(&key)?;
+        self.groups.entry(KEY_OF_OTHERS).or_default().merge(&one);
+        Some(one)
+    }
+
+    /// Removes names that no group has any more.
+    fn forget_names(&mut self) {
+        let named: BTreeSet<u64> = self.groups.keys().map(|key| key.communicator).collect();
+        self.names.retain(|identity, _| named.contains(identity));
     }
 
     /// As the values of a packet.
@@ -329,18 +380,21 @@ const fn halves_of(wide: u128) -> [u64; 2] {
 }
 
 pub(crate) fn make(parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
-    let bytes_max = match parameters.is_empty() {
-        true => 0,
-        false => parameters.scalar(0).map_err(|_| FilterError::Parameters {
-            name: TRACE_SCOPE,
-            takes: "the most bytes of a packet, %uld, or nothing",
-        })?,
+    let wrong = |_| FilterError::Parameters {
+        name: TRACE_SCOPE,
+        takes: "the most bytes of a packet, %uld, and the most groups, %ud, or nothing",
     };
-    Ok(Box::new(TraceScope { bytes_max: if bytes_max == 0 { u64::MAX } else { bytes_max } }))
+    let (bytes_max, groups_max): (u64, u32) = match parameters.is_empty() {
+        true => (0, 0),
+        false => (parameters.scalar(0).map_err(wrong)?, parameters.scalar(1).map_err(wrong)?),
+    };
+    let bytes_max = if bytes_max == 0 { u64::MAX } else { bytes_max };
+    Ok(Box::new(TraceScope { bytes_max, groups_max: (groups_max > 0).then_some(groups_max) }))
 }
 
 struct TraceScope {
     bytes_max: u64,
+    groups_max: Option<u32>,
 }
 
 impl Filter for TraceScope {
@@ -349,6 +403,9 @@ impl Filter for TraceScope {
         let mut figures = ScopeFigures::decode(first.values()).map_err(failed)?;
         for other in others {
             figures.merge(&ScopeFigures::decode(other.values()).map_err(failed)?);
+        }
+        if let Some(groups) = self.groups_max {
+            figures.keep_largest(groups);
         }
         figures.bound(self.bytes_max);
         out.emit(first.header.tag, figures.encode());
@@ -419,12 +476,11 @@ mod tests {
     fn what_has_no_room_is_folded_and_counted_and_sums_stay() {
         let mut all = figures(&[(0, &[5; 9]), (1, &[7; 2]), (2, &[9])]);
         all.bound(2 * 8 * (GROUP_WORDS + BIN_WORDS) as u64 + 8 * BIN_WORDS as u64);
-        let others = ScopeKey { rank: OTHERS, ..ScopeKey::default() };
         assert_eq!(all.counter(ScopeCounter::Folded), 2);
-        assert_eq!((all.groups.len(), all.groups[&others].count), (2, 3));
-        assert_eq!(all.groups[&others].sum, 2 * 7 + 9);
+        assert_eq!((all.groups.len(), all.groups[&KEY_OF_OTHERS].count), (2, 3));
+        assert_eq!(all.groups[&KEY_OF_OTHERS].sum, 2 * 7 + 9);
         all.bound(0);
-        assert_eq!((all.groups.len(), all.groups[&others].count), (1, 12));
+        assert_eq!((all.groups.len(), all.groups[&KEY_OF_OTHERS].count), (1, 12));
         assert!(all.names.is_empty());
     }
 }

@@ -105,13 +105,23 @@ pub struct Standpoint {
     pub side: Side,
     /// To whom it sends while it receives from `side`; none unless it is an exchange.
     pub destination: Side,
-    /// The tag of its message.
+    /// The tag of its message. Of a collective its [`amount`](Self::amount) and 1, or 0.
     pub tag: Option<i32>,
     /// The collective behind the request that it waits for, by its number on the communicator; 0
     /// for none.
     pub request: u32,
     /// Whether its communicator, side and tag are those of the one request that it waits for.
     pub is_request_known: bool,
+}
+
+impl Standpoint {
+    /// How many bytes this rank gives in a collective that needs the same of all; none of another
+    /// call, and where that is not known.
+    #[must_use]
+    pub fn amount(&self) -> Option<u32> {
+        let tag = self.tag.filter(|_| self.kind == CallKind::Collective)?;
+        tag.cast_unsigned().checked_sub(1)
+    }
 }
 
 /// What one rank does.
@@ -121,6 +131,9 @@ pub struct Posture {
     pub presence: Presence,
     /// The call that it is in; none outside of MPI.
     pub call: Option<Standpoint>,
+    /// The call in which one of its threads was when its process ended by itself, as a library does
+    /// that aborts in a call; none of a rank that has not ended, or was killed.
+    pub ended_in: Option<Standpoint>,
     /// How long it has been there, in nanoseconds.
     pub for_ns: u64,
     /// Calls that have returned.
@@ -183,6 +196,19 @@ pub struct Seat {
     pub is_last_of_neighbours: bool,
 }
 
+/// From what it is known where ranks stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A tree has looked at their processes.
+    #[default]
+    Tree,
+    /// The files that ranks keep, while some of them run: those that have ended have died.
+    Files,
+    /// The same when all have ended: what each of them did last is known, not when and how it
+    /// ended.
+    FilesOfEnded,
+}
+
 /// Where ranks stand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
@@ -198,9 +224,8 @@ pub struct Standing {
     pub shared: BTreeMap<(Rank, u32), (CallKind, u64)>,
     /// Communicators that found no room.
     pub left_out: u64,
-    /// Whether all of this was read from files when the processes had ended: what each of them did
-    /// last is known, not when and how it ended. It does not travel.
-    pub is_past: bool,
+    /// From what all of this is known. It does not travel.
+    pub source: Source,
 }
 
 impl Standing {
@@ -214,7 +239,7 @@ impl Standing {
         }
         self.shared.extend(other.shared);
         self.left_out = self.left_out.saturating_add(other.left_out);
-        self.is_past |= other.is_past;
+        self.source = self.source.max(other.source);
     }
 
     /// Says what a communicator is called; of several names the first in order holds, so that the

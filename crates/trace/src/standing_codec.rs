@@ -1,7 +1,7 @@
 //! Packets of where ranks stand, and the filter that merges them.
 //!
 //! ```text
-//!  0  %ud    version, 6
+//!  0  %ud    version, 7
 //!  1  %ud    ranks of the program
 //!  2  %auld  ranks, 10 words each: rank and codes; communicator; function and side; tag and
 //!            request; how long; calls; polls; the function polled and blocked threads; the
@@ -30,7 +30,7 @@ use crate::standing::{CallKind, Posture, Presence, Seat, Side, Standing, Standpo
 /// The name of the filter that merges where ranks stand. It takes no parameters.
 pub const TRACE_STANDING: &str = "trace-standing";
 
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONG: Directive = Directive::new(ElementType::Uint64, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
@@ -44,6 +44,8 @@ const HAS_CALL: u32 = 1;
 const HAS_TAG: u32 = 2;
 const IS_REQUEST_KNOWN: u32 = 4;
 const IS_LOCKED: u32 = 8;
+/// The call is that in which the process has ended.
+const HAS_ENDED_IN: u32 = 16;
 const IS_FREED: u32 = 1;
 const IS_BETWEEN: u32 = 2;
 const IS_NUMBER_LOST: u32 = 4;
@@ -99,8 +101,9 @@ const fn flag(is: bool, bit: u32) -> u32 {
 }
 
 fn push_posture(row: &mut Vec<u64>, (&rank, one): (&Rank, &Posture)) {
-    let call = one.call.unwrap_or_default();
+    let call = one.call.or(one.ended_in).unwrap_or_default();
     let flags = flag(one.call.is_some(), HAS_CALL)
+        | flag(one.call.is_none() && one.ended_in.is_some(), HAS_ENDED_IN)
         | flag(call.tag.is_some(), HAS_TAG)
         | flag(call.is_request_known, IS_REQUEST_KNOWN)
         | flag(one.is_locked, IS_LOCKED);
@@ -141,6 +144,7 @@ fn posture(words: &[u64]) -> Result<(Rank, Posture), TraceError> {
     let one = Posture {
         presence: *PRESENCES.get(usize::from(presence)).ok_or(WRONG)?,
         call: has(HAS_CALL).then_some(call),
+        ended_in: (has(HAS_ENDED_IN) && !has(HAS_CALL)).then_some(call),
         for_ns: words[4],
         calls: words[5],
         polls: words[6],
@@ -303,6 +307,7 @@ mod tests {
         let posture = Posture {
             presence: Presence::Ended,
             call: Some(call),
+            ended_in: None,
             for_ns: 1 << 40,
             calls: 6,
             polls: 5,
@@ -312,6 +317,7 @@ mod tests {
             is_locked: true,
             is_polling: false,
         };
+        let aborted = Posture { call: None, ended_in: Some(call), ..posture };
         let seat = Seat {
             rank: 2,
             size: 3,
@@ -326,12 +332,12 @@ mod tests {
         };
         let standing = Standing {
             world_size: 8,
-            postures: [(7, posture), (1, Posture::default())].into(),
+            postures: [(7, posture), (1, Posture::default()), (2, aborted)].into(),
             seats: [((5, 7), seat), ((5, 1), Seat::default())].into(),
             names: [(5, "high".into())].into(),
             shared: [((7, 188), (CallKind::File, 29))].into(),
             left_out: 3,
-            is_past: false,
+            source: crate::standing::Source::Tree,
         };
         let read = Standing::decode(standing.encode().as_ref()).expect("it was just written");
         assert_eq!(read, standing);

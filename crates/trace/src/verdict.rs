@@ -18,7 +18,8 @@ use crate::deviation::{Deviation, deviations};
 use crate::relation::{
     Operation, Place, Progress, Turnout, Waiting, ends_early, members, waiting, waits,
 };
-use crate::standing::{CallKind, Posture, Presence, Standing};
+use crate::standing::{CallKind, Posture, Presence, Source, Standing};
+use crate::straggler::{is_left_behind, stragglers};
 
 /// What a rank does that others wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +66,8 @@ pub enum Difference {
     Thread,
     /// The same, and the thread that holds the lock is the one that waits in MPI.
     HeldLock,
+    /// It is in a collective that all other members have left.
+    Left,
     /// Others wait for it, and it is not known in what.
     Unknown,
 }
@@ -131,6 +134,10 @@ impl Verdict {
         }
         let graph = Graph::of(standing, &waiting);
         let mut odd = graph.named_ends(&graph.ends, standing, long_ns);
+        if standing.source == Source::FilesOfEnded {
+            // Each was alone there when it ended; of one that lives its data may be on its way.
+            odd.extend(graph.left_behind(standing));
+        }
         let mut finding = Finding::Absent;
         let mut ring = Vec::new();
         for circle in graph.circles() {
@@ -143,6 +150,9 @@ impl Verdict {
         }
         if odd.is_empty() && finding == Finding::Absent {
             odd = graph.named_ends(&graph.may_ends, standing, long_ns);
+        }
+        if odd.is_empty() && finding == Finding::Absent {
+            odd = graph.named_ends(&stragglers(&waiting), standing, long_ns);
         }
         if odd.is_empty() && finding == Finding::Absent {
             let is_known = waiting.iter().all(|one| one.is_known);
@@ -231,7 +241,8 @@ impl<'a> Graph<'a> {
             }
             // A rank that was never seen is one of those that a communicator lacks; of kept files
             // only the files may be lost.
-            let is_unseen_late = !group.is_known && group.targets.is_empty() && !standing.is_past;
+            let is_seen_by_tree = standing.source == Source::Tree;
+            let is_unseen_late = !group.is_known && group.targets.is_empty() && is_seen_by_tree;
             if is_unseen_late && is_all(standing, &group.place) {
                 let all = RankSet::range(0, standing.world_size.saturating_sub(1));
                 let seen: RankSet = standing.postures.keys().copied().collect();
@@ -274,6 +285,14 @@ impl<'a> Graph<'a> {
             one.held.union_with(held.as_ref());
         }
         named.into_values().collect()
+    }
+
+    /// Ranks that are in a collective which all other members have left.
+    fn left_behind(&self, standing: &Standing) -> Vec<Odd> {
+        let groups = self.groups.iter().filter(|group| is_left_behind(standing, group));
+        let named = groups
+            .map(|group| self.named(standing, group.ranks.clone(), group.place, Difference::Left));
+        named.collect()
     }
 
     /// All ranks that wait for some, also through others.

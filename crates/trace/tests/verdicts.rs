@@ -2,7 +2,7 @@
 
 use sapwood_trace::{
     CallKind, Difference, Doing, FILES, Finding, Operation, Pattern, Posture, Presence, Seat, Side,
-    Standing, Standpoint, Verdict,
+    Source, Standing, Standpoint, Verdict,
 };
 
 const WORLD: u64 = 100;
@@ -471,6 +471,43 @@ fn where_all_have_entered_none_is_missing() {
     let mut job = job(&[40; 3]);
     enter(&mut job, &[0, 1, 2], collective(ALLREDUCE, WORLD));
     assert_eq!(named(&job), (Finding::NoneMissing, String::new()));
+}
+
+#[test]
+fn ranks_that_are_in_another_call_with_none_missing_are_those_that_are_waited_for() {
+    const PART: u64 = 7;
+    let mut job = job(&[40; 4]);
+    add(&mut job, PART, &[(2, 3), (3, 3)]);
+    enter(&mut job, &[0, 1], collective(ALLREDUCE, WORLD));
+    enter(&mut job, &[2, 3], collective(BARRIER, PART));
+    assert_eq!(named(&job), (Finding::Absent, "2-3".into()));
+    let verdict = verdict(&job);
+    let [odd] = &verdict.odd[..] else { panic!("one group: {:?}", verdict.odd) };
+    assert_eq!((odd.doing, odd.difference), (Doing::Waiting, Difference::Missed(40)));
+    assert_eq!((odd.place.space, odd.place.number), (WORLD, 41));
+    assert_eq!(odd.held.to_string(), "0-1");
+}
+
+#[test]
+fn a_rank_that_ended_in_a_collective_which_all_others_had_left_is_named() {
+    let mut job = job(&[41, 41, 40, 41]);
+    enter(&mut job, &[2], collective(BARRIER, WORLD));
+    assert_eq!(named(&job), (Finding::NoneMissing, String::new()), "its data may be on its way");
+    job.source = Source::FilesOfEnded;
+    let left = |job: &Standing| {
+        let verdict = verdict(job);
+        assert_eq!((verdict.finding, verdict.odd.len()), (Finding::Absent, 1));
+        let odd = &verdict.odd[0];
+        assert_eq!((odd.place.number, odd.difference), (41, Difference::Left));
+        (odd.ranks.to_string(), odd.held.to_string())
+    };
+    assert_eq!(left(&job), ("2".into(), String::new()));
+    enter(&mut job, &[0, 1, 3], collective(ALLREDUCE, WORLD));
+    assert_eq!(left(&job), ("2".into(), "0-1,3".into()));
+    // One more is where it was: it may have been the one that others of that collective lacked.
+    job.seats.get_mut(&(WORLD, 3)).expect("a rank of the job").made = 40;
+    enter(&mut job, &[3], collective(BARRIER, WORLD));
+    assert_eq!(left(&job), ("2-3".into(), "0-1".into()));
 }
 
 #[test]

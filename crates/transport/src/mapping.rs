@@ -63,9 +63,14 @@ impl SharedTable {
     /// [`TABLE_BYTES_MAX`], the file is shorter, or it is not sealed against shrinking.
     pub fn map(descriptor: OwnedFd, expected_bytes: usize) -> Result<Self> {
         check_size(expected_bytes)?;
-        // The seal is looked at first: once it is there, the size read afterwards holds for ever.
         check_seal(&descriptor)?;
-        let found = rustix::fs::fstat(&descriptor)
+        Self::map_sealed(&descriptor, expected_bytes)
+    }
+
+    /// Maps a memory file whose seal was looked at first: once it is there, the size read
+    /// afterwards holds for ever.
+    fn map_sealed(descriptor: &OwnedFd, expected_bytes: usize) -> Result<Self> {
+        let found = rustix::fs::fstat(descriptor)
             .map_err(|cause| Error::io("look at a shared table", cause))?;
         if usize::try_from(found.st_size).unwrap_or(0) < expected_bytes {
             return Err(Error::InvalidTable { problem: "the memory is shorter than announced" });
@@ -78,7 +83,7 @@ impl SharedTable {
                 expected_bytes,
                 ProtFlags::READ,
                 MapFlags::SHARED,
-                &descriptor,
+                descriptor,
                 0,
             )
         }
@@ -95,10 +100,10 @@ impl SharedTable {
     /// # Errors
     /// [`Error::InvalidTable`] as there, but for the seal of an ordinary file.
     pub fn open(descriptor: OwnedFd, expected_bytes: usize) -> Result<Self> {
-        if check_seal(&descriptor).is_ok() {
-            return Self::map(descriptor, expected_bytes);
-        }
         check_size(expected_bytes)?;
+        if check_seal(&descriptor).is_ok() {
+            return Self::map_sealed(&descriptor, expected_bytes);
+        }
         let file = File::from(descriptor);
         let found =
             file.metadata().map_err(|cause| Error::io("look at the file of a table", cause))?;
@@ -147,10 +152,11 @@ impl SharedTable {
         Ok(copy)
     }
 
-    /// As [`Self::copy_words`], appended to memory that the caller uses again.
+    /// As [`Self::copy_words`], appended to memory that the caller uses again; nothing is appended
+    /// where this fails.
     ///
     /// # Errors
-    /// [`Error::InvalidTable`] if the range reaches behind the end.
+    /// As [`Self::copy_words`].
     pub fn append_words(&self, range: Range<usize>, to: &mut Vec<u64>) -> Result<()> {
         if range.start > range.end || range.end > self.words {
             return Err(Error::InvalidTable { problem: "words behind its end were asked for" });

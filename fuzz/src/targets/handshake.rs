@@ -55,7 +55,7 @@ fn keys() -> &'static [Key; 2] {
 }
 
 enum State {
-    Shaking(Handshake),
+    Shaking(Box<Handshake>),
     Done(Link),
     Failed,
 }
@@ -79,7 +79,7 @@ impl Side {
         let (own, wire) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
                 .expect("there are descriptors left");
-        let state = State::Shaking(make(own));
+        let state = State::Shaking(Box::new(make(own)));
         let (sent, given) = (Vec::new(), Vec::new());
         Self { state, wire, sent, given, passed: 0, sent_in_handshake: None }
     }

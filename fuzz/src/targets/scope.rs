@@ -117,6 +117,7 @@ impl WrittenScope {
             ("ranks", ranks.into_iter().collect()),
             ("longer", vec![seconds(Duration::from_nanos(scope.at_least_ns))]),
             ("value", vec![value.to_owned()]),
+            ("reduce", vec![scope.reduction.to_string()]),
             ("by", by(scope)),
             ("every", vec![named.every.map_or_else(|| "end".to_owned(), seconds)]),
             ("window", window.into_iter().collect()),
@@ -187,11 +188,11 @@ mod tests {
     #[test]
     fn what_a_scope_may_have_is_written_and_read_as_the_same() {
         let line = "name=late functions=MPI_All*,MPI_Barrier kinds=send,collective ranks=0-3,9 \
-                    communicators=a*,b longer=1.0000005 value=gap by=rank,thread every=end window=7 \
-                    cpu=0.0123% bytes=8kB when=released";
+                    communicators=a*,b longer=1.0000005 value=gap by=rank,thread every=end \
+                    window=7 cpu=0.0123% bytes=8kB when=released reduce=top=7";
         let read = scope_text::scopes(&[], &[line.to_owned()]).expect("a scope");
         let keys = WrittenScope::of(&read[0]).0.len();
-        assert_eq!(keys, 13, "all keys are written");
+        assert_eq!(keys, 14, "all keys are written");
         check(Ok(read));
     }
 

@@ -267,7 +267,7 @@ impl Run {
                 process.is_stalled = !process.is_stalled;
             }
             3 | 4 if process != 0 => self.world.kill(process),
-            5 | 6 if !(self.world.network.wires() == 0) => {
+            5 | 6 if self.world.network.wires() > 0 => {
                 let wire = usize::from(what) % self.world.network.wires();
                 SIDES.into_iter().for_each(|side| self.world.cut(wire, side));
             }

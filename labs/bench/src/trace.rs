@@ -5,11 +5,13 @@
 //! analysis within the communication system" (Bongo, Anshus, Bjorndalen, 2004) with the collectors
 //! alone and with the tree that analyses all events: between MPI ranks (`gsum`), and over streams
 //! of a tree (`streams`), whose monitors are those of `sapwood trace tree`. Beside the costs stands
-//! what the analysis is good for: how often it names the rank that has a fault (`culprit`).
+//! what the analysis is good for: how often it names the rank that has a fault (`culprit`); and
+//! what the monitor's process holds (`monitor_memory`).
 
 mod culprit;
 mod event_cost;
 mod gsum;
+mod monitor_memory;
 mod rows;
 mod streams;
 
@@ -27,6 +29,8 @@ const SCHEMA: &str = "sapwood.bench-trace/1";
 enum Experiment {
     /// One event beside a look at the clock, in a loop and alone.
     Event,
+    /// Memory of the monitor's process on a host.
+    Memory,
     /// Sums over all ranks one after another, without and with a sort between them.
     Gsum,
     /// The same over two streams of a tree.
@@ -86,6 +90,9 @@ pub(super) fn measure(arguments: &Arguments) -> Result<Facts, Failure> {
     let shim = || shim_cost::shim(arguments.shim.as_deref());
     if wants(Experiment::Event) {
         event_cost::measure(arguments, &shim()?, &mut facts, &mut progress)?;
+    }
+    if wants(Experiment::Memory) {
+        monitor_memory::measure(arguments, &mut facts, &mut progress)?;
     }
     if wants(Experiment::Gsum) {
         gsum::measure(arguments, &shim()?, &mut facts, &mut progress)?;

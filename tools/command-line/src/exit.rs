@@ -88,7 +88,7 @@ impl From<sapwood::Error> for Failure {
             | sapwood::Error::Misuse(_)
             | sapwood::Error::File { .. }
             | sapwood::Error::Start(_) => USAGE,
-            sapwood::Error::Timeout { .. } => TIMEOUT,
+            sapwood::Error::Timeout { .. } | sapwood::Error::NoAddress { .. } => TIMEOUT,
             _ => OWN_FAILURE,
         };
         Self { code, text: error.to_string() }

@@ -3,7 +3,7 @@
 //! A column is named by the path of the member in `rounds.ndjson` that it holds, so that
 //! `calls.sum` is the member `sum` of the event's `calls`. docs/monitor-outputs.md describes each.
 
-use sapwood_report::record::{Event, EventWait, Metric, RoundRecord};
+use sapwood_report::record::{Event, EventTotals, EventWait, Metric, RoundRecord};
 
 use crate::event_names::in_64_bits;
 
@@ -96,6 +96,7 @@ pub fn all() -> Vec<Column> {
     columns.extend(of_a_metric("bytes", |event| &event.bytes));
     let imbalance = |_: &RoundRecord, event: &Event| optional(event.imbalance);
     columns.push(Column::new("imbalance", Kind::OptionalNumber, imbalance));
+    columns.extend(of_the_interval());
     columns.extend(of_the_wait());
     columns
 }
@@ -155,6 +156,21 @@ fn of_the_wait() -> [Column; 4] {
         column("mean", |wait| wait.mean),
         column("max", |wait| wait.max as f64),
         column("max_rank", |wait| f64::from(wait.max_rank)),
+    ]
+}
+
+fn of_the_interval() -> [Column; 3] {
+    let column = |member: &str, get: fn(&EventTotals) -> u128| {
+        let path = format!("event_intervals.{member}");
+        Column::new(path, Kind::OptionalWhole, move |record, event| {
+            let totals = record.interval_of(event);
+            totals.map_or(Cell::Null, |totals| Cell::Whole(in_64_bits(get(&totals))))
+        })
+    };
+    [
+        column("calls", |totals| totals.calls),
+        column("time_ns", |totals| totals.time_ns),
+        column("bytes", |totals| totals.bytes),
     ]
 }
 

@@ -200,6 +200,32 @@ mod tests {
     }
 
     #[test]
+    fn rows_have_what_is_new_since_the_round_before() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path();
+        let mut file = RoundsFile::create(path).expect("it is made");
+        let mut sums = None;
+        for (number, tenths) in [(0, 10), (1, 14), (2, 14), (3, 20)] {
+            let elapsed = Duration::from_secs(number);
+            let mut record = RoundRecord::new(number, elapsed, &round(tenths), &[]);
+            sums = Some(record.note_event_intervals(sums.as_ref()));
+            file.append(&record, number == 3).expect("there is room");
+        }
+        Report { round: round(20), ..Report::default() }.write_summary(path).expect("written");
+        let run = Run::read(path).expect("a run");
+        let files = run.export(&[Format::Csv], path, 1000).expect("it is written");
+        let text = std::fs::read_to_string(&files[0]).expect("it is there");
+        let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let head = lines.next().expect("a header");
+        let at = |wanted: &str| head.iter().position(|&name| name == wanted).expect("a column");
+        let members = ["calls", "time_ns", "bytes"];
+        let places = members.map(|member| at(&format!("event_intervals.{member}")));
+        let rows: Vec<[&str; 3]> = lines.map(|line| places.map(|place| line[place])).collect();
+        let new = [["", "", ""], ["4", "133200000", "0"], ["0", "0", "0"], ["6", "199800000", "0"]];
+        assert_eq!(rows, new);
+    }
+
+    #[test]
     fn the_last_round_is_no_iteration() {
         let text = exported(Format::OpenMetrics);
         assert!(text.contains("sapwood_mpi_round_number 2\n"), "{text}");

@@ -1,13 +1,12 @@
 //! `sapwood group`: members of a group, what they do together, and how the group is.
 //!
-//! Owns the command line. `member` is one member, which reads operations from standard input, and
-//! `address_file` says where the first one is; `request` reads a line of these, `operation` carries
-//! it out and judges the result, `received` judges what others have sent; `fleet` is members as
-//! processes, which `run` has do one operation on this host, and `demo` in emulated clusters, on
-//! `hosts`; `status` draws a group and explains its trees, `trace` follows operations through it.
+//! Owns the command line. `member` is one member, which reads operations from standard input;
+//! `request` reads a line of these, `operation` carries it out and judges the result, `received`
+//! judges what others have sent; `fleet` is members as processes, which `run` has do one operation
+//! on this host, and `demo` in emulated clusters, on `hosts`; `status` draws a group and explains
+//! its trees, `trace` follows operations through it.
 //! The benchmark of groups uses the fleet, requests and hosts.
 
-mod address_file;
 mod demo;
 mod fleet;
 mod hosts;
@@ -24,15 +23,13 @@ pub use hosts::TestBed;
 pub use request::{Act, Request, bytes};
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sapwood::{Group, GroupBuilder, Key, RankSet, TreeKind, key_from_environment};
+use sapwood::{AddressFile, Group, GroupBuilder, Key, RankSet, TreeKind, key_from_environment};
 use sapwood_command_line::exit::Failure;
 use sapwood_command_line::times::patience;
-
-use address_file::AddressFile;
 
 /// What `sapwood group` is asked.
 #[derive(clap::Args)]
@@ -149,10 +146,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Subject::Create(CreateArguments { membership, address_file }) => {
             let builder = membership.builder(true)?;
             if let Some(file) = address_file {
-                AddressFile::clear(file)?;
+                AddressFile::clear(file).map_err(|error| failed("remove", file, &error))?;
             }
             let group = builder.create()?;
-            let written = |file: &PathBuf| AddressFile::write(file, group.address());
+            let written = |file: &PathBuf| {
+                AddressFile::write(file, &group).map_err(|error| failed("write", file, &error))
+            };
             // Removed at the end of this member, however it ends its work.
             let _file = address_file.as_ref().map(written).transpose()?;
             member::serve(group, membership.stay)
@@ -177,7 +176,7 @@ impl JoinArguments {
     fn join(&self, builder: GroupBuilder) -> Result<Group, Failure> {
         match (&self.address, &self.address_file) {
             (Some(address), _) => Ok(builder.join(address)?),
-            (None, Some(file)) => address_file::join(file, self.wait, &builder),
+            (None, Some(file)) => Ok(AddressFile::join(file, &builder, self.wait, || false)?),
             (None, None) => Err(Failure::usage("name the address of a member")),
         }
     }
@@ -219,6 +218,11 @@ impl KeyArguments {
         }
         Key::from_file(path).map_err(failed)
     }
+}
+
+/// What could not be done with the address file.
+fn failed(what: &str, file: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("cannot {what} '{}': {error}", file.display()))
 }
 
 fn names(text: &str) -> Result<RankSet, String> {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use sapwood::{Error, Network, NetworkBuilder, Program, RankSet};
+use sapwood::{Error, Network, NetworkBuilder, Program, RankSet, Topology};
 use sapwood_launch::Signal;
 use sapwood_topology::{HostName, NodeSet};
 
@@ -70,9 +70,21 @@ pub fn plan(
     let launching = reach.launching.as_user(reach.user.as_deref())?;
     let Chosen { topology, why } = tree::over(targets, &reach.tree, &launching, purpose)?;
     let drawn = topology.draw();
-    let agent = Program::new(sapwood::node_program()?).argument(agent).binds_itself();
-    let builder = launching.apply(Network::builder(topology).back_end(agent).allow_missing());
+    let builder = builder(topology, &launching, agent)?;
     Ok(Plan { builder, drawn, why, launching })
+}
+
+/// What starts a tree of this topology with an agent of that name for each back-end.
+///
+/// # Errors
+/// [`Failure`] where there is no program for its processes.
+pub fn builder(
+    topology: Topology,
+    launching: &Launching,
+    agent: &str,
+) -> Result<NetworkBuilder, Failure> {
+    let agent = Program::new(sapwood::node_program()?).argument(agent).binds_itself();
+    Ok(launching.apply(Network::builder(topology).back_end(agent).allow_missing()))
 }
 
 impl Plan {

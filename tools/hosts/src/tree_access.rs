@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sapwood::{
     Answer, Error, Event, Network, Policy, Rank, RankSet, Recipients, Stream, StreamId, Tag,
-    Values, WaveRule,
+    Topology, Values, WaveRule,
 };
 
 use crate::absence::{Absence, NOT_REACHED, below, by_reason, everyone, name_in, not_started};
@@ -173,6 +173,17 @@ impl Owned {
     /// The same, whose streams will flow in another way than usual.
     pub fn flowing(self, flow: Flow) -> Self {
         Self { flow, ..self }
+    }
+
+    /// Which processes it was to have.
+    pub fn topology(&self) -> &Topology {
+        self.network.topology()
+    }
+
+    /// Has other processes find it no more under the name that it was published by.
+    pub fn withdraw(&mut self) {
+        // A network that is published anew loses its name first, and this is the name of none.
+        let _ = self.network.publish("");
     }
 
     /// Ends the tree.

@@ -25,22 +25,20 @@ use super::attached_pages::AttachedPages;
 use super::collection::Collection;
 use super::control::ControlChannel;
 use super::control::channel::ControlQueue;
+use super::events_folder;
 use super::job::Job;
 use super::leaves::{Leaves, Wishes};
 use super::linkage::Abi;
 use super::outputs::Outputs;
 use super::page::RunPage;
-use super::presence::Attachable;
+use super::presence::{Attachable, kept_table, processes};
 use super::screen::Screen;
 use super::stacks::StackWatch;
 use super::standing::Deadline;
-use super::watch::{End, Views};
+use super::watch::{End, QUIET_INTERVAL, Views};
 
 /// The word after `sapwood mpi` that means this.
 pub(crate) const ATTACH: &str = "attach";
-
-/// How often ranks are asked what they report where no rounds go by time.
-const QUIET_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watch a running job that was started with the shim preloaded.
 #[derive(clap::Parser)]
@@ -131,7 +129,7 @@ pub(crate) fn run(shared: &Arguments, words: &[OsString]) -> Result<ExitCode, Fa
     // Kept open, whether or not a thread asks through it.
     let (control, requests) = ControlChannel::open()?;
     let mut page = RunPage::open(&arguments.page, &job.command, Some(control.clone()))?;
-    let screen = Screen::choose(arguments.shows_rounds(), arguments.live, &job.command);
+    let screen = Screen::choose(&arguments, &job.command);
     let views = Views { screen, outputs: &mut outputs, page: &mut page, listener: None };
     let observed = observe(&job, found, &arguments, views, requests);
     if observed.is_err() {
@@ -154,8 +152,7 @@ fn find(own: &AttachArguments) -> Result<Found, Failure> {
     }
     let is_meant = |found: &Found| {
         let has = |process: i32| {
-            found.parent == process
-                || parent_of(found.parent) == Some(process)
+            is_below(found.parent, process)
                 || found.ranks.values().any(|rank| rank.process == process)
         };
         let runs = |name: &String| found.ranks.values().any(|rank| rank.program == *name);
@@ -163,10 +160,7 @@ fn find(own: &AttachArguments) -> Result<Found, Failure> {
     };
     let mut meant: Vec<Found> = jobs.into_values().filter(is_meant).collect();
     match meant.len() {
-        0 => Err(Failure::usage(
-            "no such job runs on this host; a job to attach to is started with the shim of its MPI \
-             in LD_PRELOAD: see docs/stacks.md",
-        )),
+        0 => Err(Failure::usage(why_none(own))),
         1 => Ok(meant.remove(0)),
         _ => {
             let told = meant.iter().filter_map(|found| {
@@ -177,6 +171,34 @@ fn find(own: &AttachArguments) -> Result<Found, Failure> {
             Err(Failure::usage(format!("several jobs run: {told}; give the process number of one")))
         }
     }
+}
+
+/// Why no job was found. Ranks that keep their counts in a folder have no table in memory, by which
+/// they would be found.
+fn why_none(own: &AttachArguments) -> String {
+    let is_meant = |process: i32| {
+        let parent = || parent_of(process).unwrap_or(0);
+        own.job.or(own.pid).is_none_or(|job| process == job || is_below(parent(), job))
+    };
+    let mut keeping = processes().filter(|&process| is_meant(process));
+    let kept = keeping.find_map(|process| kept_table(process).map(|table| (process, table)));
+    let Some((process, table)) = kept else {
+        return "no such job runs on this host; a job to attach to is started with the shim of its \
+                MPI in LD_PRELOAD: see docs/stacks.md"
+            .to_owned();
+    };
+    let folder = table.parent().unwrap_or(&table).display();
+    format!(
+        "process {process} was started with {}, and so keeps its counts and calls in '{folder}', \
+         where 'attach' does not read them; 'sapwood trace why --from {folder}' reads the calls; a \
+         job to attach to is started without that variable",
+        events_folder::VARIABLE
+    )
+}
+
+/// Whether a process is another one, or was started by it.
+fn is_below(process: i32, above: i32) -> bool {
+    process == above || parent_of(process) == Some(above)
 }
 
 /// The parent of a process.
@@ -234,6 +256,9 @@ fn observe(
     let mut pages = AttachedPages::of(&found.ranks);
     let mut collection = Collection::open(job, &base, arguments, None)?;
     pages.follow(&mut collection.guidance.settings);
+    if let Some(line) = pages.switched_off_line() {
+        complain(line);
+    }
     if arguments.waits && !collection.guidance.settings.is_tracing {
         complain(
             "the ranks do not record their calls; waits are measured once 'sapwood mpi control \

@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use sapwood::RankSet;
 use sapwood_report::ranks_text;
+use sapwood_transport::ControlPage;
 
 use super::control::request::RunSettings;
 use super::presence::Attachable;
-use super::rank_control::{CHANGE, FLAGS, GROUPS, SAMPLING, SELECTED, TRACING, page_file};
+use super::rank_control::{
+    CHANGE, FLAGS, GROUPS, SAMPLING, SELECTED, TRACING, control_page, page_file,
+};
 
-/// The part of a page that a leaf has written when its settings are in place.
-const SETTINGS_BYTES: usize = 48;
 /// Where an event file says whether its rank records, and how; `bindings/mpi/shim/events.h`.
 const EVENTS_STATE: u64 = 64;
 const RECORDING: u32 = 1;
@@ -31,6 +32,8 @@ const HELD: &str = "another 'sapwood mpi attach' controls this job; name that on
 /// The pages of the ranks of a job.
 pub(crate) struct AttachedPages {
     pages: Vec<RankPage>,
+    /// Of the program, which may have ranks on other hosts.
+    world_size: u32,
     /// Why not all ranks have a page; none if they have.
     lack: Option<String>,
     is_held: bool,
@@ -39,17 +42,10 @@ pub(crate) struct AttachedPages {
 /// What one rank has left open beside its table.
 struct RankPage {
     rank: u32,
-    page: File,
+    /// What is locked.
+    file: File,
+    page: ControlPage,
     events: Option<File>,
-}
-
-/// The settings in a page.
-struct PageSettings {
-    rank: u32,
-    change: u32,
-    groups: u32,
-    flags: u32,
-    sampling: Duration,
 }
 
 impl AttachedPages {
@@ -57,16 +53,29 @@ impl AttachedPages {
     pub(crate) fn of(ranks: &BTreeMap<u32, Attachable>) -> Self {
         let (mut pages, mut started, mut without) = (Vec::new(), RankSet::new(), RankSet::new());
         for (&rank, found) in ranks {
-            match page_file(found.process) {
+            match RankPage::of(rank, found.process) {
                 Some(page) => {
                     let events = found.events.as_ref().and_then(|events| events.try_clone().ok());
-                    pages.push(RankPage { rank, page, events });
+                    pages.push(RankPage { events, ..page });
                 }
                 None if is_told_of_leaves(found.process) => started.insert(rank),
                 None => without.insert(rank),
             }
         }
-        Self { pages, lack: lack(&started, &without), is_held: false }
+        let world_size = ranks.values().next().map_or(0, |rank| rank.world_size);
+        Self { pages, world_size, lack: lack(&started, &without), is_held: false }
+    }
+
+    /// A line for the user, if settings from before leave out what ranks do.
+    pub(crate) fn switched_off_line(&self) -> Option<String> {
+        let off = self.switched_off();
+        (!off.is_empty()).then(|| {
+            format!(
+                "calls of {} are not counted, as 'sapwood mpi control --ranks' has left them out; \
+                 'sapwood mpi control --ranks all' has all ranks count again",
+                ranks_text(&off.to_string())
+            )
+        })
     }
 
     /// Makes the settings those of the pages, and says in them why ranks cannot be told others.
@@ -91,49 +100,54 @@ impl AttachedPages {
 
     /// Locks all pages or none.
     fn lock(&self) -> bool {
-        let is_whole = self.pages.iter().all(|one| one.page.try_lock().is_ok());
+        let is_whole = self.pages.iter().all(|one| one.file.try_lock().is_ok());
         if !is_whole {
             // Of those that were not locked this is no error.
-            self.pages.iter().for_each(|one| drop(one.page.unlock()));
+            self.pages.iter().for_each(|one| drop(one.file.unlock()));
         }
         is_whole
     }
 
     fn read(&self, settings: &mut RunSettings) {
-        let all: Vec<PageSettings> = self.pages.iter().filter_map(RankPage::settings).collect();
-        let Some(latest) = all.iter().max_by_key(|one| one.change) else { return };
-        settings.change = latest.change;
-        if latest.change == 0 {
+        let pages = self.pages.iter().map(|one| &one.page);
+        let Some(latest) = pages.max_by_key(|page| page.load(CHANGE)) else { return };
+        settings.change = latest.load(CHANGE);
+        if settings.change == 0 {
             // By the environment that it was started with the job may record.
             settings.is_tracing = self.pages.iter().any(RankPage::records);
             return;
         }
-        settings.groups = latest.groups;
-        settings.is_tracing = latest.flags & TRACING != 0;
-        settings.sampling = latest.sampling;
-        let is_selected = |one: &PageSettings| one.flags & SELECTED != 0;
-        settings.ranks = match all.iter().all(is_selected) {
-            true => RankSet::new(),
-            false => all.iter().filter(|one| is_selected(one)).map(|one| one.rank).collect(),
+        settings.groups = latest.load(GROUPS);
+        settings.is_tracing = latest.load(FLAGS) & TRACING != 0;
+        settings.sampling = Duration::from_nanos(latest.load_long(SAMPLING));
+        settings.ranks = self.selected();
+    }
+
+    /// The ranks that count; empty for all. Where none of this host does, ranks of other hosts were
+    /// chosen: all of these, as it is not known here which.
+    fn selected(&self) -> RankSet {
+        let off = self.switched_off();
+        let Some(last) = self.world_size.checked_sub(1).filter(|_| !off.is_empty()) else {
+            return RankSet::new();
         };
+        let here: RankSet = self.pages.iter().map(|one| one.rank).collect();
+        let on = here.difference(off.as_ref());
+        if on.is_empty() { RankSet::range(0, last).difference(off.as_ref()) } else { on }
+    }
+
+    /// The ranks of this host that the settings leave out.
+    fn switched_off(&self) -> RankSet {
+        let is_off = |one: &&RankPage| one.page.load(FLAGS) & SELECTED == 0;
+        self.pages.iter().filter(is_off).map(|one| one.rank).collect()
     }
 }
 
 impl RankPage {
-    fn settings(&self) -> Option<PageSettings> {
-        let mut bytes = [0; SETTINGS_BYTES];
-        self.page.read_exact_at(&mut bytes, 0).ok()?;
-        let word =
-            |at: usize| bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
-        let sampling_ns =
-            bytes[SAMPLING..].first_chunk().map_or(0, |long| u64::from_le_bytes(*long));
-        Some(PageSettings {
-            rank: self.rank,
-            change: word(CHANGE),
-            groups: word(GROUPS),
-            flags: word(FLAGS),
-            sampling: Duration::from_nanos(sampling_ns),
-        })
+    /// The page of a process; none if it has left none open.
+    fn of(rank: u32, process: i32) -> Option<Self> {
+        let file = page_file(process)?;
+        let page = control_page(file.try_clone().ok()?.into())?;
+        Some(Self { rank, file, page, events: None })
     }
 
     /// Whether the rank records its calls.
@@ -182,11 +196,9 @@ mod tests {
     }
 
     fn attached(ranks: u32, process: i32) -> AttachedPages {
-        let page = |rank| {
-            let page = page_file(process).expect("this process has a page");
-            RankPage { rank, page, events: None }
-        };
-        AttachedPages { pages: (0..ranks).map(page).collect(), lack: None, is_held: false }
+        let page = |rank| RankPage::of(rank, process).expect("this process has a page");
+        let pages = (0..ranks).map(page).collect();
+        AttachedPages { pages, world_size: 4, lack: None, is_held: false }
     }
 
     /// As the shim makes it.
@@ -223,7 +235,28 @@ mod tests {
         assert_eq!((others.change, others.is_tracing, others.sampling), (0, true, half));
         drop(first);
         second.follow(&mut others);
-        assert_eq!((others.change, others.uncontrolled), (1, None));
+        assert_eq!((others.change, &others.uncontrolled), (1, &None));
+
+        leaf.set(&others.changed(&chosen("3"), 4).expect("it has the page"), 0);
+        drop(second);
+        ranks_that_were_left_out_are_told_and_can_be_had_back(process);
+    }
+
+    fn chosen(ranks: &str) -> ControlRequest {
+        ControlRequest { ranks: Some(ranks.to_owned()), ..ControlRequest::default() }
+    }
+
+    /// Of four ranks, that of this process is rank 0, and rank 3 was chosen.
+    fn ranks_that_were_left_out_are_told_and_can_be_had_back(process: i32) {
+        let (mut third, mut found) = (attached(1, process), settings());
+        third.follow(&mut found);
+        assert_eq!(found.ranks.to_string(), "1-3", "it is not known which of the others");
+        let line = third.switched_off_line().expect("there is one");
+        assert!(line.starts_with("calls of rank 0 are not counted"), "{line}");
+        let undone = found.changed(&chosen("all"), 4).expect("it has the page");
+        assert_eq!(undone.change, found.change + 1, "it is a change");
+        RankControl::new(None, process).set(&undone, 0);
+        assert_eq!((third.switched_off_line(), third.selected()), (None, RankSet::new()));
     }
 
     #[test]

@@ -380,6 +380,7 @@ impl Collection {
                 continue;
             }
             self.take_places();
+            let is_first = self.world_size == 0;
             if let Some(round) = self.round_of(&answer) {
                 if round.covered().is_empty() {
                     let (ranks, reason) = (round.missing(), NOT_YET.to_owned());
@@ -401,6 +402,10 @@ impl Collection {
                 self.result.rounds += 1;
                 has_come = true;
                 self.ask_standing();
+                if is_first {
+                    // The question of this round could not ask of events that were not known yet.
+                    self.analyse();
+                }
             }
         }
         if has_come {
@@ -601,7 +606,7 @@ impl Collection {
         // Of a program that has ended there is no "yet".
         self.result.missing.retain(|missing| !has_ended || missing.reason != NOT_YET);
         self.last_freeze(elapsed, LAST_TIMEOUT);
-        self.last_standing(code, LAST_TIMEOUT);
+        self.note_program_end(code);
         if self.last_round_at_rest(wait, has_ended) {
             self.result.rows = self.all_rows(ROWS, self.question(0), wait);
             self.result.tallies = self.tallies(wait);
@@ -614,6 +619,8 @@ impl Collection {
             let reason = reason.unwrap_or_else(|| "the tree did not answer".to_owned());
             self.result.outdated = Some(Outdated { as_of_s, reason });
         }
+        // Behind the round at rest: a launcher may kill its ranks after it has ended itself.
+        self.last_standing(LAST_TIMEOUT);
         // Ranks of a program that ended soon have come since.
         if !self.result.round.covered().difference(self.known.told().as_ref()).is_empty() {
             self.all_places(LAST_TIMEOUT);

@@ -14,7 +14,7 @@ use sapwood_report::ranks_text;
 use super::control::ControlRequest;
 use super::desk::Reply;
 
-/// How long one question may take.
+/// How long one question may take, at least.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Between two questions whether the ranks obey.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -87,8 +87,10 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         flush: arguments.flush,
         ..ControlRequest::default()
     };
-    let before = ask(&network, &ControlRequest::default())?;
-    let mut reply = ask(&network, &request)?;
+    // A front-end on a busy machine may take as long as its ranks.
+    let limit = arguments.timeout.max(ANSWER_TIME);
+    let before = ask_within(&network, &ControlRequest::default(), limit)?;
+    let mut reply = ask_within(&network, &request, limit)?;
     if !reply.error.is_empty() {
         return Err(Failure::usage(reply.error));
     }
@@ -108,7 +110,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
             return Err(Failure::own(&who));
         }
         std::thread::sleep(PAUSE);
-        reply = ask(&network, &ControlRequest::default())?;
+        reply = ask_within(&network, &ControlRequest::default(), limit)?;
     }
     print(&if arguments.json { json(&reply) } else { told(&reply) })?;
     Ok(ExitCode::SUCCESS)
@@ -120,7 +122,15 @@ fn json(reply: &Reply) -> String {
 }
 
 pub(crate) fn ask(network: &VisibleNetwork, request: &ControlRequest) -> Result<Reply, Failure> {
-    let answer = network.ask(request.to_json().as_bytes(), ANSWER_TIME)?;
+    ask_within(network, request, ANSWER_TIME)
+}
+
+fn ask_within(
+    network: &VisibleNetwork,
+    request: &ControlRequest,
+    limit: Duration,
+) -> Result<Reply, Failure> {
+    let answer = network.ask(request.to_json().as_bytes(), limit)?;
     serde_json::from_slice(&answer).map_err(|_| {
         Failure::own(&format!(
             "network '{}' is of another release and takes no control",

@@ -1,6 +1,7 @@
 //! The front-end's side of control: one stream for settings and what ranks say of themselves,
 //! apart from those of rounds, and one for the iterations that the program marks.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -104,8 +105,8 @@ impl Guidance {
             if !answer.is_late {
                 self.asked.remove(&answer.wave);
                 self.marks_left_out = report.marks_left_out;
-                self.obeyed = report.obeyed;
             }
+            note_obeyed(&mut self.obeyed, report.obeyed);
         }
         has_changed
     }
@@ -121,6 +122,7 @@ impl Guidance {
             if let Some(report) = report {
                 self.deaths.take(&report, asked);
                 add_programs(&mut self.programs, report.programs);
+                note_obeyed(&mut self.obeyed, report.obeyed);
             }
         }
     }
@@ -163,6 +165,22 @@ impl Guidance {
     }
 }
 
+/// Notes which settings ranks have been seen to obey. An answer may lack ranks, or be late: what
+/// was known of a rank holds until it is seen to obey later settings.
+fn note_obeyed(known: &mut BTreeMap<u32, RankSet>, seen: BTreeMap<u32, RankSet>) {
+    for (change, mut ranks) in seen {
+        for (other, others) in known.iter_mut() {
+            match other.cmp(&change) {
+                Ordering::Less => others.subtract(ranks.as_ref()),
+                Ordering::Equal => {}
+                Ordering::Greater => ranks.subtract(others.as_ref()),
+            }
+        }
+        known.entry(change).or_default().union_with(ranks.as_ref());
+    }
+    known.retain(|_, ranks| !ranks.is_empty());
+}
+
 /// `%uld` number, `%ud` covered ranks, `%ud` the slowest, `%uld` mean and largest time outside of
 /// MPI, `%s` the slowest class; then of each event `%as` names, `%auld` mean and largest time and
 /// calls, `%aud` ranks that have it and the slowest.
@@ -194,4 +212,26 @@ fn advice(number: u64, round: &Round) -> Values {
         .array(&counts.collect::<Vec<_>>())
         .array(&events.iter().map(|(_, it)| it.ranks()).collect::<Vec<_>>())
         .array(&events.iter().map(|(_, it)| it.time_ns.max_rank()).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_that_an_answer_lacks_obeys_what_it_did_and_none_goes_back() {
+        let sets = |all: &[(u32, &str)]| -> BTreeMap<u32, RankSet> {
+            let set = |&(change, ranks): &(u32, &str)| (change, ranks.parse().expect("ranks"));
+            all.iter().map(set).collect()
+        };
+        let mut known = BTreeMap::new();
+        note_obeyed(&mut known, sets(&[(0, "0-3")]));
+        note_obeyed(&mut known, sets(&[(1, "0-1")]));
+        assert_eq!(known, sets(&[(0, "2-3"), (1, "0-1")]));
+        note_obeyed(&mut known, sets(&[(1, "2"), (2, "3")]));
+        assert_eq!(known, sets(&[(1, "0-2"), (2, "3")]));
+        // One that is late.
+        note_obeyed(&mut known, sets(&[(0, "2-3"), (1, "3")]));
+        assert_eq!(known, sets(&[(1, "0-2"), (2, "3")]));
+    }
 }

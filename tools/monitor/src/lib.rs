@@ -81,6 +81,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use sapwood_command_line::arguments::listening_address;
+use sapwood_command_line::colour::ColourOption;
 use sapwood_export::{Format, openmetrics};
 use sapwood_profile::{Function, FunctionId};
 use sapwood_report::{Report, RoundRecord, Tree, printable};
@@ -193,6 +194,8 @@ pub struct Arguments {
     #[arg(long)]
     live: bool,
     #[command(flatten)]
+    colour: ColourOption,
+    #[command(flatten)]
     page: PageArguments,
     /// Write profile.json to this file, or to /dev/fd/N; standard output is the program's.
     #[arg(long, value_name = "FILE", value_parser = json_file)]
@@ -277,7 +280,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // Kept open, whether or not a thread asks through it.
     let (control, requests) = ControlChannel::open()?;
     let mut page = RunPage::open(&arguments.page, &arguments.command, Some(control.clone()))?;
-    let screen = Screen::choose(arguments.shows_rounds(), arguments.live, &arguments.command);
+    let screen = Screen::choose(arguments, &arguments.command);
     let views = Views { screen, outputs: &mut outputs, page: &mut page, listener: None };
     let observed = observe(&mut job, arguments, views, requests);
     if !matches!(observed, Ok((_, Some(_)))) {

@@ -12,12 +12,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use ratatui_core::terminal::Terminal;
+use sapwood_command_line::colour::ColourOption;
 use sapwood_command_line::exit::Failure;
 use sapwood_report::RoundRecord;
 use sapwood_terminal::{Place, Screen};
 
 pub(crate) use self::sheets::Kind;
-use self::view::{Action, View};
+use self::view::Action;
+pub(crate) use self::view::View;
 use super::recording::Recording;
 
 /// Between two rounds of a replay that plays.
@@ -38,14 +40,12 @@ impl Live {
     ///
     /// # Errors
     /// The system's, if there is none.
-    pub(crate) fn open(title: String, first: Kind) -> std::io::Result<Self> {
-        Self::on(Screen::of_terminal(Place::Below)?, title, first)
+    pub(crate) fn open(view: View) -> std::io::Result<Self> {
+        Self::on(Screen::of_terminal(Place::Below)?, view)
     }
 
-    fn on(screen: Screen, title: String, first: Kind) -> std::io::Result<Self> {
+    fn on(screen: Screen, view: View) -> std::io::Result<Self> {
         let terminal = Terminal::new(screen)?;
-        let has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let view = View::new(title, has_colour).with_first(first);
         let mut live = Self { terminal, view, rounds: [None, None] };
         live.draw();
         Ok(live)
@@ -95,13 +95,18 @@ impl Live {
 ///
 /// # Errors
 /// [`Failure`] if there is no terminal, or a round cannot be read.
-pub(crate) fn replay(title: &str, recording: Recording) -> Result<ExitCode, Failure> {
+pub(crate) fn replay(
+    title: &str,
+    recording: Recording,
+    colour: ColourOption,
+) -> Result<ExitCode, Failure> {
     let mut index = recording.index()?;
     let failed = |error: std::io::Error| {
         Failure::usage(format!("--live needs a terminal: {error}; without it, a page is served"))
     };
     let screen = Screen::of_terminal(Place::Whole).map_err(failed)?;
-    let mut live = Live::on(screen, title.to_owned(), Kind::Events).map_err(failed)?;
+    let view = View::new(title.to_owned(), colour.is_wanted_on(screen.input()));
+    let mut live = Live::on(screen, view).map_err(failed)?;
     let last = index.rounds() - 1;
     let mut at = last;
     let mut shown = None;

@@ -52,7 +52,9 @@ impl RankTable {
     /// The snapshots since the last time, in order; those that were overwritten are passed over.
     fn new_snapshots(&mut self, number: u32) -> Vec<(u64, RankProfile)> {
         let mut found = Vec::new();
-        let Some(page) = &self.control.page else { return found };
+        // What is taken is noted in the page, which another watcher may write.
+        let page = self.control.page.as_ref().filter(|_| self.control.is_ours());
+        let Some(page) = page else { return found };
         loop {
             let marks = self.table.load_word(392 / 8).unwrap_or(0);
             if marks <= self.control.taken {

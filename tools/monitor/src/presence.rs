@@ -1,6 +1,7 @@
 //! Whether the process of a rank is there, and how its table was come by: it has handed it over and
 //! keeps a connection, or the leaf has attached to it and holds its pidfd.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -99,10 +100,25 @@ impl Attachable {
 
     /// All tables of processes of this host that may be looked at.
     pub(crate) fn all() -> Vec<Self> {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        processes.filter_map(Self::of).collect()
+        processes().filter_map(Self::of).collect()
     }
+}
+
+/// The processes of this host.
+pub(crate) fn processes() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The file in which a rank keeps its table, as `SAPWOOD_MPI_EVENTS_DIR` has it do; none if the
+/// process has none open. `bindings/mpi/shim/events_folder.h` says how it is called.
+pub(crate) fn kept_table(process: i32) -> Option<PathBuf> {
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
+    let mut targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets.find(|target| {
+        let name = target.file_name().and_then(OsStr::to_str).unwrap_or("");
+        name.starts_with("rank-") && name.ends_with(&format!(".{process}.profile"))
+    })
 }
 
 /// The number by which a process knows itself, which in a container is another.
@@ -110,4 +126,20 @@ fn own_number(folder: &Path) -> Option<i32> {
     let status = fs::read_to_string(folder.join("status")).ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     numbers.split_whitespace().last()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_a_rank_keeps_in_a_folder_is_found_by_its_open_file() {
+        let own = std::process::id().cast_signed();
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join(format!("rank-3.host.{own}.profile"));
+        assert_eq!(kept_table(own), None);
+        let _open = File::create(&file).expect("it may be made");
+        assert_eq!(kept_table(own), fs::canonicalize(&file).ok());
+        assert!(processes().any(|process| process == own));
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -93,14 +94,12 @@ impl RankControl {
     /// has left open is taken: such a page is only read before the front-end says that it controls
     /// the job.
     pub(crate) fn new(handed: Option<ControlPage>, process: i32) -> Self {
-        let is_page = |page: &ControlPage| page.load_long(0) == MAGIC && page.load(8) == 1;
-        let handed = handed.filter(is_page);
+        let handed = handed.filter(is_control_page);
         let is_ours = Cell::new(handed.is_some());
         if let Some(page) = &handed {
             page.store(ARMED, 1);
         }
-        let found = || ControlPage::map(page_file(process)?.into()).ok().filter(is_page);
-        let page = handed.or_else(found);
+        let page = handed.or_else(|| control_page(page_file(process)?.into()));
         let departing = Departing::new(process);
         Self { page, is_ours, departing, departure: None, closed_ns: None, taken: 0 }
     }
@@ -110,6 +109,11 @@ impl RankControl {
     pub(crate) fn note_closed(&mut self) {
         self.closed_ns = Some(now_ns());
         self.departure = self.departing.look();
+    }
+
+    /// Whether its page is written from here.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.is_ours.get()
     }
 
     /// A word of its page. That it wants advice is nothing to one that does not write the page.
@@ -167,7 +171,16 @@ pub(crate) fn now_ns() -> u64 {
     u64::try_from(monotonic_clock()).unwrap_or(0)
 }
 
-/// The control page of a process; none if it has none open.
+/// The control page in a file; none if there is none in it, or one of another release.
+pub(crate) fn control_page(file: OwnedFd) -> Option<ControlPage> {
+    ControlPage::map(file).ok().filter(is_control_page)
+}
+
+fn is_control_page(page: &ControlPage) -> bool {
+    page.load_long(0) == MAGIC && page.load(8) == 1
+}
+
+/// The file of a process's control page; none if it has none open.
 pub(crate) fn page_file(process: i32) -> Option<File> {
     let descriptors = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
     let is_page = |path: &PathBuf| {

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use sapwood_command_line::colour::ColourOption;
 use sapwood_command_line::exit::{Failure, complain};
 use sapwood_web::Program;
 
@@ -25,6 +26,8 @@ pub(crate) struct ReplayArguments {
     /// Show the rounds in the terminal instead of in a browser.
     #[arg(long, conflicts_with_all = ["page", "page_listen"])]
     live: bool,
+    #[command(flatten)]
+    colour: ColourOption,
 }
 
 /// Shows a run again, until the user ends it.
@@ -35,7 +38,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
     let mut recording = Recording::open(&arguments.folder)?;
     let program = Program { command: recording.command(), is_replay: true };
     if arguments.live {
-        return live::replay(&program.command, recording);
+        return live::replay(&program.command, recording, arguments.colour);
     }
     // Before the page is there: a file without a round is no run.
     let first = recording.next().unwrap_or_else(|| Err(recording.is_empty()))?;

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use sapwood_report::{LiveTable, RoundRecord};
 
+use super::Arguments;
 use super::collected::Collected;
-use super::live::{Kind, Live};
+use super::live::{Kind, Live, View};
 
 /// The table takes no more lines than this, and no more than half of the terminal.
 const LINES_MAX: usize = 20;
@@ -29,7 +30,7 @@ pub(crate) enum Screen {
     /// Nowhere.
     Off,
     /// As plain text, one table after another.
-    Plain,
+    Plain { colour: bool },
     /// In the lowest lines of the terminal; `region` is what is reserved so far.
     InPlace { region: Option<Region>, colour: bool },
     /// As a view that the user works with.
@@ -47,19 +48,20 @@ pub(crate) struct Region {
 impl Screen {
     /// The screen that suits standard error: a terminal unless it is not wanted, or plain tables if
     /// these are asked for.
-    pub(crate) fn choose(is_wanted: bool, is_forced: bool, command: &[OsString]) -> Self {
+    pub(crate) fn choose(arguments: &Arguments, command: &[OsString]) -> Self {
+        let (is_wanted, is_forced) = (arguments.shows_rounds(), arguments.live);
+        let colour = arguments.colour.is_wanted_on(&std::io::stderr());
         if is_wanted
             && is_forced
             && std::io::stderr().is_terminal()
-            && let Ok(live) = Live::open(title(command), Kind::Events)
+            && let Ok(live) = Live::open(View::new(title(command), colour))
         {
             return Self::Live(Some(Box::new(live)));
         }
-        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         match (is_wanted, std::io::stderr().is_terminal()) {
             (false, _) => Self::Off,
             (true, true) => Self::InPlace { region: None, colour },
-            (true, false) if is_forced => Self::Plain,
+            (true, false) if is_forced => Self::Plain { colour },
             (true, false) => Self::Off,
         }
     }
@@ -72,7 +74,10 @@ impl Screen {
         if !std::io::stderr().is_terminal() {
             return Err(std::io::Error::other("standard error is none"));
         }
-        Ok(Self::Live(Some(Box::new(Live::open(title(command), Kind::WaitRanks)?))))
+        // The commands that show waits have no option for it.
+        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let view = View::new(title(command), colour).with_first(Kind::WaitRanks);
+        Ok(Self::Live(Some(Box::new(Live::open(view)?))))
     }
 
     /// Whether the table is kept on a terminal.
@@ -109,8 +114,8 @@ impl Screen {
             Self::Off => {}
             Self::Live(None) => {}
             Self::Live(Some(live)) => live.show(record()),
-            Self::Plain => {
-                put(&(table(usize::MAX).render(PLAIN_COLUMNS, false) + "\n"));
+            Self::Plain { colour } => {
+                put(&(table(usize::MAX).render(PLAIN_COLUMNS, *colour) + "\n"));
             }
             Self::InPlace { region, colour } => {
                 let Some((columns, rows)) = size() else { return };

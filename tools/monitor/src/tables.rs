@@ -294,7 +294,7 @@ impl Tables {
         }
         match SharedTable::map(table.into(), usize::try_from(table_bytes).unwrap_or(usize::MAX)) {
             Ok(table) => {
-                // A second watcher does not control.
+                // Nothing is handed over to one that attaches; a page may have been left open.
                 let control = RankControl::new(None, process);
                 let peer = Presence::Attached { process, pidfd };
                 let rank = RankTable::new(peer, table, control, world_size);

@@ -79,15 +79,20 @@ impl Collection {
         }
     }
 
-    /// What was known last of where ranks stand, and names for all communicators.
-    pub(crate) fn last_standing(&mut self, code: Option<i32>, wait: Duration) {
-        let question = self.question_of_waves();
+    /// The program has ended with this code, or is watched no longer.
+    pub(crate) fn note_program_end(&mut self, code: Option<i32>) {
         let Some(standing) = &mut self.standing else { return };
+        self.result.was_told_to_end = standing.is_ending();
         // A launcher may end with 0 when it is told to end.
-        if code == Some(0) && !standing.is_ending() {
+        if code == Some(0) && !self.result.was_told_to_end {
             standing.note_good_end();
         }
-        self.result.was_told_to_end = standing.is_ending();
+    }
+
+    /// What was known last of where ranks stand, and names for all communicators.
+    pub(crate) fn last_standing(&mut self, wait: Duration) {
+        let question = self.question_of_waves();
+        let Some(standing) = &mut self.standing else { return };
         standing.finish(question, wait);
         self.result.standing = standing.latest().cloned();
         if let Some(reported) = self.reported() {

@@ -44,7 +44,7 @@ const FAILURES_MAX: u32 = 20;
 /// Kinds of deaths that are told one by one.
 const DEATH_LINES_MAX: usize = 8;
 /// How often ranks are asked what they report where no rounds go by time.
-const QUIET_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const QUIET_INTERVAL: Duration = Duration::from_secs(1);
 /// The exit code of a run that was ended at once: 128 and the number of SIGINT.
 const INTERRUPTED: i32 = 130;
 

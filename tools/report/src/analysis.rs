@@ -375,7 +375,7 @@ pub fn rank_values(values: &Values, world_size: u32) -> Vec<RankValues> {
 
 #[cfg(test)]
 mod tests {
-    use sapwood_profile::{Counters, Metric, RankProfile};
+    use sapwood_profile::{Counters, Metric, Part, RankProfile};
 
     use super::*;
 
@@ -390,6 +390,55 @@ mod tests {
     fn a_score_without_bounds_is_told_by_its_bound() {
         let told = [-99_987.3, -1000.0, 3.52, 1e300].map(score_text);
         assert_eq!(told, ["<-1000", "-1000.0", "+3.5", ">1000"]);
+    }
+
+    /// Four ranks on each of six hosts; leaves of three ranks, so that hosts lie in several leaves.
+    fn leaves(measure: &Measure) -> Vec<Medians> {
+        let base = [100, 800, 104, 98, 102, 9000];
+        let profile = |rank: u32| {
+            let host = rank as usize / 4;
+            let time_ns = base[host] + 2 * u64::from(rank % 4);
+            let mut profile = RankProfile::new(rank, 24);
+            profile.host = format!("node{host}");
+            let counters = Counters { count: 1, time_ns, bytes: 0 };
+            profile.events.insert(measure.event.clone(), counters);
+            profile
+        };
+        let profiles: Vec<RankProfile> = (0..24).map(profile).collect();
+        let measures = [measure.clone()];
+        profiles.chunks(3).map(|ranks| Medians::of(ranks, &measures, 1)).collect()
+    }
+
+    /// What one process of the tree makes of the packets of its children.
+    fn merged(parts: &[Medians]) -> Medians {
+        let sent = parts.iter().map(|part| Medians::decode(part.encode().as_ref()));
+        let mut sent = sent.map(|part| part.expect("the own form"));
+        let mut all = sent.next().expect("a child");
+        sent.for_each(|part| all.absorb(part).expect("other ranks"));
+        all
+    }
+
+    #[test]
+    fn the_hosts_that_deviate_most_are_the_same_at_every_fan_out() {
+        let measure = Measure { event: EventKey::Region("solve".into()), metric: Metric::TimeNs };
+        // Of the means 103, 803, 107, 101, 105 and 9003 the median is 105, and the median of the
+        // distances from it 2.
+        let expected = [("node5", 9003.0, 8898.0), ("node1", 803.0, 698.0), ("node3", 101.0, -4.0)];
+        for fan_out in [1, 2, 8] {
+            let mut level = leaves(&measure);
+            while level.len() > 1 {
+                // One child each is a chain, below whose last process all leaves are.
+                let children = if fan_out == 1 { level.len() } else { fan_out };
+                level = level.chunks(children).map(merged).collect();
+            }
+            let found = host_outliers(&merged(&level), 3);
+            assert_eq!(found.len(), expected.len(), "fan-out {fan_out}");
+            for (one, (host, value, distance)) in found.iter().zip(expected) {
+                assert_eq!((one.rank, one.event.as_str()), (None, "solve"));
+                assert_eq!((one.host.as_str(), one.value, one.median), (host, value, 105.0));
+                assert!((one.score - distance / (1.4826 * 2.0)).abs() < 1e-9, "{one:?}");
+            }
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub use sections::{
     Bins, Classification, Death, Histogram, Outlier, Process, RankClass, RankValues, Settings,
     StackFrame, Stacks, Stopped,
 };
-pub use since_before::{EventInterval, EventSums};
+pub use since_before::{EventInterval, EventSums, EventTotals};
 pub use wait_calls::WaitCall;
 pub(crate) use waits::fill as fill_waits;
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sapwood_profile::Function;
 use sapwood_trace::{
-    EventKind, OTHERS, Scope, ScopeBy, ScopeCounter, ScopeFigures, ScopeKey, ScopeStatistics,
-    ScopeValue,
+    EventKind, OTHERS, Scope, ScopeCounter, ScopeFigures, ScopeKey, ScopeReduction,
+    ScopeStatistics, ScopeValue,
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,6 @@ pub const SCOPE_SCHEMA: &str = "sapwood.scope/1";
 const ROWS_MAX: usize = 16;
 /// Characters of a name, at most.
 const NAME_MAX: usize = 28;
-/// The columns behind those by which groups are told apart.
-const FIGURES: [&str; 8] = ["events", "sum", "mean", "min", "median", "p99", "max", "deviation"];
 
 /// One gathering of one scope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,6 +33,9 @@ pub struct ScopeRecord {
     pub is_last: bool,
     /// `span` or `gap`.
     pub value: String,
+    /// `sketch`, `sums`, or `top=K`.
+    #[serde(default)]
+    pub reduce: String,
     /// Events of each group and thread that figures are of; 0 for all since the record before.
     pub window: u32,
     /// Ranks whose events were read.
@@ -85,7 +86,7 @@ pub struct ScopeGroup {
     /// The number of the thread in its rank; null likewise.
     #[serde(default)]
     pub thread: Option<u8>,
-    /// Whether it is all that had no room.
+    /// Whether it is all that had no room, or that is not among those with the largest sums.
     pub is_others: bool,
     /// Events.
     pub count: u64,
@@ -99,10 +100,10 @@ pub struct ScopeGroup {
     pub max_ns: u64,
     /// The standard deviation of the population.
     pub deviation_ns: f64,
-    /// The median, within 1/32.
-    pub median_ns: u64,
-    /// What 99 % stay below, within 1/32.
-    pub p99_ns: u64,
+    /// The median, within 1/32; null where only sums were made.
+    pub median_ns: Option<u64>,
+    /// What 99 % stay below, within 1/32; null likewise.
+    pub p99_ns: Option<u64>,
 }
 
 /// What a record is made of.
@@ -132,7 +133,7 @@ impl ScopeRecord {
         let mut groups: Vec<ScopeGroup> = figures
             .groups
             .iter()
-            .map(|(key, one)| group(*key, one, parts.scope.by, figures))
+            .map(|(key, one)| group(*key, one, parts.scope, figures))
             .collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.sum_ns));
         Self {
@@ -141,6 +142,7 @@ impl ScopeRecord {
             elapsed_s: parts.elapsed.as_secs_f64(),
             is_last: parts.is_last,
             value: value_word(parts.scope.value).to_owned(),
+            reduce: parts.scope.reduction.to_string(),
             window: parts.scope.window,
             ranks: counter(ScopeCounter::Ranks),
             silent_ranks: counter(ScopeCounter::Silent),
@@ -215,8 +217,9 @@ impl ScopeRecord {
         for (name, _) in columns.into_iter().filter(|column| column.1) {
             grid.column(name, Side::Left);
         }
-        for name in FIGURES {
-            grid.column(name, Side::Right);
+        // All groups of a record have the same figures.
+        for figure in self.groups.iter().take(1).flat_map(ScopeGroup::figures) {
+            grid.column(figure.name, Side::Right);
         }
         for one in self.groups.iter().take(ROWS_MAX) {
             let keys = [
@@ -228,7 +231,8 @@ impl ScopeRecord {
             ];
             let told = keys.into_iter().zip(columns).filter(|(_, column)| column.1);
             let names = told.map(|(key, _)| key.unwrap_or_else(|| "others".to_owned()));
-            grid.row(names.chain(one.cells()).collect(), false);
+            let cells = one.figures().into_iter().map(|figure| figure.cell);
+            grid.row(names.chain(cells).collect(), false);
         }
         let mut lines = grid.lines();
         if self.groups.len() > ROWS_MAX {
@@ -238,20 +242,31 @@ impl ScopeRecord {
     }
 }
 
+/// A figure of a group, with the name of its column.
+struct ShownFigure {
+    name: &'static str,
+    cell: String,
+}
+
 impl ScopeGroup {
+    /// The columns behind those by which groups are told apart.
     #[allow(clippy::cast_precision_loss, reason = "times for people")]
-    fn cells(&self) -> [String; FIGURES.len()] {
+    fn figures(&self) -> Vec<ShownFigure> {
         let time = |ns: u64| quantity::time(ns as f64);
-        [
-            quantity::whole(self.count.into()),
-            time(self.sum_ns),
-            quantity::time(self.mean_ns),
-            time(self.min_ns),
-            time(self.median_ns),
-            time(self.p99_ns),
-            time(self.max_ns),
-            quantity::time(self.deviation_ns),
-        ]
+        let all = [
+            ("events", Some(quantity::whole(self.count.into()))),
+            ("sum", Some(time(self.sum_ns))),
+            ("mean", Some(quantity::time(self.mean_ns))),
+            ("min", Some(time(self.min_ns))),
+            ("median", self.median_ns.map(time)),
+            ("p99", self.p99_ns.map(time)),
+            ("max", Some(time(self.max_ns))),
+            ("deviation", Some(quantity::time(self.deviation_ns))),
+        ];
+        let shown = |(name, cell): (&'static str, Option<String>)| {
+            cell.map(|cell| ShownFigure { name, cell })
+        };
+        all.into_iter().filter_map(shown).collect()
     }
 }
 
@@ -262,7 +277,15 @@ const fn value_word(value: ScopeValue) -> &'static str {
     }
 }
 
-fn group(key: ScopeKey, one: &ScopeStatistics, by: ScopeBy, figures: &ScopeFigures) -> ScopeGroup {
+fn group(
+    key: ScopeKey,
+    one: &ScopeStatistics,
+    scope: &Scope,
+    figures: &ScopeFigures,
+) -> ScopeGroup {
+    let by = scope.by;
+    let quantile =
+        |per_mille| (scope.reduction != ScopeReduction::Sums).then(|| one.quantile(per_mille));
     let others = ScopeKey { rank: OTHERS, ..ScopeKey::default() };
     let is_by_any = by.rank || by.function || by.communicator || by.kind || by.thread;
     let is_others = is_by_any && key == others;
@@ -287,13 +310,15 @@ fn group(key: ScopeKey, one: &ScopeStatistics, by: ScopeBy, figures: &ScopeFigur
         min_ns: if one.count == 0 { 0 } else { one.least },
         max_ns: one.most,
         deviation_ns: one.variance().sqrt(),
-        median_ns: one.quantile(500),
-        p99_ns: one.quantile(990),
+        median_ns: quantile(500),
+        p99_ns: quantile(990),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use sapwood_trace::ScopeBy;
+
     use super::*;
 
     fn figures() -> ScopeFigures {
@@ -312,10 +337,13 @@ mod tests {
     }
 
     fn record(figures: &ScopeFigures, by: ScopeBy) -> ScopeRecord {
-        let scope = Scope { by, ..Scope::default() };
+        record_of(figures, &Scope { by, ..Scope::default() })
+    }
+
+    fn record_of(figures: &ScopeFigures, scope: &Scope) -> ScopeRecord {
         ScopeRecord::of(&ScopeParts {
             name: "calls",
-            scope: &scope,
+            scope,
             elapsed: Duration::from_secs(2),
             is_last: false,
             figures,
@@ -354,6 +382,49 @@ mod tests {
         let value = serde_json::to_value(&told).expect("numbers and text");
         sapwood_schema::assert_fits("scope-1", &value);
         assert!(record(&figures, BY).groups.iter().all(|one| one.thread.is_none()));
+    }
+
+    #[test]
+    fn sums_have_no_median_and_no_column_of_it() {
+        let scope = Scope { by: BY, reduction: ScopeReduction::Sums, ..Scope::default() };
+        let mut figures = figures();
+        for (key, one) in std::mem::take(&mut figures.groups) {
+            (0..one.count).for_each(|_| figures.add(key, one.most, scope.reduction));
+        }
+        let record = record_of(&figures, &scope);
+        assert_eq!(record.reduce, "sums");
+        let value = serde_json::to_value(&record).expect("numbers and text");
+        sapwood_schema::assert_fits("scope-1", &value);
+        let first = &value["groups"][0];
+        assert!(first["median_ns"].is_null() && first["p99_ns"].is_null(), "{first}");
+        assert_eq!(serde_json::from_value::<ScopeRecord>(value).expect("as written"), record);
+        assert_eq!(
+            record.lines()[1..],
+            [
+                "rank  function       communicator    events      sum     mean      min      max  deviation",
+                "1     MPI_Allreduce  MPI_COMM_WORLD      10  30.0 ms  3.00 ms  3.00 ms  3.00 ms       0 ns",
+                "0     MPI_Allreduce  MPI_COMM_WORLD      10  10.0 ms  1.00 ms  1.00 ms  1.00 ms       0 ns",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_among_the_largest_is_one_row_and_no_lack_of_space() {
+        let reduction = ScopeReduction::Top { groups: 1 };
+        let scope = Scope { by: BY, reduction, ..Scope::default() };
+        let mut figures = figures();
+        figures.keep_largest(1);
+        let record = record_of(&figures, &scope);
+        assert_eq!((record.reduce.as_str(), record.groups_folded), ("top=1", 0));
+        let told: Vec<_> =
+            record.groups.iter().map(|one| (one.rank, one.is_others, one.sum_ns)).collect();
+        assert_eq!(told, [(Some(1), false, 30_000_000), (None, true, 10_000_000)]);
+        assert!(record.groups.iter().all(|one| one.median_ns.is_some()));
+        let value = serde_json::to_value(&record).expect("numbers and text");
+        sapwood_schema::assert_fits("scope-1", &value);
+        let lines = record.lines();
+        assert_eq!(lines[0], "scope calls after 2.0 s: 20 of 50 events, 2 ranks");
+        assert!(lines[3].starts_with("others  others         others "), "{lines:?}");
     }
 
     #[test]

@@ -171,9 +171,9 @@ fn a_caller_that_stops_or_dies_takes_its_command_with_it_and_no_other() {
 }
 
 #[test]
-fn a_host_that_was_lost_is_missing_from_then_on() {
+fn a_host_that_was_lost_is_missing_from_then_on_where_none_is_to_come_back() {
     let user = User::new();
-    user.up(&["-w", "n[0-3]", "-f", "2"]);
+    user.up(&["-w", "n[0-3]", "-f", "2", "--return-after", "0"]);
     let agent = user.agent(&["-w", "n2"]);
     let child = user.begun(1, &["-b", "--live", "-w", "n[0-3]", "echo here; sleep 2"]);
     kill_process(pid_of(agent), Signal::KILL).unwrap();
@@ -184,7 +184,8 @@ fn a_host_that_was_lost_is_missing_from_then_on() {
         let said = text(&output.stdout);
         assert!(said.contains("n[1,3] (2)\n"), "{said}");
         let said = text(&output.stderr);
-        let again = "for all commands: sapwood up --replace '--nodes=n[0-3]' --fan-out=2\n";
+        let again = "for all commands: sapwood up --replace '--nodes=n[0-3]' --fan-out=2 \
+                     --return-after=0\n";
         assert!(said.starts_with("sapwood: n2 (1): missing: ") && said.ends_with(again), "{said}");
         assert_eq!(code(&output), Some(255));
     }
@@ -196,13 +197,149 @@ fn a_host_that_was_lost_is_missing_from_then_on() {
     let shown = user.say(&["status"]);
     let said = text(&shown.stdout);
     let again = "to include hosts that are reachable again: sapwood up --replace \
-                 '--nodes=n[0-3]' --fan-out=2\n";
+                 '--nodes=n[0-3]' --fan-out=2 --return-after=0\n";
     assert!(said.contains("\nn2 (1): missing: ") && said.ends_with(again), "{said}");
     let before = user.agent(&["-w", "n3"]);
     user.up(&["--replace", "-w", "n[0-3]", "-f", "2"]);
     assert_ne!(user.agent(&["-w", "n3"]), before);
     assert_eq!(code(&user.run(&["-w", "n[0-3]", "true"])), Some(0));
     assert!(!text(&user.say(&["status"]).stdout).contains("missing"));
+}
+
+/// Waits until the status of the tree tells that a host has come back.
+fn wait_for_return(user: &User, host: &str) {
+    let told = format!("\nhost {host} came back at ");
+    wait_until("the host has not come back", || {
+        text(&user.say(&["status", "--network", "warm"]).stdout).contains(&told)
+    });
+}
+
+#[test]
+fn a_host_that_answers_again_comes_back_and_disturbs_no_command() {
+    let user = User::new();
+    let daemon = user.up(&["-w", "n[0-3]", "-f", "2", "--return-after", "0.2"]);
+    let before = user.agent(&["-w", "n3"]);
+    let script = "echo begun; read line; echo $line";
+    let mut running = user.command(&["run", "-N", "-w", "n[0,3]", script]);
+    let mut running = running.stdin(Stdio::piped()).spawn().unwrap();
+    read_until(running.stdout.as_mut().unwrap(), |seen| seen == "begun\nbegun\n");
+    kill_process(pid_of(user.agent(&["-w", "n2"])), Signal::KILL).unwrap();
+    wait_for_return(&user, "n2");
+    let output = user.run(&["-b", "-w", "n[0-3]", "echo here"]);
+    assert!(text(&output.stdout).contains("n[0-3] (4)\n"), "{}", text(&output.stderr));
+    assert_eq!((text(&output.stderr), code(&output)), ("", Some(0)));
+    assert_ne!(user.agent(&["-w", "n3"]), before, "new commands use another tree");
+    assert!(!text(&user.say(&["status"]).stdout).contains("missing"));
+    // The one that was running has lost nothing, and takes its tree with it.
+    running.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    let output = running.wait_with_output().unwrap();
+    assert_eq!((text(&output.stdout), code(&output)), ("end\nend\n", Some(0)));
+    wait_for_end(before);
+    assert_eq!(user.daemons(), [daemon]);
+    let output = user.say(&["down"]);
+    assert_eq!(text(&output.stdout), "tree 'warm' has ended: n[0-3]\n");
+    wait_for_end(daemon);
+    assert_eq!(user.left(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_keeper_that_ends_or_is_killed_takes_earlier_trees_with_it() {
+    for signal in [Signal::TERM, Signal::KILL] {
+        let user = User::new();
+        let daemon = user.up(&["-w", "n[0-1]", "--return-after", "0.2"]);
+        let running = user.begun(1, &["-w", "n0", "echo $$; sleep 1000"]);
+        let before = user.agent(&["-w", "n0"]);
+        kill_process(pid_of(user.agent(&["-w", "n1"])), Signal::KILL).unwrap();
+        wait_for_return(&user, "n1");
+        let after = user.agent(&["-w", "n0"]);
+        assert_ne!(after, before);
+        kill_process(pid_of(daemon), signal).unwrap();
+        let output = running.wait_with_output().unwrap();
+        assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
+        for pid in [daemon, before, after] {
+            wait_for_end(pid);
+        }
+        // What a process that was killed has left is removed by the next search.
+        assert_refused(&user.say(&["down"]), "no tree of this user is up", &[]);
+        assert_eq!(user.say(&["status"]).stdout, b"");
+        assert_eq!(user.left(), Vec::<PathBuf>::new(), "{signal:?}");
+    }
+}
+
+#[test]
+fn commands_that_are_read_one_after_another_have_hosts_again_that_have_come_back() {
+    let user = User::new();
+    user.up(&["-w", "n[0-1]", "--return-after", "0.2"]);
+    let mut child = user.command(&["run", "--prompt", "-b", "-L", "-w", "n[0-1]"]);
+    let mut child = child.stdin(Stdio::piped()).spawn().unwrap();
+    let mut lines = child.stdin.take().unwrap();
+    lines.write_all(b"echo one\n").unwrap();
+    read_until(child.stdout.as_mut().unwrap(), |seen| seen == "n[0-1]: one\n");
+    kill_process(pid_of(user.agent(&["-w", "n1"])), Signal::KILL).unwrap();
+    wait_for_return(&user, "n1");
+    lines.write_all(b"echo two\n").unwrap();
+    drop(lines);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(text(&output.stdout), "n[0-1]: two\n", "{}", text(&output.stderr));
+    assert_eq!(code(&output), Some(0));
+}
+
+/// Starts a tree over `far[1-2]` by a remote shell that does this first, with the host in `$host`.
+/// Missing hosts are soon looked for.
+fn up_by_shell(user: &User, first: &str) {
+    let shell = user.folder.path().join("shell");
+    let script = format!("#!/bin/sh\nhost=$1; shift\n{first}\nexec sh -c \"$*\"\n");
+    write_program(&shell, &script);
+    let shell = shell.to_str().unwrap();
+    let reach = ["--launcher", "ssh", "--remote-shell", shell, "-t", "60", "-f", "2"];
+    user.up(&[&reach[..], &["-w", "far[1-2]", "--return-after", "0.1"]].concat());
+}
+
+#[test]
+fn a_new_tree_that_lacks_a_host_of_the_one_that_stands_is_not_taken() {
+    let user = User::new();
+    let [called, refuses] = ["called", "far2"].map(|name| user.folder.path().join(name));
+    let folder = user.folder.path().display();
+    let script = format!("echo $host >>{folder}/called\n[ -e {folder}/$host ] && exit 255");
+    up_by_shell(&user, &script);
+    let agent = |host: &str| user.agent(&["--tree", "warm", "-w", host]);
+    let before = agent("far2");
+    let calls = || std::fs::read_to_string(&called).unwrap().matches("far2").count();
+    let first = calls();
+    std::fs::write(&refuses, "").unwrap();
+    kill_process(pid_of(agent("far1")), Signal::KILL).unwrap();
+    // A second whole tree is begun when nothing is left of the first one.
+    wait_until("no whole tree was begun again", || calls() >= first + 2);
+    assert_eq!(agent("far2"), before);
+    let shown = user.say(&["status", "--network", "warm"]);
+    let said = text(&shown.stdout);
+    assert!(said.contains("\nfar1 (1): missing: ") && !said.contains("came back"), "{said}");
+    std::fs::remove_file(&refuses).unwrap();
+    wait_for_return(&user, "far1");
+    let output = user.run(&["--tree", "warm", "-b", "echo here"]);
+    assert!(text(&output.stdout).contains("far[1-2] (2)\n"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_tree_that_is_told_to_end_while_a_host_is_looked_for_leaves_nothing() {
+    let user = User::new();
+    let [called, silent] = ["called", "silent"].map(|name| user.folder.path().join(name));
+    let folder = user.folder.path().display();
+    let hangs = format!("{{ echo $$ >{folder}/called; exec sleep 1000; }}");
+    let script = format!("[ -e {folder}/silent ] && {hangs}");
+    up_by_shell(&user, &script);
+    let agents = ["far1", "far2"].map(|host| user.agent(&["--tree", "warm", "-w", host]));
+    std::fs::write(&silent, "").unwrap();
+    kill_process(pid_of(agents[0]), Signal::KILL).unwrap();
+    let pid = || std::fs::read_to_string(&called).ok()?.trim().parse::<u32>().ok();
+    wait_until("the host was not called", || pid().is_some());
+    // Commands go on meanwhile.
+    assert_eq!(user.agent(&["--tree", "warm", "-w", "far2"]), agents[1]);
+    let output = user.say(&["down"]);
+    assert_eq!(text(&output.stdout), "tree 'warm' has ended: far[1-2]\n");
+    wait_for_end(pid().unwrap());
+    wait_for_end(agents[1]);
+    assert_eq!(user.left(), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -228,9 +365,10 @@ fn a_host_that_was_silent_in_one_command_is_waited_for_briefly_in_the_next() {
 #[test]
 fn a_tree_is_had_again_with_the_hosts_that_it_had_wherever_they_were_named() {
     let user = User::new();
-    let up = user.command(&["up"]).env("SLURM_JOB_NODELIST", "n[0-1]").output().unwrap();
+    let mut up = user.command(&["up", "--return-after", "0"]);
+    let up = up.env("SLURM_JOB_NODELIST", "n[0-1]").output().unwrap();
     assert_eq!(code(&up), Some(0), "{}", text(&up.stderr));
-    assert_had_again(&user, "n[0-1]", "'--nodes=n[0-1]'");
+    assert_had_again(&user, "n[0-1]", "--return-after=0 '--nodes=n[0-1]'");
 }
 
 /// A host of these is lost, and the status ends with the options that have the tree again.
@@ -259,12 +397,13 @@ fn a_tree_is_had_again_with_the_hosts_that_were_read() {
     ];
     for (words, hosts) in table {
         let user = User::new();
-        let arguments = [&["up", "-f", "2"], words].concat();
+        let arguments = [&["up", "-f", "2", "--return-after", "0"], words].concat();
         let mut up = user.command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
         up.stdin.take().unwrap().write_all(b"n2\nn3\n").unwrap();
         let up = up.wait_with_output().unwrap();
         assert_eq!(code(&up), Some(0), "{words:?}: {}", text(&up.stderr));
-        assert_had_again(&user, hosts, &format!("--fan-out=2 '--nodes={hosts}'"));
+        let again = format!("--fan-out=2 --return-after=0 '--nodes={hosts}'");
+        assert_had_again(&user, hosts, &again);
     }
 }
 

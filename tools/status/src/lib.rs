@@ -66,16 +66,19 @@ pub struct TraceArguments {
 /// # Errors
 /// [`Failure`] when no network or more than one is there, or it does not answer.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let network = arguments.whom.find()?;
+    let mut network = arguments.whom.find()?;
     show(&network, arguments, false)?;
     let Some(interval) = arguments.watch else { return Ok(ExitCode::SUCCESS) };
     loop {
         std::thread::sleep(interval);
         let shown = show(&network, arguments, true);
-        if !VisibleNetwork::all()?.contains(&network) {
-            return Ok(ExitCode::SUCCESS);
+        let found = VisibleNetwork::all()?.into_iter().find(|found| found.name == network.name);
+        match found {
+            None => return Ok(ExitCode::SUCCESS),
+            Some(same) if same == network => shown?,
+            // A tree that stays up was started anew, with hosts that have come back.
+            Some(newer) => network = newer,
         }
-        shown?;
     }
 }
 
@@ -100,7 +103,7 @@ fn show(network: &VisibleNetwork, arguments: &Arguments, is_again: bool) -> Resu
         return print(&report::status(network, &status));
     }
     let mut picture = drawing::draw(&network.name, &status, Paint::for_output(arguments.colour));
-    picture += &persistent::lacking(&network.name)?.unwrap_or_default();
+    picture += &persistent::condition(&network.name)?.unwrap_or_default();
     match (is_again, std::io::stdout().is_terminal()) {
         // The same place on a terminal; elsewhere one picture after another.
         (true, true) => print(&format!("\x1b[H\x1b[2J{picture}")),

@@ -30,8 +30,8 @@ const EVERY_MIN: Duration = Duration::from_millis(50);
 const EVERY_MAX: Duration = Duration::from_secs(3600);
 const BYTES_MIN: u64 = 4096;
 const BYTES_MAX: u64 = 1 << 30;
-const KEYS: &str = "name, functions, kinds, communicators, ranks, longer, value, by, every, window, \
-                    cpu, bytes, when";
+const KEYS: &str = "name, functions, kinds, communicators, ranks, longer, value, reduce, by, \
+                    every, window, cpu, bytes, when";
 /// Scopes that have a name already, and what they are.
 const BUILT_IN: [(&str, &str); 2] = [
     // Bongo et al., section 4: mean, least, most, deviation and median over the last 100 events.
@@ -205,6 +205,7 @@ fn set(named: &mut NamedScope, key: &str, values: &[String]) -> Result<(), Strin
                 other => return Err(format!("'{other}' is neither span nor gap")),
             };
         }
+        "reduce" => scope.reduction = all().parse()?,
         "by" => {
             for word in values {
                 match word.as_str() {
@@ -308,6 +309,8 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
+    use sapwood_trace::ScopeReduction;
+
     use super::*;
 
     fn one(text: &str) -> Result<NamedScope, String> {
@@ -328,25 +331,27 @@ mod tests {
     fn a_scope_is_the_same_by_words_by_toml_and_by_json() {
         let words =
             one("name=late functions=MPI_All*,MPI_Barrier ranks=0-3 longer=1ms by=rank,kind \
-                         every=500ms window=100 cpu=2% bytes=8kB kinds=collective value=span")
+                         every=500ms window=100 cpu=2% bytes=8kB kinds=collective value=span \
+                         reduce=top=5")
             .expect("a scope");
         assert_eq!(words.name, "late");
         assert_eq!(words.every, Some(Duration::from_millis(500)));
         assert!(words.scope.functions.len() > 4 && words.scope.by.rank && words.scope.by.kind);
         assert_eq!((words.scope.window, words.scope.cpu_ppm), (100, 20_000));
         assert_eq!((words.scope.at_least_ns, words.scope.bytes_per_s), (1_000_000, 8_000));
+        assert_eq!(words.scope.reduction, ScopeReduction::Top { groups: 5 });
         let toml = file(
             "one.toml",
             "[[scope]]\nname = 'late'\nfunctions = ['MPI_All*', 'MPI_Barrier']\nranks = '0-3'\n\
              longer = '1ms'\nby = ['rank', 'kind']\nevery = '500ms'\nwindow = 100\ncpu = '2%'\n\
-             bytes = '8kB'\nkinds = 'collective'\nvalue = 'span'\n",
+             bytes = '8kB'\nkinds = 'collective'\nvalue = 'span'\nreduce = 'top=5'\n",
         );
         assert_eq!(toml, Ok(vec![words.clone()]));
         let json = file(
             "one.json",
             r#"{"scope": [{"name": "late", "functions": "MPI_All*,MPI_Barrier", "ranks": "0-3",
                 "longer": "1ms", "by": "rank,kind", "every": "500ms", "window": 100, "cpu": "2%",
-                "bytes": 8000, "kinds": ["collective"], "value": "span"}]}"#,
+                "bytes": 8000, "kinds": ["collective"], "value": "span", "reduce": "top=5"}]}"#,
         );
         assert_eq!(json, Ok(vec![words]));
     }
@@ -356,6 +361,16 @@ mod tests {
         let by = |text: &str| one(text).expect("a scope").scope.by;
         assert!(by("by=rank,thread").thread && by("by=rank,thread").rank);
         assert!(!by("by=rank").thread && !by("statistics").thread);
+    }
+
+    #[test]
+    fn a_sketch_is_made_where_nothing_else_is_asked_for() {
+        let reduction = |text: &str| one(text).expect("a scope").scope.reduction;
+        assert_eq!(reduction("reduce=sums by=rank"), ScopeReduction::Sums);
+        assert_eq!(reduction("reduce=top=100"), ScopeReduction::Top { groups: 100 });
+        for text in ["reduce=sketch", "by=rank", "statistics", "compute"] {
+            assert_eq!(reduction(text), ScopeReduction::Sketch, "{text}");
+        }
     }
 
     #[test]
@@ -379,6 +394,9 @@ mod tests {
             ("cpu=200%", "a share from 0.001% to 100%"),
             ("bytes=12", "bytes per second from 4096"),
             ("every=1ms", "a time from 50 ms to 3600 s"),
+            ("reduce=mean", "reduce: 'mean' is none of sketch, sums, top=K with K from 1 to 100"),
+            ("reduce=top=0", "'top=0' is none of sketch"),
+            ("reduce=sums,sketch", "'sums,sketch' is none of sketch"),
             ("kinds=sending", "'sending' is none of collective"),
             ("ranks=x", "'x' is no set such as 0-3,7"),
             ("by=", "'by' has no value"),
@@ -400,6 +418,7 @@ mod tests {
                 r#"{"scope": [{"ranks": [0, 1]}]}"#,
                 "scope 1: ranks: a text, a whole number",
             ),
+            ("h.toml", "[[scope]]\nreduce = 5", "scope 1: reduce: '5' is none of sketch, sums"),
             ("g.toml", "[[scope]]\nwindow = 3.5", "scope 1: window: a text, a whole number"),
         ] {
             let error = file(name, text).expect_err(text);

@@ -89,8 +89,10 @@ class GroupMember:
 
     def __new__(
         cls,
-        key: str | None,
+        key: str | os.PathLike[str] | None,
         address: str | None,
+        address_file: str | os.PathLike[str] | None,
+        address_timeout: float | None,
         names: _Ranks | None,
         space: int,
         listen: str,
@@ -131,7 +133,7 @@ class GroupMember:
     ) -> GroupCall: ...
     def receive(self, timeout: float) -> GroupValue | None: ...
     def wait_for(self, count: int, timeout: float) -> None: ...
-    def leave(self) -> None: ...
+    def leave(self, to: int | None = None) -> None: ...
 
 @final
 class GroupCall:

@@ -7,10 +7,9 @@ themselves are in `buffers` and `group`.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
-from . import address_file as address_files
 from ._native import GroupCall, GroupMember, GroupResult, RankSet
 from .errors import NoValueError
 from .inbox import Inbox
@@ -65,23 +64,15 @@ class Membership:
     def __init__(self, member: GroupMember) -> None:
         self._member = member
         self._inbox = Inbox(member)
-        self._address_file: tuple[str | PathLike[str], str] | None = None
         self.last: GroupResult | None = None
 
     @classmethod
     def create(
         cls, key: str | PathLike[str] | None = None, *, address_file: str | PathLike[str] | None = None, **settings: Any
     ) -> Self:
-        """The first member of a new group. `address_file` is written with its address, and removed when it leaves."""
-        group = cls._open(key, None, **settings)
-        if address_file is not None:
-            try:
-                address_files.write(address_file, group.address)
-            except OSError:
-                group.leave()
-                raise
-            group._address_file = (address_file, group.address)
-        return group
+        """The first member of a new group. `address_file` is written with its address, in the place of an earlier
+        member's, and removed when it leaves."""
+        return cls._open(key, None, address_file, None, **settings)
 
     @classmethod
     def join(
@@ -97,15 +88,16 @@ class Membership:
         `address_timeout` says, the file is waited for, and for a process that listens at the address in it."""
         if (address is None) == (address_file is None):
             raise ValueError("join: give an address or an address_file, and not both")
-        if address_file is not None:
-            return address_files.join(address_file, address_timeout, lambda found: cls._open(key, found, **settings))
-        return cls._open(key, address, **settings)
+        # A number: without a time this would be a first member.
+        return cls._open(key, address, address_file, float(address_timeout), **settings)
 
     @classmethod
     def _open(
         cls,
         key: str | PathLike[str] | None,
         address: str | None,
+        address_file: str | PathLike[str] | None,
+        address_timeout: float | None,
         *,
         names: Any = None,
         space: int = 1 << 16,
@@ -116,12 +108,11 @@ class Membership:
         encryption: bool | None = None,
         shared_memory: bool = True,
     ) -> Self:
-        path = None if key is None else fspath(key)
+        """The first member where there is no address and no time to wait for that in the file, which is written."""
         if isinstance(names, int):
             names = [names]
-        return cls(
-            GroupMember(path, address, names, space, listen, site, tree, timeout, encryption, shared_memory)
-        )
+        entry = (key, address, address_file, address_timeout)
+        return cls(GroupMember(*entry, names, space, listen, site, tree, timeout, encryption, shared_memory))
 
     @property
     def address(self) -> str:
@@ -166,14 +157,10 @@ class Membership:
         """Waits until this many virtual nodes are carried."""
         self._member.wait_for(count, timeout)
 
-    def leave(self) -> None:
-        """Leaves the group."""
-        place, self._address_file = self._address_file, None
-        try:
-            if place is not None:
-                address_files.remove(*place)
-        finally:
-            self._member.leave()
+    def leave(self, to: int | None = None) -> None:
+        """Leaves the group. The member that carries the virtual node `to` is handed those of this one, and what is
+        sent to them meanwhile is delivered by one of the two; without it, no member carries them afterwards."""
+        self._member.leave(to)
 
     def __enter__(self) -> Self:
         return self

@@ -54,6 +54,9 @@ class Scope:
     """Calls that lasted at least this long."""
     value: Literal["span", "gap"] | None = None
     """The time in the call, or the time since the thread's call before."""
+    reduce: str | None = None
+    """`"sketch"`: all figures; `"sums"`: no median and no p99, for fewer bytes; `"top=10"`: the 10 groups with the
+    largest sums, and all others as one."""
     by: Words | None = None
     """Any of `rank`, `function`, `communicator`, `kind`, `thread`."""
     every: float | Literal["end"] | None = None
@@ -102,17 +105,17 @@ class Calls:
     communicator_identity: str | None
     kind: str | None
     is_others: bool
-    """Whether these are all groups for which an answer had no room."""
+    """Whether these are all groups for which an answer had no room, or beyond those with the largest sums."""
     count: int
     sum: float
     mean: float
     min: float
     max: float
     deviation: float
-    median: float
-    """Known within 1/32."""
-    p99: float
-    """What 99 % are at most, within 1/32."""
+    median: float | None
+    """Known within 1/32; `None` of `reduce="sums"`."""
+    p99: float | None
+    """What 99 % are at most, within 1/32; `None` likewise."""
     thread: int | None = None
     """The number of the thread in its rank."""
 
@@ -277,7 +280,10 @@ def _gathering(line: str) -> Gathering:
 
 def _calls(group: dict[str, Any]) -> Calls:
     def value(name: str) -> Any:
-        return group[name] if name in group else group[f"{name}_ns"] * _NS
+        if name in group:
+            return group[name]
+        time_ns = group[f"{name}_ns"]
+        return None if time_ns is None else time_ns * _NS
 
     return Calls(**{field.name: value(field.name) for field in fields(Calls)})
 

@@ -1,7 +1,6 @@
 //! What the application of this process asks for: streams and packets, at the front-end or a
 //! back-end.
 
-use alloc::string::ToString;
 use core::time::Duration;
 
 use sapwood_filter::WaveRule;
@@ -40,7 +39,7 @@ impl Application<'_> {
         }
         let strangers = spec.members.difference(self.node.membership.connected().as_ref());
         if spec.members.is_empty() || !strangers.is_empty() {
-            return Err(NodeError::Members { ranks: strangers.to_string() });
+            return Err(NodeError::Members { ranks: strangers });
         }
         let wait = match spec.wave {
             WaveRule::All => WaitRule::All,

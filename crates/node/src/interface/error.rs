@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt;
 
 use sapwood_filter::FilterError;
-use sapwood_packet::{OutOfMemory, Rank, StreamId, Tag};
+use sapwood_packet::{OutOfMemory, Rank, RankSet, StreamId, Tag};
 
 /// A call that the node refuses; nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum NodeError {
     /// A stream asks for members that the network does not have.
     Members {
         /// The ranks that are none of its back-ends.
-        ranks: String,
+        ranks: RankSet,
     },
     /// A filter cannot be made here.
     Filter(FilterError),
@@ -214,11 +214,10 @@ impl fmt::Display for NodeError {
 }
 
 /// Which ranks a stream cannot have as its members; none where it was given none at all.
-fn write_strangers(f: &mut fmt::Formatter<'_>, ranks: &str) -> fmt::Result {
-    let is_one = ranks.parse::<Rank>().is_ok();
-    match ranks {
-        "" => f.write_str("the communicator of the stream is empty; take its back-ends from ")?,
-        _ if is_one => write!(f, "rank {ranks} is not a connected back-end; take them from ")?,
+fn write_strangers(f: &mut fmt::Formatter<'_>, ranks: &RankSet) -> fmt::Result {
+    match ranks.len() {
+        0 => f.write_str("the communicator of the stream is empty; take its back-ends from ")?,
+        1 => write!(f, "rank {ranks} is not a connected back-end; take them from ")?,
         _ => write!(f, "ranks {ranks} are not connected back-ends; take them from ")?,
     }
     f.write_str("Network::everyone()")
@@ -241,7 +240,7 @@ mod tests {
             ("8-9", "ranks 8-9 are not connected back-ends; take them from"),
             ("1,4", "ranks 1,4 are not connected back-ends; take them from"),
         ] {
-            let error = NodeError::Members { ranks: ranks.to_string() };
+            let error = NodeError::Members { ranks: ranks.parse().unwrap() };
             assert_eq!(error.to_string(), format!("{words} Network::everyone()"));
         }
     }

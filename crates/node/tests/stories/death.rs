@@ -137,7 +137,7 @@ fn a_stream_opened_while_its_members_die_is_deserted_too() {
             everyone.iter().for_each(|rank| tree.kill(rank));
             let moves = tree.schedule.below(12) as u64;
             tree.run_some(moves);
-            let stranger = sapwood_node::NodeError::Members { ranks: String::new() };
+            let stranger = sapwood_node::NodeError::Members { ranks: RankSet::new() };
             let wanted = spec(&everyone, &["sum"], WaveRule::All);
             match tree.front_end().application().open_stream(wanted) {
                 Ok(stream) => {

@@ -203,7 +203,8 @@ impl GroupDriver {
         self.waker.clone()
     }
 
-    /// A descriptor that is readable when [`GroupDriver::turn`] has something to do.
+    /// A descriptor that is readable when [`GroupDriver::turn`] has something to do that the turn
+    /// before has not left to it.
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()
@@ -314,14 +315,10 @@ impl GroupDriver {
     /// Gives the member all inputs that wait.
     fn run(&mut self) {
         while let Some(input) = self.inputs.pop_front() {
-            self.handle(input);
-        }
-    }
-
-    fn handle(&mut self, input: Input) {
-        self.member.handle_input(self.now, input);
-        while let Some(output) = self.member.poll_output() {
-            self.carry_out(output);
+            self.member.handle_input(self.now, input);
+            while let Some(output) = self.member.poll_output() {
+                self.carry_out(output);
+            }
         }
     }
 
@@ -598,22 +595,16 @@ impl GroupDriver {
         self.run();
     }
 
-    /// Writes what links take, and what the member sends as soon as that has left.
+    /// Writes what links take. What the member sends as soon as that has left is written in the
+    /// next turn, which does not wait: so a peer that reads fast does not keep the others waiting.
     fn flush(&mut self) {
-        loop {
-            for index in self.peers.flush(&self.poller, self.now) {
-                self.link_ended(index, "closed");
-            }
+        for index in self.peers.flush(&self.poller, self.now) {
+            self.link_ended(index, "closed");
+        }
+        self.run();
+        while let Some(Drained { member, queued_bytes }) = self.peers.next_drained() {
+            self.inputs.push_back(Input::Drained { member, queued_bytes });
             self.run();
-            let mut has_drained = false;
-            while let Some(Drained { member, queued_bytes }) = self.peers.next_drained() {
-                has_drained = true;
-                self.handle(Input::Drained { member, queued_bytes });
-                self.run();
-            }
-            if !has_drained {
-                return;
-            }
         }
     }
 }

@@ -261,9 +261,9 @@ impl Peers {
         }
     }
 
-    /// Whether a link has bytes that the poller does not report.
+    /// Whether a link has bytes to read or to write that the poller does not report.
     pub(super) fn must_not_wait(&self) -> bool {
-        !self.again.is_empty()
+        !self.again.is_empty() || !self.dirty.is_empty()
     }
 
     /// The poller has reported a link writable.

@@ -282,7 +282,8 @@ impl Group {
 
     /// Leaves, and hands the virtual nodes of this member to the one that carries `heir`: what is
     /// sent to them meanwhile is delivered by one of the two. If that member is not there or leaves
-    /// itself, no member carries them afterwards, as after [`Group::leave`].
+    /// itself, two others are asked; if none takes them no member carries them afterwards, as after
+    /// [`Group::leave`].
     ///
     /// # Errors
     /// [`Error::Timeout`] if that has not ended in time; the member is gone all the same.

@@ -1,7 +1,8 @@
 /* Times a clock and the cheapest collective, in a loop and one by one.
  *
- *     event_cost CALLS BATCHES
+ *     event_cost CALLS BATCHES [LEVEL]
  *
+ * With a level the program calls MPI_Pcontrol of it first: 0 switches what observes it off.
  * Prints four numbers of nanoseconds per batch: clock_gettime, the time-stamp counter (0 where there
  * is none), an 8-byte MPI_Allreduce on MPI_COMM_SELF in a loop, and the median of such calls each
  * after other memory than theirs was used. */
@@ -85,6 +86,8 @@ int main(int argc, char **argv)
     int batches = argc > 2 ? atoi(argv[2]) : 1;
     char *used = calloc(1, USED_BYTES);
     MPI_Init(&argc, &argv);
+    if (argc > 3)
+        MPI_Pcontrol(atoi(argv[3]));
     for (int batch = 0; batch < batches; batch++)
         printf("%.2f %.2f %.2f %.2f\n", clock_ns(calls), counter_ns(calls), hot_ns(calls), cold_ns(used));
     MPI_Finalize();

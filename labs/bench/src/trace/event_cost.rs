@@ -4,8 +4,12 @@
 //! A call that is counted reads the clock when it begins and when it returns. An event is a record
 //! of these two, so that its cost is what recording adds to counting.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::Duration;
 
 use sapwood_command_line::exit::Failure;
 use sapwood_floor::statistics::Spread;
@@ -27,6 +31,11 @@ const RECORD_BYTES: u32 = 32;
 /// An event over a look at the clock, with that clock, and with the time-stamp counter.
 const CLOCK_RATIO: Bar = Bar::Most(1.25);
 const COUNTER_RATIO: Bar = Bar::Most(0.75);
+/// What remains of both once the program has switched counting and recording off.
+const OFF_RATIO: Bar = Bar::Most(0.1);
+/// A recorded call with a reader over one without.
+const READER_RATIO: Bar = Bar::Most(1.05);
+const READ_INTERVAL: Duration = Duration::from_millis(1);
 const COLD_NS: Bar = Bar::Most(500.0);
 const EVENTS_PER_MIB: Bar = Bar::Least(32_000.0);
 
@@ -38,14 +47,23 @@ enum Mode {
     Counted(&'static str),
     /// They are recorded, too.
     Recorded(&'static str),
+    /// As recorded ones, but for the program's `MPI_Pcontrol(0)`.
+    Off,
+    /// They are recorded in a file of the folder for events.
+    Kept,
+    /// That file is read whole, again and again.
+    Read,
 }
 
-const MODES: [Mode; 5] = [
+const MODES: [Mode; 8] = [
     Mode::Bare,
     Mode::Counted("cycles"),
     Mode::Recorded("cycles"),
     Mode::Counted("monotonic"),
     Mode::Recorded("monotonic"),
+    Mode::Off,
+    Mode::Kept,
+    Mode::Read,
 ];
 
 /// Nanoseconds that one process has measured.
@@ -80,7 +98,7 @@ pub(super) fn measure(
 }
 
 pub(super) fn tell(runs: &Runs, facts: &mut Facts) -> Result<(), Failure> {
-    let [bare, counted, recorded, counted_by_clock, recorded_by_clock] = runs;
+    let [bare, counted, recorded, counted_by_clock, recorded_by_clock, off, kept, read] = runs;
     let all = |of: &dyn Fn(usize) -> f64| -> Result<Spread, Failure> {
         let samples: Vec<f64> = (0..bare.len()).map(of).collect();
         Spread::of(&samples).ok_or_else(|| Failure::own(&"nothing was measured"))
@@ -110,6 +128,12 @@ pub(super) fn tell(runs: &Runs, facts: &mut Facts) -> Result<(), Failure> {
     let whole = all(&|at| recorded[at].cold - bare[at].cold)?;
     let label = "  after other memory was used";
     facts.spread("event.whole_cold_ns", look(label, "ns", 1), &whole, None);
+    let off = all(&|at| (off[at].hot - bare[at].hot) / clock(at))?;
+    let label = "switched off: MPI_Pcontrol(0), over the clock";
+    facts.spread("event.ratio_off", look(label, "", 2), &off, Some(OFF_RATIO));
+    let read = all(&|at| read[at].hot / kept[at].hot)?;
+    let label = "a recorded call while its ring is read each ms";
+    facts.spread("event.reader_ratio", look(label, "", 2), &read, Some(READER_RATIO));
     let events = f64::from(RING_BYTES / RECORD_BYTES);
     let label = "events in a ring of 1 MiB";
     facts.number("memory.events_per_mib", look(label, "", 0), events, Some(EVENTS_PER_MIB));
@@ -117,6 +141,7 @@ pub(super) fn tell(runs: &Runs, facts: &mut Facts) -> Result<(), Failure> {
 }
 
 fn run(program: &Path, mode: Mode, shim: &Path, folder: &Path) -> Result<Times, Failure> {
+    let kept = Folder::create()?;
     let mut command = Command::new(program);
     command.args([CALLS, BATCHES]).stdin(Stdio::null());
     for variable in ["LD_PRELOAD", "SAPWOOD_MPI_WAITS", "SAPWOOD_MPI_CLOCK"] {
@@ -133,15 +158,29 @@ fn run(program: &Path, mode: Mode, shim: &Path, folder: &Path) -> Result<Times, 
             observed(clock);
             command.env("SAPWOOD_MPI_WAITS", "1");
         }
+        Mode::Off => {
+            observed("cycles");
+            command.env("SAPWOOD_MPI_WAITS", "1").arg("0");
+        }
+        Mode::Kept | Mode::Read => {
+            observed("cycles");
+            command.env("SAPWOOD_MPI_EVENTS_DIR", &kept.path);
+        }
     }
-    let done = command.output().map_err(|error| Failure::own(&error))?;
+    let reader = matches!(mode, Mode::Read).then(|| Reader::start(&kept.path));
+    let done = command.output().map_err(|error| Failure::own(&error));
+    reader.map_or(Ok(()), Reader::end)?;
+    times_of(&done?)
+}
+
+/// The quickest batch of a run: the others were disturbed.
+fn times_of(done: &Output) -> Result<Times, Failure> {
     let output = String::from_utf8_lossy(&done.stdout);
     let batches: Vec<Times> = output.lines().filter_map(batch).collect();
     let said = String::from_utf8_lossy(&done.stderr);
     if !done.status.success() || batches.is_empty() || !said.is_empty() {
         return Err(Failure::own(&format!("the timed program: {}: {}", done.status, said.trim())));
     }
-    // The quickest batch: the others were disturbed.
     let least = |of: fn(&Times) -> f64| batches.iter().map(of).fold(f64::MAX, f64::min);
     Ok(Times {
         clock: least(|one| one.clock),
@@ -149,6 +188,51 @@ fn run(program: &Path, mode: Mode, shim: &Path, folder: &Path) -> Result<Times, 
         hot: least(|one| one.hot),
         cold: least(|one| one.cold),
     })
+}
+
+/// Reads the file of a rank's events, while the rank writes it.
+struct Reader {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<std::io::Result<u64>>,
+}
+
+impl Reader {
+    /// Begins when there is such a file in the folder.
+    fn start(folder: &Path) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (folder, stop) = (folder.to_owned(), Arc::clone(&is_over));
+        let thread = spawn(move || {
+            let mut reads = 0;
+            while !stop.load(Ordering::Relaxed) {
+                if let Some(file) = events_file(&folder)? {
+                    std::fs::read(file)?;
+                    reads += 1;
+                }
+                sleep(READ_INTERVAL);
+            }
+            Ok(reads)
+        });
+        Self { is_over, thread }
+    }
+
+    fn end(self) -> Result<(), Failure> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let reads = self.thread.join().map_err(|_| Failure::own(&"the reader panicked"))?;
+        match reads.map_err(|error| Failure::own(&format!("the file of events: {error}")))? {
+            0 => Err(Failure::own(&"the timed program left no file of events")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn events_file(folder: &Path) -> std::io::Result<Option<PathBuf>> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "events") {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }
 
 fn batch(line: &str) -> Option<Times> {
@@ -163,7 +247,16 @@ pub(super) mod tests {
 
     pub(in super::super) fn runs() -> Runs {
         let of = |hot, cold| vec![Times { clock: 22.0, counter: 11.0, hot, cold }; 3];
-        [of(30.0, 400.0), of(50.0, 500.0), of(53.0, 530.0), of(75.0, 550.0), of(78.0, 590.0)]
+        [
+            of(30.0, 400.0),
+            of(50.0, 500.0),
+            of(53.0, 530.0),
+            of(75.0, 550.0),
+            of(78.0, 590.0),
+            of(41.0, 410.0),
+            of(53.0, 530.0),
+            of(53.0, 540.0),
+        ]
     }
 
     #[test]
@@ -176,6 +269,8 @@ pub(super) mod tests {
         assert_eq!(json["event"]["whole_ns"], 23.0);
         assert_eq!(json["event"]["ratio_clock"], 25.0 / 22.0);
         assert_eq!(json["event"]["ratio_tsc"], 14.0 / 22.0);
+        assert_eq!(json["event"]["ratio_off"], 0.5);
+        assert_eq!(json["event"]["reader_ratio"], 1.0);
     }
 
     #[test]

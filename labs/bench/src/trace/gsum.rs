@@ -71,7 +71,7 @@ pub(super) fn measure(
     let bench = Bench { arguments, program, sapwood, shim, folder: folder.path.clone() };
     facts.heading("with over without, seconds of the iterations themselves");
     let sorted = bench.run(Watched::Not, AS_LONG_AS_A_SUM)?.sorted;
-    let (ranks, iterations) = (bench.ranks().into(), arguments.iterations);
+    let (ranks, iterations) = (ranks(arguments).into(), arguments.iterations);
     for (name, sorted) in [("gsum", 0), ("compute_gsum", sorted)] {
         let program = Program { name, place: "one host", ranks, iterations, sorted };
         let rows = bench.compare(&program, facts, progress)?;
@@ -80,11 +80,12 @@ pub(super) fn measure(
     Ok(())
 }
 
-impl Bench<'_> {
-    fn ranks(&self) -> u16 {
-        self.arguments.ranks.unwrap_or(RANKS)
-    }
+/// How many the program has.
+pub(super) fn ranks(arguments: &Arguments) -> u16 {
+    arguments.ranks.unwrap_or(RANKS)
+}
 
+impl Bench<'_> {
     fn compare(
         &self,
         program: &Program<'_>,
@@ -128,7 +129,7 @@ impl Bench<'_> {
         for variable in ["LD_PRELOAD", "SAPWOOD_MPI_WAITS", "SAPWOOD_MPI_DUMP_DIR"] {
             command.env_remove(variable);
         }
-        command.args(["-np", &self.ranks().to_string()]);
+        command.args(["-np", &ranks(self.arguments).to_string()]);
         if matches!(watched, Watched::Collectors) {
             command.arg("env").arg(format!("LD_PRELOAD={}", self.shim.display()));
             command.arg(format!("SAPWOOD_MPI_DUMP_DIR={}", self.folder.display()));

@@ -3,30 +3,45 @@
 //! It starts the tree, says so, and then serves the commands that come to its control socket
 //! until none has used the tree for long, a command asks it to end, a signal does, or all hosts
 //! are gone.
+//!
+//! Each tree has a thread and a [`Daemon`] of its own. When hosts have come back, the daemon of a
+//! new tree gets all that is there once ([`Charge`]), and the one before ends with the last of its
+//! commands.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sapwood::{Error, runtime_folder};
+use sapwood::{Error, Network, RankSet, runtime_folder};
+use sapwood_topology::HostName;
 use sapwood_transport::{Accepted, Interest, Listener, Poller};
 
 use super::message::{Description, VERSION, absence_as_text};
 use super::place::{LOOK_PERIOD, Place};
+use super::returning::{Attempt, Heir, Progress, Schedule, Way};
 use super::session::{Session, Wish};
+use super::succession::{Earlier, Leash, succession};
 use super::{address_of, ending, right_to, socket_path};
+use crate::absence::{counted, everyone, nodes};
 use crate::signals::Signals;
 use crate::tree_access::{Owned, Tree};
 use sapwood_command_line::exit::{Failure, complain};
 
-/// The tokens of the listener and of the first session.
+/// The tokens of the listener, the leash, the bell of an attempt, and the first session.
 const LISTENER: u64 = 0;
-const FIRST_SESSION: u64 = 1;
+const LEASH: u64 = 1;
+const BELL: u64 = 2;
+const FIRST_SESSION: u64 = 3;
 
 /// The longest wait of one turn, so that times that have come are noticed.
 const TURN_MAX: Duration = LOOK_PERIOD;
 
-/// What of a tree stays the same.
+/// How many returns of hosts are told.
+const RETURNS_MAX: usize = 8;
+
+/// What stays the same, whichever tree there is.
 pub(crate) struct Terms {
     pub(crate) name: String,
     /// How the hosts were reached.
@@ -37,23 +52,60 @@ pub(crate) struct Terms {
     pub(crate) options: Vec<String>,
     /// After which time without a command the tree ends; zero for never.
     pub(crate) idle: Duration,
+    /// After which time missing hosts are looked for; zero for never.
+    pub(crate) return_after: Duration,
+    pub(crate) way: Arc<Way>,
 }
 
-/// A tree that is kept up.
+/// A tree that is kept up, by one thread.
 pub(crate) struct Daemon {
     tree: Owned,
-    terms: Terms,
+    terms: Arc<Terms>,
+    poller: Poller,
+    sessions: Vec<Session>,
+    next_token: u64,
+    used_at: Instant,
+    role: Role,
+    /// The search for missing hosts, while there is one.
+    attempt: Option<Attempt<Handover, Ended>>,
+}
+
+/// What a tree is for.
+enum Role {
+    /// New commands use it.
+    Newest(Box<Charge>),
+    /// There is another in its place; commands that had begun before go on.
+    Earlier { leash: Leash, heir: JoinHandle<Option<Ended>> },
+}
+
+/// What the newest tree's daemon has, whichever tree that is.
+struct Charge {
     listener: Listener,
     /// Of the control socket.
     path: PathBuf,
     place: Place,
-    poller: Poller,
     signals: Signals,
-    sessions: Vec<Session>,
-    next_token: u64,
     /// When the listener is looked at again after there was no descriptor left.
     paused_until: Option<Instant>,
-    used_at: Instant,
+    schedule: Schedule,
+    /// Which hosts have come back, and when.
+    returned: Vec<String>,
+    /// Trees before this one in which commands go on.
+    earlier: Vec<Earlier>,
+}
+
+/// What the next tree's daemon gets.
+struct Handover {
+    charge: Box<Charge>,
+    /// Those without a command.
+    sessions: Vec<Session>,
+}
+
+/// What became of a tree.
+struct Ended {
+    result: Result<(), Failure>,
+    /// The thread of the tree that was in its place.
+    heir: Option<JoinHandle<Option<Ended>>>,
 }
 
 impl Daemon {
@@ -79,50 +131,125 @@ impl Daemon {
         let _ = std::fs::remove_file(&path);
         let listener = Listener::bind(&address_of(&path)?).map_err(failed)?;
         drop(right);
-        let poller = Poller::new().map_err(failed)?;
-        poller.add(&listener, LISTENER, Interest::READ).map_err(failed)?;
-        Ok(Self {
+        let charge = Charge {
+            listener,
+            path,
+            place: Place::new(Instant::now()),
+            signals,
+            paused_until: None,
+            schedule: Schedule::new(terms.return_after),
+            returned: Vec::new(),
+            earlier: Vec::new(),
+        };
+        let handover = Handover { charge: Box::new(charge), sessions: Vec::new() };
+        Self::succeeding(tree, Arc::new(terms), handover).map_err(Failure::from)
+    }
+
+    /// Goes on with what the daemon of the tree before has handed over.
+    fn succeeding(tree: Owned, terms: Arc<Terms>, handover: Handover) -> Result<Self, Error> {
+        let Handover { charge, sessions } = handover;
+        let poller = Poller::new()?;
+        if charge.paused_until.is_none() {
+            poller.add(&charge.listener, LISTENER, Interest::READ)?;
+        }
+        let mut daemon = Self {
             tree,
             terms,
-            listener,
-            place: Place::new(Instant::now()),
-            path,
             poller,
-            signals,
             sessions: Vec::new(),
             next_token: FIRST_SESSION,
-            paused_until: None,
             used_at: Instant::now(),
-        })
+            role: Role::Newest(charge),
+            attempt: None,
+        };
+        for mut session in sessions {
+            let (token, description) = (daemon.new_token(), daemon.description());
+            session.enter(token, &daemon.poller, description)?;
+            daemon.sessions.push(session);
+        }
+        Ok(daemon)
+    }
+
+    /// Is the thread of a tree that takes the place of another.
+    fn keep(mut network: Network, terms: Arc<Terms>, handover: Handover) -> Ended {
+        if let Err(error) = network.publish(&terms.name) {
+            // It can be used all the same.
+            tell(&format!("tree '{}' is not visible: {error}", terms.name));
+        }
+        let tree = Owned::new(network, &terms.way.names);
+        match Self::succeeding(tree, terms, handover) {
+            Ok(daemon) => daemon.run(),
+            Err(error) => Ended { result: Err(error.into()), heir: None },
+        }
+    }
+
+    fn new_token(&mut self) -> u64 {
+        self.next_token += 1;
+        self.next_token - 1
     }
 
     /// The tree as a newcomer is told of it.
-    pub(crate) fn description(&self) -> Description {
+    fn description(&self) -> Description {
+        let returned = match &self.role {
+            Role::Newest(charge) => charge.returned.clone(),
+            Role::Earlier { .. } => Vec::new(),
+        };
         Description {
             version: VERSION.to_string(),
             name: self.terms.name.clone(),
             terms: self.terms.reach.clone(),
             hosts: self.terms.hosts.clone(),
             pid: std::process::id(),
-            commands: self.sessions.iter().map(Session::commands).sum(),
+            commands: self.commands(),
             absent: absence_as_text(&self.tree.absent()),
             suspects: self.tree.suspects().to_string(),
+            returned,
             options: self.terms.options.clone(),
         }
     }
 
-    /// Serves until the tree is to end, and ends it.
+    fn commands(&self) -> usize {
+        self.sessions.iter().map(Session::commands).sum()
+    }
+
+    /// Serves until the tree is to end, and ends it, with all trees that were in its place.
     ///
     /// # Errors
     /// When the system fails this process.
-    pub(crate) fn serve(mut self) -> Result<(), Failure> {
+    pub(crate) fn serve(self) -> Result<(), Failure> {
+        let mut ended = self.run();
+        while let Some(heir) = ended.heir.take() {
+            // Its own words say why a thread has failed.
+            let failed = || Failure::own(&"the thread of the tree has failed");
+            ended = heir.join().ok().flatten().ok_or_else(failed)?;
+        }
+        ended.result
+    }
+
+    fn run(mut self) -> Ended {
         let served = self.serve_on();
-        let Self { tree, sessions, listener, poller, terms, .. } = self;
+        let Self { tree, sessions, poller, terms, role, attempt, .. } = self;
         let is_empty = tree.connected().is_empty();
         let reasons = tree.absent();
+        let charge = match role {
+            Role::Newest(charge) => charge,
+            Role::Earlier { leash, heir } => {
+                let closed = tree.close();
+                if let Err(error) = served.and(closed) {
+                    tell(&format!("an earlier tree '{}' has failed: {error}", terms.name));
+                }
+                drop((sessions, poller, leash));
+                return Ended { result: Ok(()), heir: Some(heir) };
+            }
+        };
+        let Charge { listener, earlier, .. } = *charge;
         // No new command finds the tree while it ends; those who use it see that it has.
         drop(listener);
+        let cancelled = attempt.map(Attempt::cancel);
         let closed = tree.close();
+        // A thread that has failed has said so.
+        let _ = cancelled.map(JoinHandle::join);
+        Earlier::end(earlier);
         drop((sessions, poller));
         if let Err(error) = &served {
             leave_reason(&terms, &error.to_string());
@@ -130,19 +257,22 @@ impl Daemon {
             let reason = reasons.first().map_or("", |(_, reason)| reason);
             leave_reason(&terms, &format!("no host is left: {reason}"));
         }
-        served?;
-        Ok(closed?)
+        Ended { result: served.and(closed).map_err(Failure::from), heir: None }
     }
 
     fn serve_on(&mut self) -> Result<(), Error> {
         self.tree.watch(self.poller.as_fd())?;
-        for descriptor in self.signals.descriptors() {
-            self.tree.watch(descriptor.as_fd())?;
+        if let Role::Newest(charge) = &self.role {
+            for descriptor in charge.signals.descriptors() {
+                self.tree.watch(descriptor.as_fd())?;
+            }
         }
         let mut wait = Duration::ZERO;
         loop {
             self.tree.turn(wait)?;
-            if !self.signals.take().is_empty() {
+            if let Role::Newest(charge) = &mut self.role
+                && !charge.signals.take().is_empty()
+            {
                 return Ok(());
             }
             // Before newcomers are told who is not there, and why.
@@ -160,65 +290,185 @@ impl Daemon {
             }
             self.dismiss_gone();
             let now = Instant::now();
-            let is_in_use = self.sessions.iter().any(|session| session.commands() > 0);
-            if is_in_use {
-                self.used_at = now;
-            }
-            let idle = now - self.used_at;
-            let is_idle = !self.terms.idle.is_zero() && idle >= self.terms.idle;
-            // A command that is still connected has its answers.
-            let listener = &self.listener;
-            if self.place.is_gone(now, || listener.has_its_file()) && !is_in_use {
-                tell_gone(&self.terms.name, &self.path);
+            self.return_hosts(now)?;
+            if self.is_over(now) {
                 return Ok(());
             }
-            if is_idle || self.tree.connected().is_empty() {
-                return Ok(());
-            }
-            let left = match self.terms.idle {
-                Duration::ZERO => TURN_MAX,
-                limit => limit - idle,
-            };
-            let paused = self.paused_until.map(|until| until.saturating_duration_since(now));
-            wait = if has_more { Duration::ZERO } else { left.min(TURN_MAX) };
-            wait = wait.min(paused.unwrap_or(wait));
+            wait = if has_more { Duration::ZERO } else { self.pause(now) };
         }
+    }
+
+    /// Whether the tree is to end now.
+    fn is_over(&mut self, now: Instant) -> bool {
+        let has_commands = self.commands() > 0;
+        let is_in_use = match &mut self.role {
+            Role::Newest(charge) => {
+                charge.earlier.retain(Earlier::is_there);
+                let Charge { place, listener, earlier, path, .. } = &mut **charge;
+                let is_in_use = has_commands || !earlier.is_empty();
+                // A command that is still connected has its answers.
+                if place.is_gone(now, || listener.has_its_file()) && !is_in_use {
+                    tell_gone(&self.terms.name, path);
+                    return true;
+                }
+                is_in_use
+            }
+            Role::Earlier { .. } if self.sessions.is_empty() => return true,
+            Role::Earlier { .. } => has_commands,
+        };
+        if is_in_use {
+            self.used_at = now;
+        }
+        let is_idle = !self.terms.idle.is_zero() && now - self.used_at >= self.terms.idle;
+        is_idle || self.tree.connected().is_empty()
+    }
+
+    /// How long nothing is to be done unless something happens.
+    fn pause(&self, now: Instant) -> Duration {
+        let left = match self.terms.idle {
+            Duration::ZERO => TURN_MAX,
+            limit => limit.saturating_sub(now - self.used_at).min(TURN_MAX),
+        };
+        let Role::Newest(charge) = &self.role else { return left };
+        let times = [charge.paused_until, charge.schedule.due()].into_iter().flatten();
+        times.map(|time| time.saturating_duration_since(now)).fold(left, Duration::min)
+    }
+
+    /// Has missing hosts looked for when it is time, and gives way to a tree that has them.
+    fn return_hosts(&mut self, now: Instant) -> Result<(), Error> {
+        let Role::Newest(charge) = &mut self.role else { return Ok(()) };
+        let there = self.tree.connected();
+        let Some(attempt) = &mut self.attempt else {
+            let missing = everyone(self.terms.way.names.len()).difference(there.as_ref());
+            if charge.schedule.is_due(now, missing.is_empty()) {
+                self.look_for(&missing)?;
+            }
+            return Ok(());
+        };
+        match attempt.progress() {
+            Progress::Running => {}
+            Progress::Over => {
+                self.poller.remove(attempt.bell())?;
+                self.attempt = None;
+                charge.schedule.put_off();
+            }
+            Progress::Stands(anew) => {
+                let returned = anew.difference(there.as_ref());
+                let is_better = there.difference(anew.as_ref()).is_empty() && !returned.is_empty();
+                match (is_better, succession()) {
+                    (true, Ok((leash, earlier))) => self.give_way(leash, earlier, &returned)?,
+                    _ => {
+                        attempt.refuse();
+                        tracing::info!(
+                            target: "sapwood::member",
+                            "a host answered, but the tree that was started anew is no better"
+                        );
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn look_for(&mut self, missing: &RankSet) -> Result<(), Error> {
+        let Role::Newest(charge) = &mut self.role else { return Ok(()) };
+        charge.schedule.begin();
+        let way = Arc::clone(&self.terms.way);
+        let missing: Vec<HostName> =
+            missing.iter().map(|rank| way.names[rank as usize].clone()).collect();
+        let asked = charge.schedule.turn_of(&missing);
+        let terms = Arc::clone(&self.terms);
+        let keep = move |network, handover| Self::keep(network, terms, handover);
+        match Attempt::begin(way, asked, keep) {
+            Ok(attempt) => {
+                self.poller.add(attempt.bell(), BELL, Interest::READ)?;
+                self.attempt = Some(attempt);
+            }
+            // There may be room for a thread the next time.
+            Err(_) => charge.schedule.put_off(),
+        }
+        Ok(())
+    }
+
+    /// Leaves all but the commands that run to the tree that the attempt has started.
+    fn give_way(&mut self, leash: Leash, earlier: Earlier, back: &RankSet) -> Result<(), Error> {
+        let Some(attempt) = self.attempt.take() else { return Ok(()) };
+        self.poller.remove(attempt.bell())?;
+        let Some(Heir { offer, thread }) = attempt.take() else { return Ok(()) };
+        self.poller.add(leash.end(), LEASH, Interest::READ)?;
+        let role = std::mem::replace(&mut self.role, Role::Earlier { leash, heir: thread });
+        let Role::Newest(mut charge) = role else { return Ok(()) };
+        for descriptor in charge.signals.descriptors() {
+            self.tree.unwatch(descriptor.as_fd())?;
+        }
+        if charge.paused_until.is_none() {
+            self.poller.remove(&charge.listener)?;
+        }
+        let hosts = counted(&nodes(&self.terms.way.names, back));
+        let time = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
+        let line = format!("{hosts} came back at {time}");
+        tell(&format!("tree '{}': {line}", self.terms.name));
+        charge.returned.push(line);
+        let surplus = charge.returned.len().saturating_sub(RETURNS_MAX);
+        charge.returned.drain(..surplus);
+        charge.earlier.push(earlier);
+        charge.schedule.put_off();
+        let sessions = std::mem::take(&mut self.sessions).into_iter();
+        let (running, waiting): (Vec<_>, Vec<_>) = sessions.partition(|one| one.commands() > 0);
+        self.sessions = running;
+        for session in &waiting {
+            session.leave(&self.poller)?;
+        }
+        // Its name is the next one's.
+        self.tree.withdraw();
+        // If that thread has failed, what it was to get is gone, and the leash ends this tree.
+        let _ = offer.send(Handover { charge, sessions: waiting });
+        Ok(())
     }
 
     /// Takes newcomers in and hears who has something to say.
     fn hear(&mut self) -> Result<Wish, Error> {
-        if self.paused_until.is_some_and(|until| until <= Instant::now()) {
-            self.paused_until = None;
-            self.poller.add(&self.listener, LISTENER, Interest::READ)?;
+        if let Role::Newest(charge) = &mut self.role
+            && charge.paused_until.is_some_and(|until| until <= Instant::now())
+        {
+            charge.paused_until = None;
+            self.poller.add(&charge.listener, LISTENER, Interest::READ)?;
         }
         let mut events = Vec::new();
         self.poller.wait(&mut events, Some(Duration::ZERO))?;
         for event in events {
-            if event.token == LISTENER {
-                self.accept()?;
-            } else if let Some(session) =
-                self.sessions.iter_mut().find(|session| session.token() == event.token)
-                && (event.readable || event.hung_up)
-                && session.hear(&mut self.tree) == Wish::Stop
-            {
-                return Ok(Wish::Stop);
+            match event.token {
+                LISTENER => self.accept()?,
+                // The newest tree is to end, and all with it.
+                LEASH => return Ok(Wish::Stop),
+                // It is looked at in every turn.
+                BELL => {}
+                token => {
+                    if let Some(session) =
+                        self.sessions.iter_mut().find(|session| session.token() == token)
+                        && (event.readable || event.hung_up)
+                        && session.hear(&mut self.tree) == Wish::Stop
+                    {
+                        return Ok(Wish::Stop);
+                    }
+                }
             }
         }
         Ok(Wish::Nothing)
     }
 
     fn accept(&mut self) -> Result<(), Error> {
-        match self.listener.accept()? {
+        let Role::Newest(charge) = &mut self.role else { return Ok(()) };
+        match charge.listener.accept()? {
             Accepted::Incoming(incoming) => {
-                let (link, token) = (incoming.into_own_link()?, self.next_token);
-                self.next_token += 1;
-                let description = self.description();
+                let link = incoming.into_own_link()?;
+                let (token, description) = (self.new_token(), self.description());
                 let session = Session::welcome(link, token, &self.poller, description)?;
                 self.sessions.push(session);
             }
             Accepted::Pause(pause) => {
-                self.poller.remove(&self.listener)?;
-                self.paused_until = Some(Instant::now() + pause);
+                self.poller.remove(&charge.listener)?;
+                charge.paused_until = Some(Instant::now() + pause);
             }
             Accepted::Empty | Accepted::ForeignUser(_) => {}
         }
@@ -243,6 +493,11 @@ fn tell_gone(name: &str, path: &Path) {
         "tree '{name}' ends: its control socket {} was removed, so that no command finds it",
         path.display()
     );
+    tell(&line);
+}
+
+/// For the log, and for a service manager.
+fn tell(line: &str) {
     tracing::warn!(target: "sapwood::member", "{line}");
     complain(line);
 }

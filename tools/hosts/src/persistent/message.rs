@@ -21,7 +21,7 @@ use crate::absence::Absence;
 
 /// Which messages these are, and which agents the tree has: processes of another version do
 /// without each other. To be raised with every change of either.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/4");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
 
 /// Longest message, in bytes: room for a packet with an outcome of every host.
 const FRAME_BYTES_MAX: usize = 64 << 20;
@@ -48,7 +48,8 @@ pub enum Request {
 /// What the daemon says.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
-    /// First of all: which tree this is.
+    /// First of all, and again between two commands when another tree takes the place of this one:
+    /// which tree this is.
     Description(Description),
     /// The streams of a command.
     Begun { control: StreamId, live: StreamId, input: Option<StreamId> },
@@ -84,6 +85,8 @@ pub struct Description {
     pub absent: Vec<(String, String)>,
     /// Who of those that are there was silent in the last command.
     pub suspects: String,
+    /// Which hosts have come back, and when, one line for each time.
+    pub returned: Vec<String>,
     /// The options of `sapwood up` by which the tree was started, with its hosts.
     pub options: Vec<String>,
 }

@@ -2,9 +2,10 @@
 //! a tree by a command.
 //!
 //! `daemon` is the process that owns the tree, `up` what starts it and `down` what ends it, `claim`
-//! the right to start one of a name, `shared` the tree as a command sees it, `message` what the two
-//! say to each other, `ending` what is known of a tree that has ended by itself.
-//! docs/decisions/0012-warm-tree.md says why it is so.
+//! the right to start one of a name, `returning` the search for hosts that are missing,
+//! `succession` how a tree and those before it end together, `shared` the tree as a command sees
+//! it, `message` what the two say to each other, `ending` what is known of a tree that has ended by
+//! itself. docs/decisions/0012-warm-tree.md says why it is so.
 
 mod again;
 mod claim;
@@ -13,8 +14,10 @@ pub mod down;
 mod ending;
 mod message;
 mod place;
+mod returning;
 mod session;
 pub mod shared;
+mod succession;
 pub mod up;
 
 use std::fmt::Write as _;
@@ -29,8 +32,8 @@ use sapwood_topology::NodeSet;
 use sapwood_transport::{Address, Error, Interest, Link, Poller, connect_own};
 
 use self::message::{Description, Line, Reply, VERSION, absence_of_text};
-use crate::absence::nodes;
-use sapwood_command_line::exit::{Failure, complain, one_line};
+use crate::absence::{line, nodes};
+use sapwood_command_line::exit::{Failure, complain};
 
 /// What a tree is called if nothing is said.
 pub const DEFAULT_NAME: &str = "warm";
@@ -139,40 +142,48 @@ fn greeted(link: Link) -> Option<Found> {
         }
         let mut messages = line.messages().ok()?.into_iter();
         if let Some(Reply::Description(mut description)) = messages.next() {
-            // Who is lost just now may follow at once.
-            description.absent.extend(messages.filter_map(|message| match message {
-                Reply::Lost { ranks, reason } => Some((ranks, reason)),
-                _ => None,
-            }));
+            // What changes just now may follow at once.
+            for message in messages {
+                match message {
+                    Reply::Lost { ranks, reason } => description.absent.push((ranks, reason)),
+                    Reply::Description(newer) => description = newer,
+                    _ => {}
+                }
+            }
             return (description.version == VERSION).then_some(Found { description, line });
         }
     }
 }
 
-/// What is to be said of a tree that is up whose network has this name: which of its hosts are
-/// missing, and by which command it has them again. Nothing where all are there, or no tree is.
+/// What is to be said of a tree that is up whose network has this name: which of its hosts have
+/// come back, which are missing, and by which command it has them again. Nothing where none was
+/// missing, or no tree is up.
 ///
 /// # Errors
 /// When the folder cannot be trusted.
-pub fn lacking(name: &str) -> Result<Option<String>, Failure> {
+pub fn condition(name: &str) -> Result<Option<String>, Failure> {
     let Some(folder) = sapwood::existing_runtime_folder()? else { return Ok(None) };
     let tree = connect_own(&address_of(&socket_path(&folder, name))?).ok().and_then(greeted);
-    Ok(tree.and_then(|tree| tree.description.lacking()))
+    Ok(tree.and_then(|tree| tree.description.condition()))
 }
 
 impl Description {
-    fn lacking(&self) -> Option<String> {
+    fn condition(&self) -> Option<String> {
         let hosts: Vec<String> = self.hosts.parse::<NodeSet>().ok()?.iter().collect();
-        let absence = absence_of_text(&self.absent).filter(|absence| !absence.is_empty())?;
+        let absence = absence_of_text(&self.absent)?;
         let mut text = String::new();
-        for (ranks, reason) in absence {
-            let nodes = nodes(&hosts, &ranks);
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{nodes} ({}): missing: {}", nodes.len(), one_line(&reason));
+        // Writing to a string cannot fail.
+        for returned in &self.returned {
+            let _ = writeln!(text, "{returned}");
         }
-        let again = self.starting_again();
-        let _ = writeln!(text, "to include hosts that are reachable again: {again}");
-        Some(text)
+        for (ranks, reason) in &absence {
+            let _ = writeln!(text, "{}", line(&nodes(&hosts, ranks), reason));
+        }
+        if !absence.is_empty() {
+            let again = self.starting_again();
+            let _ = writeln!(text, "to include hosts that are reachable again: {again}");
+        }
+        (!text.is_empty()).then_some(text)
     }
 
     /// The command that starts the tree again with all of its hosts.
@@ -264,9 +275,31 @@ mod tests {
         let tree = greeted(other).expect("it says which tree it has");
         assert_eq!(tree.description.absent, [lost("0"), lost("2-3")]);
         assert_eq!(
-            tree.description.lacking().unwrap(),
+            tree.description.condition().unwrap(),
             "n1 (1): missing: gone\nn[3-4] (2): missing: gone\n\
              to include hosts that are reachable again: sapwood up --replace -w 'n[1-4]' --idle 5\n"
         );
+    }
+
+    #[test]
+    fn a_tree_that_takes_the_place_of_another_while_a_keeper_greets_is_the_one_that_counts() {
+        let (one, other) = Link::pair().unwrap();
+        let mut daemon = Line::new(one);
+        let gone = ("1".to_string(), "gone".to_string());
+        let before = Description {
+            version: VERSION.to_string(),
+            hosts: "n[1-4]".to_string(),
+            absent: vec![gone],
+            ..Description::default()
+        };
+        let returned = vec!["host n2 came back".to_string()];
+        let after = Description { absent: Vec::new(), returned, ..before.clone() };
+        daemon.push(&Reply::Description(before));
+        daemon.push(&Reply::Description(after));
+        assert!(daemon.write());
+        let tree = greeted(other).expect("it says which tree it has");
+        assert_eq!(tree.description.condition().unwrap(), "host n2 came back\n");
+        let whole = Description { returned: Vec::new(), ..tree.description };
+        assert_eq!(whole.condition(), None);
     }
 }

@@ -49,18 +49,41 @@ impl Session {
         poller: &Poller,
         description: Description,
     ) -> Result<Self, Error> {
-        poller.add(&link, token, Interest::READ)?;
-        let mut line = Line::new(link);
-        line.push(&Reply::Description(description));
-        Ok(Self {
-            line,
+        let mut session = Self {
+            line: Line::new(link),
             token,
             interest: Interest::READ,
             channels: Vec::new(),
             unsent: BTreeMap::new(),
             unsent_bytes: 0,
             is_gone: false,
-        })
+        };
+        session.enter(token, poller, description)?;
+        Ok(session)
+    }
+
+    /// Goes from a daemon's loop, to be taken in by that of another tree.
+    ///
+    /// # Errors
+    /// When the system fails this process.
+    pub(crate) fn leave(&self, poller: &Poller) -> Result<(), Error> {
+        Ok(poller.remove(self.line.link())?)
+    }
+
+    /// Is taken in by a daemon's loop, and told which tree this is.
+    ///
+    /// # Errors
+    /// When the system fails this process.
+    pub(crate) fn enter(
+        &mut self,
+        token: u64,
+        poller: &Poller,
+        description: Description,
+    ) -> Result<(), Error> {
+        poller.add(self.line.link(), token, self.interest)?;
+        self.token = token;
+        self.line.push(&Reply::Description(description));
+        Ok(())
     }
 
     pub(crate) fn token(&self) -> u64 {

@@ -158,7 +158,11 @@ impl SharedTree {
         }
         for reply in self.line.messages()? {
             match reply {
-                Reply::Description(_) => {}
+                Reply::Description(description) => {
+                    self.absent = absence_of_text(&description.absent).unwrap_or_default();
+                    self.suspects = ranks(&description.suspects).unwrap_or_default();
+                    self.description = description;
+                }
                 Reply::Begun { control, live, input } => {
                     let channels = Channels { control, live, input };
                     self.answers.extend(channels.all().map(|stream| (stream, VecDeque::new())));

@@ -9,10 +9,11 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
-use sapwood::{NetworkBuilder, RankSet};
+use sapwood::{Launcher, RankSet};
 use sapwood_launch::{DeathSignal, Exit, Local, Order, Process, Signal};
 use sapwood_transport::{Interest, Poller};
 
@@ -21,8 +22,9 @@ use super::again;
 use super::claim::Claim;
 use super::daemon::{Daemon, Terms};
 use super::down::end;
+use super::returning::Way;
 use crate::absence::line;
-use crate::deploy::{Opened, Targets, open, plan, stopped};
+use crate::deploy::{Opened, Plan, Targets, open, plan, stopped};
 use crate::selection::{Reach, Selection};
 use crate::signals::Signals;
 use crate::tree::Purpose;
@@ -48,6 +50,10 @@ pub struct Arguments {
     /// End the tree after this time without a command; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = time)]
     idle: Duration,
+    /// Look after this time whether missing hosts answer again, and then at intervals that grow to
+    /// a minute; those that do come back into the tree. 0 for never.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = time)]
+    return_after: Duration,
     /// End the tree of this name that is up, and start this one in its place.
     #[arg(long)]
     replace: bool,
@@ -168,7 +174,7 @@ fn serve_here(arguments: &Arguments, lets_go: bool) -> Result<ExitCode, Failure>
     if lets_go {
         caller.leave().map_err(failed)?;
     }
-    let begun = begin(arguments, &targets, plan.builder.visible(&**name), claim, &mut caller);
+    let begun = begin(arguments, &targets, plan, claim, &mut caller);
     if lets_go && !matches!(begun, Ok(Begun::Serves(_))) {
         // What is said of it belongs to the caller.
         caller.come_back().map_err(failed)?;
@@ -193,14 +199,15 @@ enum Begun {
 fn begin(
     arguments: &Arguments,
     targets: &Targets,
-    builder: NetworkBuilder,
+    plan: Plan,
     claim: Option<Claim>,
     caller: &mut Caller,
 ) -> Result<Begun, Failure> {
-    let Arguments { name, idle, reach, .. } = arguments;
+    let Arguments { name, idle, reach, return_after, .. } = arguments;
+    let Plan { builder, launching, .. } = plan;
     let refused = |error| Failure::own(&format!("cannot handle signals: {error}"));
     let signals = Signals::take_over().map_err(refused)?;
-    let (network, signals) = match open(builder, signals)? {
+    let (network, signals) = match open(builder.visible(&**name), signals)? {
         Opened::Tree(network, signals) => (network, signals),
         Opened::Stopped(signal) => return Ok(Begun::Stopped(signal)),
     };
@@ -219,7 +226,18 @@ fn begin(
     let line =
         format!("tree '{name}' is up: {there} of {} hosts, {hosts}; {end}\n", targets.count());
     let options = again::options(std::env::args_os().skip(2), &arguments.selection, &hosts);
-    let terms = Terms { name: name.clone(), reach: reach.terms(), hosts, options, idle: *idle };
+    // Processes that another manager starts come again by themselves.
+    let is_attached = launching.launcher() == Launcher::Attach;
+    let (names, topology) = (targets.names.clone(), tree.topology().clone());
+    let terms = Terms {
+        name: name.clone(),
+        reach: reach.terms(),
+        hosts,
+        options,
+        idle: *idle,
+        return_after: if is_attached { Duration::ZERO } else { *return_after },
+        way: Arc::new(Way { names, launching, topology }),
+    };
     let daemon = Daemon::new(tree, terms, signals)?;
     // A user who reads that the tree is up may replace it at once.
     drop(claim);

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use sapwood::RankSet;
-use sapwood_trace::{Coscheduling, EventKind, Scope, ScopeBy, ScopeValue, WINDOW_MAX};
+use sapwood_trace::{
+    Coscheduling, EventKind, Scope, ScopeBy, ScopeReduction, ScopeValue, WINDOW_MAX,
+};
 use serde::{Deserialize, Serialize};
 
 use super::request::chosen;
@@ -20,6 +22,8 @@ pub struct ScopeRequest {
     ranks: String,
     longer_ns: u64,
     is_gap: bool,
+    /// As [`ScopeReduction::code`] has it.
+    reduction: u32,
     by_rank: bool,
     by_function: bool,
     by_communicator: bool,
@@ -45,6 +49,7 @@ impl ScopeRequest {
             ranks: scope.ranks.to_string(),
             longer_ns: scope.at_least_ns,
             is_gap: scope.value == ScopeValue::Gap,
+            reduction: scope.reduction.code(),
             by_rank: scope.by.rank,
             by_function: scope.by.function,
             by_communicator: scope.by.communicator,
@@ -74,6 +79,7 @@ impl ScopeRequest {
             ranks,
             at_least_ns: self.longer_ns,
             value: if self.is_gap { ScopeValue::Gap } else { ScopeValue::Span },
+            reduction: ScopeReduction::from_code(self.reduction),
             by: ScopeBy {
                 rank: self.by_rank,
                 function: self.by_function,
@@ -104,6 +110,7 @@ mod tests {
             ranks: "1-2".parse().expect("ranks"),
             at_least_ns: 5,
             value: ScopeValue::Gap,
+            reduction: ScopeReduction::Top { groups: 5 },
             by: ScopeBy { rank: true, kind: true, thread: true, ..ScopeBy::default() },
             window: 100,
             cpu_ppm: 7,

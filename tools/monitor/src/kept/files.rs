@@ -31,6 +31,8 @@ pub(super) struct KeptFolder {
     pub(super) program: String,
     /// The ranks whose files can be read.
     pub(super) ranks: RankSet,
+    /// Of these, those whose processes run.
+    pub(super) living: RankSet,
     /// A line for each file that cannot.
     pub(super) notes: Vec<String>,
 }
@@ -56,6 +58,9 @@ impl KeptFolder {
             .into_iter()
             .filter_map(|stem| Some((stem.clone(), read_rank(&stem, &mut notes)?)))
             .collect();
+        if let Some([one, other]) = two_runs(&ranks) {
+            return Err(of_two_runs(folder, ":", [one, other]));
+        }
         let world_size = most_common(ranks.iter().map(|(_, rank)| rank.header.world_size));
         let Some(world_size) = world_size else {
             let notes = notes.lines();
@@ -71,26 +76,36 @@ impl KeptFolder {
             world_size,
             program: String::new(),
             ranks: RankSet::new(),
+            living: RankSet::new(),
             notes: Vec::new(),
         };
         let mut hosts: BTreeMap<String, Tables> = BTreeMap::new();
+        let mut taken: BTreeMap<u32, PathBuf> = BTreeMap::new();
         for (stem, rank) in ranks {
-            kept.take(&stem, rank, &mut hosts, &mut notes)?;
+            let number = rank.header.rank;
+            if let Some(other) = taken.get(&number) {
+                let what = format!(", rank {number} is in both:");
+                return Err(of_two_runs(folder, &what, [other, &stem]));
+            }
+            if kept.take(&stem, rank, &mut hosts, &mut notes) {
+                taken.insert(number, stem);
+            }
         }
         kept.hosts = hosts.into_values().collect();
         kept.notes = notes.lines();
         Ok(kept)
     }
 
-    /// Takes in the files of a rank, if they are of this program.
+    /// Takes in the files of a rank, if they are of this program; whether they were.
     fn take(
         &mut self,
         stem: &Path,
         rank: KeptRank,
         hosts: &mut BTreeMap<String, Tables>,
         notes: &mut Notes,
-    ) -> Result<(), Failure> {
+    ) -> bool {
         let header = rank.header.clone();
+        let is_alive = rank.is_alive();
         if header.world_size != self.world_size {
             notes.add(
                 stem,
@@ -100,28 +115,51 @@ impl KeptFolder {
                     header.world_size, self.world_size
                 ),
             );
-            return Ok(());
-        }
-        if self.ranks.contains(header.rank) {
-            return Err(Failure::usage(format!(
-                "'{}' holds files of two runs, rank {} is in both; give each run a folder of its \
-                 own, or move one run's files away",
-                stem.parent().unwrap_or(stem).display(),
-                header.rank
-            )));
+            return false;
         }
         let host = hosts.entry(header.host).or_insert_with(Tables::of_files);
-        match host.keep(rank) {
-            Ok(()) => {
-                self.ranks.insert(header.rank);
-                if self.program.is_empty() {
-                    self.program = header.program;
-                }
-            }
-            Err(reason) => notes.add(stem, EVENTS_END, &reason),
+        if let Err(reason) = host.keep(rank) {
+            notes.add(stem, EVENTS_END, &reason);
+            return false;
         }
-        Ok(())
+        self.ranks.insert(header.rank);
+        if is_alive {
+            self.living.insert(header.rank);
+        }
+        if self.program.is_empty() {
+            self.program = header.program;
+        }
+        true
     }
+}
+
+/// Files of two ranks that are not of one run, as far as their launcher or their times say so.
+fn two_runs(ranks: &[(PathBuf, KeptRank)]) -> Option<[&Path; 2]> {
+    let mut named = ranks.iter().filter(|one| one.1.header.run != 0);
+    let first = named.next();
+    let unlike = |one: &&(PathBuf, KeptRank)| {
+        first.is_some_and(|first| one.1.header.run != first.1.header.run)
+    };
+    let other = named.find(unlike);
+    let by_name = first.zip(other);
+    let timed = ranks.iter().filter(|one| one.1.header.made_ns != 0);
+    let ended = timed.clone().min_by_key(|one| {
+        let header = &one.1.header;
+        header.made_ns.saturating_add(header.lasted_ns)
+    });
+    let began = timed.max_by_key(|one| one.1.header.made_ns);
+    let is_before = |one: &KeptRank, other: &KeptRank| one.header.is_before(&other.header);
+    let by_time = ended.zip(began).filter(|(one, other)| is_before(&one.1, &other.1));
+    by_name.or(by_time).map(|(one, other)| [one.0.as_path(), other.0.as_path()])
+}
+
+fn of_two_runs(folder: &Path, what: &str, stems: [&Path; 2]) -> Failure {
+    let [one, other] = stems.map(|stem| stem.file_name().unwrap_or_default().to_string_lossy());
+    Failure::usage(format!(
+        "'{}' holds files of two runs{what} '{one}' and '{other}'; give each run a folder of its \
+         own, or move one run's files away",
+        folder.display()
+    ))
 }
 
 /// Lines for files that cannot be read.

@@ -1,5 +1,5 @@
-//! What the files say that ranks have kept in a folder (`--events-folder`), when no process of the
-//! program is alive, nor a tree that had watched it.
+//! What the files say that ranks have kept in a folder (`--events-folder`), when no tree watches
+//! the program, whether or not processes of it are alive.
 //!
 //! `files` finds the files; the ranks of each host are read as a leaf reads its own
 //! ([`Tables`]), and the parts are put together as those of a tree are. No tree has compared the
@@ -13,14 +13,18 @@ use std::time::Duration;
 use sapwood::RankSet;
 use sapwood_command_line::exit::{Failure, complain_all};
 use sapwood_report::freeze::{Freeze, FreezeParts, FreezeReason};
+use sapwood_report::ranks_text;
 use sapwood_report::why::{Parts, Why};
-use sapwood_trace::{Coscheduling, Findings, Frozen, FrozenEvent, Ledger, Standing, Verdict};
+use sapwood_trace::{
+    Coscheduling, Findings, Frozen, FrozenEvent, Ledger, Presence, Standing, Verdict,
+};
 
 use self::files::KeptFolder;
 use super::control::request::nanoseconds;
 use super::freeze::FreezeQuestion;
 use super::freezing::FreezeWishes;
 use super::rank_control::now_ns;
+use super::standing::{STANDING_DEADLINE, long_waits};
 use super::tables::{KeptTime, Tables};
 use super::waits::{Question, WaitsQuestion};
 
@@ -28,6 +32,8 @@ use super::waits::{Question, WaitsQuestion};
 const SETTLED_MAX: usize = 1 << 15;
 /// Readings of all files, at most: each reads tens of thousands of events.
 const READINGS_MAX: u64 = 1 << 16;
+/// The same while ranks run, which always bring new ones.
+const LIVING_READINGS_MAX: u64 = 16;
 /// Readings in turn that bring nothing new.
 const QUIET_READINGS: u32 = 2;
 /// All processor time that a reading wants.
@@ -39,21 +45,28 @@ const UNLIMITED_NS: u64 = u64::MAX;
 /// # Errors
 /// [`Failure`] when no file can be read, or the folder holds those of more than one run.
 pub fn why_of_files(folder: &Path) -> Result<Why, Failure> {
-    let KeptFolder { mut hosts, world_size, program, ranks, notes } = KeptFolder::read(folder)?;
+    let KeptFolder { mut hosts, world_size, program, ranks, living, notes } =
+        KeptFolder::read(folder)?;
     complain_all(&notes);
-    let findings = findings(&mut hosts, world_size);
+    let is_over = living.is_empty();
+    let readings_max = if is_over { READINGS_MAX } else { LIVING_READINGS_MAX };
+    let findings = findings(&mut hosts, world_size, readings_max);
     let mut standing = Standing::default();
     let mut elapsed = Duration::ZERO;
     for host in &mut hosts {
         let KeptTime { begin_ns, last_ns } = host.close_kept();
         elapsed = elapsed.max(Duration::from_nanos(last_ns.saturating_sub(begin_ns)));
-        standing.merge(host.stood_last(world_size, last_ns));
+        standing.merge(host.stood_last(&living, world_size, last_ns));
     }
-    let verdict = Verdict::of(&standing, 0);
+    // All calls of those that have ended have lasted until then.
+    let verdict = match is_over {
+        true => Verdict::of(&standing, 0),
+        false => long_waits(&standing, nanoseconds(STANDING_DEADLINE)),
+    };
     let mut why = Why::of(&Parts {
         program: &program,
         elapsed,
-        has_ended: true,
+        has_ended: is_over,
         standing: Some(&standing),
         verdict: verdict.as_ref().map(|verdict| (elapsed, verdict, &standing)),
         stacks: None,
@@ -67,7 +80,9 @@ pub fn why_of_files(folder: &Path) -> Result<Why, Failure> {
         let folder = folder.display();
         why.unknown.insert(0, format!("{what} {missing}: no file in '{folder}' that can be read"));
     }
-    if why.stuck.is_some() {
+    if !is_over {
+        note_living(&mut why, &standing, &hosts, &living);
+    } else if why.stuck.is_some() {
         why.unknown.push(
             "when the ranks were killed: a wait is told until the last call that began or \
              returned, and may have been one of a program that did well"
@@ -77,13 +92,31 @@ pub fn why_of_files(folder: &Path) -> Result<Why, Failure> {
     Ok(why)
 }
 
+/// Notes which ranks have died while others run, and which run on other hosts.
+fn note_living(why: &mut Why, standing: &Standing, hosts: &[Tables], living: &RankSet) {
+    let lost = standing.postures.iter().filter(|(_, one)| one.presence == Presence::Lost);
+    let lost: RankSet = lost.map(|(&rank, _)| rank).collect();
+    if !lost.is_empty() {
+        why.note_found_dead(&lost);
+    }
+    let mut elsewhere = living.clone();
+    hosts.iter().for_each(|host| elsewhere.subtract(host.attended().as_ref()));
+    if !elsewhere.is_empty() {
+        why.unknown.push(format!(
+            "how long {} have been in their calls: they do not run on this machine",
+            ranks_text(&elsewhere.to_string())
+        ));
+    }
+}
+
 /// Shows the last calls of ranks by the files that they have kept in a folder, as far as they are
 /// of one host: times of several ones cannot be put side by side.
 ///
 /// # Errors
 /// [`Failure`] as those of [`why_of_files`], or when the ranks are on several hosts.
 pub fn freeze_of_files(folder: &Path, wishes: &FreezeWishes) -> Result<Freeze, Failure> {
-    let KeptFolder { mut hosts, world_size, program, ranks, notes } = KeptFolder::read(folder)?;
+    let KeptFolder { mut hosts, world_size, program, ranks, living, notes } =
+        KeptFolder::read(folder)?;
     complain_all(&notes);
     let wanted = match wishes.ranks.is_empty() {
         true => all_ranks(world_size),
@@ -113,7 +146,7 @@ pub fn freeze_of_files(folder: &Path, wishes: &FreezeWishes) -> Result<Freeze, F
         &FreezeParts {
             program: &program,
             elapsed: Duration::from_nanos(last_ns.saturating_sub(begin_ns)),
-            reason: FreezeReason::End,
+            reason: if living.is_empty() { FreezeReason::End } else { FreezeReason::Asked },
             statement: "",
             last: wishes.last,
             missing: &wanted.difference(ranks.as_ref()),
@@ -125,12 +158,13 @@ fn all_ranks(world_size: u32) -> RankSet {
     world_size.checked_sub(1).map_or_else(RankSet::new, |last| RankSet::range(0, last))
 }
 
-/// Who waited for whom: reads on until nothing new comes, as at the end of a run.
-fn findings(hosts: &mut [Tables], world_size: u32) -> Findings {
+/// Who waited for whom: reads on until nothing new comes, as at the end of a run, at most this
+/// often.
+fn findings(hosts: &mut [Tables], world_size: u32, readings_max: u64) -> Findings {
     let mut ledger = Ledger::default();
     let is_spread = hosts.len() > 1;
     let mut quiet = 0;
-    for wave in 0..READINGS_MAX {
+    for wave in 0..readings_max {
         if quiet == QUIET_READINGS {
             break;
         }
@@ -168,8 +202,9 @@ fn frozen_last(
             .to_owned());
     }
     let mut frozen = host.freeze(0, question);
-    // Not the moment of this reading.
-    if let Some(end) = frozen.events.iter().map(FrozenEvent::end).max() {
+    // Not the moment of this reading, unless ranks run.
+    let is_over = host.attended().is_empty();
+    if is_over && let Some(end) = frozen.events.iter().map(FrozenEvent::end).max() {
         frozen.ranks.values_mut().for_each(|rank| rank.now = end);
     }
     Ok(frozen)
@@ -196,10 +231,11 @@ mod tests {
         Function::named("MPI_Barrier").expect("a function of MPI").id.into()
     }
 
-    /// A rank of three that has made one barrier, into which it came at this time, and is in the
-    /// next one or outside since then.
+    /// A rank of three that has made one barrier, into which it came at this time, or none, and is
+    /// in the next one or outside since then.
     struct Kept {
         rank: u64,
+        made: u64,
         came: u64,
         is_inside: bool,
         since: u64,
@@ -243,10 +279,10 @@ mod tests {
             words[10] = RECORDS as u64 | ((RING * 8) as u64) << 32;
             words[32] = HANDLE;
             words[33] = IDENTITY;
-            words[34] = 1 | 3 << 32;
+            words[34] = self.made | 3 << 32;
             words[35] = self.rank;
             words[37] = barrier() | u64::from(u32::MAX) << 32;
-            words[RING] = 1;
+            words[RING] = self.made;
             words[RING + 8] = self.came;
             words[RING + 9] = barrier() | (10_000 - self.came) << 16;
             words[RING + 10] = 1 << 16 | 1 << 24 | 1 << 32;
@@ -268,9 +304,9 @@ mod tests {
     /// Rank 2 came last to the first barrier, and not to the second one.
     fn ranks() -> [Kept; 3] {
         [
-            Kept { rank: 0, came: 1_000, is_inside: true, since: 20_000 },
-            Kept { rank: 1, came: 2_000, is_inside: true, since: 30_000 },
-            Kept { rank: 2, came: 9_000, is_inside: false, since: 10_000 },
+            Kept { rank: 0, made: 1, came: 1_000, is_inside: true, since: 20_000 },
+            Kept { rank: 1, made: 1, came: 2_000, is_inside: true, since: 30_000 },
+            Kept { rank: 2, made: 1, came: 9_000, is_inside: false, since: 10_000 },
         ]
     }
 
@@ -299,6 +335,26 @@ mod tests {
         assert_eq!((waiting.longest_s, waiting.shortest_s), (10e-6, 0.0));
         assert_eq!(why.slow[0].groups[0].ranks, "2");
         assert!(why.unknown.iter().any(|line| line.starts_with("when the ranks were killed")));
+    }
+
+    #[test]
+    fn a_rank_that_ended_in_a_barrier_which_the_others_had_left_is_named() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let [first, second, third] = ranks();
+        let third = Kept { made: 0, is_inside: true, since: 9_000, ..third };
+        [first, second, third].iter().for_each(|rank| rank.leave(folder.path(), b'a'));
+        let why = why_of_files(folder.path()).expect("three ranks");
+        assert!(why.has_ended);
+        let lines = why.lines();
+        assert!(lines[0].ends_with("stuck when it ended"), "no call is known of all: {lines:?}");
+        let stuck = why.stuck.expect("ranks wait");
+        assert_eq!((stuck.culprits.as_str(), stuck.odd[0].held.as_str()), ("2", "0-1"));
+        assert_eq!(
+            stuck.statement,
+            "rank 2 was last seen in MPI_Barrier number 1 on MPI_COMM_WORLD, which all others have \
+             left"
+        );
+        assert!(stuck.line().starts_with("stuck: rank 2 was last"), "{}", stuck.line());
     }
 
     /// Its file may be lost, and it in the barrier as the others.
@@ -370,6 +426,38 @@ mod tests {
         ranks()[1].leave(folder.path(), b'b');
         let error = why_of_files(folder.path()).expect_err("rank 1 is there twice");
         assert!(error.to_string().contains("of two runs, rank 1 is in both"), "{error}");
+    }
+
+    /// Writes a word into the table of a rank.
+    fn set_word(folder: &tempfile::TempDir, rank: u64, at: usize, word: u64) {
+        let path = folder.path().join(format!("rank-{rank}.a.{}.profile", 100 + rank));
+        let mut bytes = fs::read(&path).expect("its table");
+        bytes[at * 8..][..8].copy_from_slice(&word.to_le_bytes());
+        fs::write(&path, bytes).expect("it may be written");
+    }
+
+    #[test]
+    fn files_of_different_ranks_are_of_two_runs_if_the_launcher_says_so() {
+        let folder = folder_on(*b"aaa");
+        set_word(&folder, 0, 51, 5);
+        set_word(&folder, 1, 51, 5);
+        assert_eq!(why_of_files(folder.path()).expect("one of them has no name").ranks, 3);
+        set_word(&folder, 2, 51, 6);
+        let error = why_of_files(folder.path()).expect_err("two runs");
+        let wanted = "holds files of two runs: 'rank-0.a.100' and 'rank-2.a.102'; give each run";
+        assert!(error.to_string().contains(wanted), "{error}");
+    }
+
+    #[test]
+    fn files_of_different_ranks_are_of_two_runs_if_one_had_ended_when_the_other_began() {
+        const SECOND: u64 = 1_000_000_000;
+        let folder = folder_on(*b"aaa");
+        (0..2).for_each(|rank| set_word(&folder, rank, 52, 1_000 * SECOND));
+        set_word(&folder, 2, 52, 1_005 * SECOND);
+        assert_eq!(why_of_files(folder.path()).expect("it came late to MPI_Init").ranks, 3);
+        set_word(&folder, 2, 52, 1_060 * SECOND);
+        let error = why_of_files(folder.path()).expect_err("two runs");
+        assert!(error.to_string().contains(": 'rank-0.a.100' and 'rank-2.a.102'"), "{error}");
     }
 
     #[test]

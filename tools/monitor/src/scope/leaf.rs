@@ -125,10 +125,13 @@ impl LeafScopes {
         }
         let Reading { mut figures, effort, .. } = reading;
         if question.scope.window > 0 {
+            let reduction = question.scope.reduction;
             for ((key, ..), values) in &one.windows {
-                let group = figures.groups.entry(*key).or_default();
-                values.iter().for_each(|&ns| group.add(ns));
+                values.iter().for_each(|&ns| figures.add(*key, ns, reduction));
             }
+        }
+        if let Some(groups) = question.scope.part_groups_max() {
+            figures.keep_largest(groups);
         }
         figures.bound(question.bytes_max);
         let used = u64::try_from(effort.used().as_nanos()).unwrap_or(u64::MAX);
@@ -280,7 +283,7 @@ impl Reading<'_> {
         }
         let window = usize::try_from(self.scope.window).unwrap_or(usize::MAX);
         if window == 0 {
-            self.figures.groups.entry(key).or_default().add(value);
+            self.figures.add(key, value, self.scope.reduction);
             return;
         }
         let place = (key, source.rank, source.ring);

@@ -44,6 +44,8 @@ impl ScopeQuestion {
 
 #[cfg(test)]
 mod tests {
+    use sapwood_trace::ScopeReduction;
+
     use super::*;
 
     #[test]
@@ -54,7 +56,7 @@ mod tests {
             world_size: 8,
             cpu_ns: 1_000,
             bytes_max: 4_096,
-            scope: Scope { window: 100, ..Scope::default() },
+            scope: Scope { window: 100, reduction: ScopeReduction::Sums, ..Scope::default() },
         };
         let read = ScopeQuestion::decode(question.encode().as_ref()).expect("values of a question");
         assert_eq!(read, Some(question));

@@ -46,10 +46,11 @@ impl ScopeWatch {
         named: NamedScope,
     ) -> Result<Self, sapwood::Error> {
         let everyone = network.everyone();
-        let bytes = bytes_max(&named);
+        let parameters = Values::new().scalar(bytes_max(&named));
+        let parameters = parameters.scalar(named.scope.part_groups_max().unwrap_or(0));
         let stream = network
             .stream(&everyone)
-            .up((TRACE_SCOPE, Values::new().scalar(bytes)))
+            .up((TRACE_SCOPE, parameters))
             .wave(WaveRule::Timeout { milliseconds: LEVEL_MS });
         // What one answer has is in no other.
         let stream = stream.policy(Policy::Block).open()?;
@@ -126,7 +127,11 @@ impl ScopeWatch {
         if !answer.is_late && answer.wave + 1 == self.wave {
             self.asked = None;
         }
-        let figures = answer.value().ok().and_then(|values| ScopeFigures::decode(values).ok())?;
+        let figures = answer.value().ok().and_then(|values| ScopeFigures::decode(values).ok());
+        let mut figures = figures?;
+        if let Some(groups) = self.named.scope.reduction.groups_max() {
+            figures.keep_largest(groups);
+        }
         let missing_leaves = answer.missing.iter().map(|missing| missing.ranks.len()).sum();
         Some(Gathering { figures, missing_leaves })
     }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use sapwood_command_line::times::time;
 use sapwood_profile::{ActivityKind, Condition, Round};
 
+use crate::control::request::nanoseconds;
+
 /// The shortest deadline; calls that last as long are common in programs that do well.
 const DEADLINE_MIN: Duration = Duration::from_millis(500);
 /// The longest deadline.
@@ -51,11 +53,6 @@ impl Deadline {
     pub(crate) fn is_reached(self, round: &Round) -> bool {
         self.time().is_some_and(|time| has_waited(round, nanoseconds(time)))
     }
-}
-
-/// A time in nanoseconds.
-pub(super) fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Whether a round shows a rank that lives and has been in one call for this time.

@@ -59,8 +59,23 @@ impl StandingInquiry {
         self.latest.as_ref().filter(|_| has_come)
     }
 
-    /// Waits for the answer to a question that was just asked.
-    pub(crate) fn wait(&mut self, wait: Duration) -> Option<&Standing> {
+    /// Asks for what is so from now on, and waits for the answer: one that is under way is of a
+    /// moment before, at which ranks may have lived that have died since.
+    pub(crate) fn ask_now(
+        &mut self,
+        question: impl FnOnce(Wave) -> Values,
+        wait: Duration,
+    ) -> Option<&Standing> {
+        if let Some(asked) = self.asked {
+            self.wait(ANSWER_TIMEOUT.saturating_sub(asked.elapsed()).min(wait));
+        }
+        self.ask(question(self.wave));
+        self.wait(wait);
+        self.latest.as_ref()
+    }
+
+    /// Waits for the answer to the last question, if it has not come.
+    fn wait(&mut self, wait: Duration) {
         let deadline = Instant::now() + wait;
         let wanted = self.wave;
         while self.asked.is_some() && wanted == self.wave {
@@ -68,7 +83,6 @@ impl StandingInquiry {
             let Ok(answer) = self.stream.recv_timeout(until) else { break };
             self.absorb(&answer);
         }
-        self.latest.as_ref()
     }
 
     fn absorb(&mut self, answer: &sapwood::Answer) -> bool {

@@ -113,11 +113,16 @@ fn posture(
         }
     }
     let polled = polls.iter().max_by_key(|(_, count)| **count).map_or(0, |(&id, _)| id);
-    // A process that has gone in order has left what a thread of it was in.
-    let call = call.filter(|_| presence != Presence::Ended);
+    // A process that has gone in order has left what a thread of it was in; if a library has ended
+    // it in a call, that is known of it.
+    let (call, ended_in) = match presence {
+        Presence::Ended => (None, call),
+        _ => (call, None),
+    };
     Posture {
         presence,
         call: call.map(|call| standpoint(call, spaces)),
+        ended_in: ended_in.map(|call| standpoint(call, spaces)),
         for_ns: call.map_or(outside_ns, |call| call.for_ns),
         calls,
         polls: polls.values().sum(),

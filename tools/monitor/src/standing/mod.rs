@@ -13,7 +13,7 @@ use sapwood::{FIRST_TAG, Tag};
 pub(crate) use deadline::Deadline;
 use inquiry::StandingInquiry;
 pub(crate) use leaf::Stood;
-pub(crate) use watch::{Held, StandingWatch};
+pub(crate) use watch::{Held, STANDING_DEADLINE, StandingWatch, long_waits};
 
 /// Asks where the ranks stand, by the values of [`question`](super::leaf::question). The answer is
 /// a [`sapwood_trace::Standing`].

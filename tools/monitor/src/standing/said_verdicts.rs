@@ -2,7 +2,8 @@
 
 use sapwood_trace::Verdict;
 
-use super::deadline::{Deadline, nanoseconds};
+use super::deadline::Deadline;
+use crate::control::request::nanoseconds;
 
 /// Verdicts that are said one by one, at most.
 const SAID_MAX: usize = 32;

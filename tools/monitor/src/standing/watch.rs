@@ -17,14 +17,15 @@ use sapwood_report::why::Stuck;
 use sapwood_trace::{Doing, Presence, Standing, Verdict};
 
 use super::StandingInquiry;
-use super::deadline::{Deadline, has_waited, is_in_call, nanoseconds};
+use super::deadline::{Deadline, has_waited, is_in_call};
 use super::movers::is_for_movers;
 use super::said_verdicts::SaidVerdicts;
+use crate::control::request::nanoseconds;
 
 /// How often names of communicators are looked up where no rank waits.
 const NAMES_INTERVAL: Duration = Duration::from_secs(5);
 /// A call that lasts this long is one in which ranks wait, where the user has named no time.
-const STANDING_DEADLINE: Duration = Duration::from_secs(2);
+pub(crate) const STANDING_DEADLINE: Duration = Duration::from_secs(2);
 /// A verdict that was not seen for this time holds no more.
 const UNSEEN_TIME: Duration = Duration::from_secs(1);
 
@@ -150,12 +151,7 @@ impl StandingWatch {
         if self.is_frozen || self.ending.is_some_and(|ending| ending.elapsed() < ENDING_TIME) {
             return false;
         }
-        let verdict = Verdict::of(&standing, self.deadline_ns / 2);
-        let verdict = verdict.filter(|verdict| {
-            verdict.waiting.iter().any(|group| group.longest_ns >= self.deadline_ns)
-                && !is_for_movers(verdict, &standing)
-        });
-        let Some(verdict) = verdict else {
+        let Some(verdict) = long_waits(&standing, self.deadline_ns) else {
             self.before = None;
             // A rank that is ended may go on for a moment before.
             let unseen = *self.unseen.get_or_insert_with(Instant::now);
@@ -210,12 +206,12 @@ impl StandingWatch {
         self.passed
     }
 
-    /// Asks once more, for the names of what the last part of the program has made. A verdict that
-    /// held shortly before, and of which ranks have gone on since, holds no more.
+    /// Asks once more, for the names of what the last part of the program has made, and for the
+    /// calls in which ranks have died. A verdict that held shortly before, and of which ranks have
+    /// gone on since, holds no more.
     pub(crate) fn finish(&mut self, question: impl FnOnce(Wave) -> Values, wait: Duration) {
         let is_ending = self.is_ending();
-        self.inquiry.ask(question(self.inquiry.wave()));
-        let Some(standing) = self.inquiry.wait(wait) else { return };
+        let Some(standing) = self.inquiry.ask_now(question, wait) else { return };
         let has_passed = |held: &Held| {
             // A launcher that is ended lets stopped ranks go on before it ends them.
             let is_stopped = held.verdict.odd.iter().any(|odd| odd.doing == Doing::Stopped);
@@ -226,6 +222,14 @@ impl StandingWatch {
         }
         self.latest = Some(standing.clone());
     }
+}
+
+/// Why ranks wait of which one has waited for this time; none if others only wait until some have
+/// moved data.
+pub(crate) fn long_waits(standing: &Standing, deadline_ns: u64) -> Option<Verdict> {
+    let verdict = Verdict::of(standing, deadline_ns / 2)?;
+    let is_long = verdict.waiting.iter().any(|group| group.longest_ns >= deadline_ns);
+    (is_long && !is_for_movers(&verdict, standing)).then_some(verdict)
 }
 
 /// Ranks that have left MPI or died.

@@ -1,20 +1,30 @@
-//! Tables of ranks whose processes have ended, read from the files that these have kept in a
-//! folder: all of one host, as a leaf would have them.
+//! Tables of ranks that are read from the files that these have kept in a folder: all of one host,
+//! as a leaf would have them. Most have ended; those that run on this machine are looked at, too.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
+use rustix::process::{FlockType, Pid, PidfdFlags, fcntl_getlk, pidfd_open};
+use sapwood::RankSet;
+use sapwood_launch::own_host_name;
 use sapwood_profile::{Moment, TableReader};
-use sapwood_trace::{CallKind, EventFile, Presence, Standing};
+use sapwood_trace::{CallKind, EventFile, Presence, Source, Standing};
 use sapwood_transport::SharedTable;
 
 use super::{RankTable, Tables};
-use crate::rank_control::RankControl;
+use crate::presence::Presence as Process;
+use crate::rank_control::{RankControl, now_ns};
 
 /// No process has this number.
 const NO_PROCESS: i32 = i32::MAX;
 /// In a table, the word that says when counting began, by the host's monotonic clock.
 const STARTED_WORD: usize = 40 / 8;
+/// The word by which a launcher tells a run from others, and the one that says when the file was
+/// made.
+const RUN_WORD: usize = 408 / 8;
+const MADE_WORD: usize = 416 / 8;
+/// The processes of one run are in `MPI_Init` together, as far apart as this at most.
+const RUN_APART_NS: u64 = 10_000_000_000;
 
 /// What a kept table says of its rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,11 +35,52 @@ pub(crate) struct KeptHeader {
     pub(crate) program: String,
     /// Whether `MPI_Comm_spawn` started it, so that it is of another world.
     pub(crate) is_spawned: bool,
+    /// By which its launcher tells the run from others; 0 if it does not.
+    pub(crate) run: u64,
+    /// When its file was made, in nanoseconds since 1970; 0 if that is not known.
+    pub(crate) made_ns: u64,
+    /// From then until the last moment of which the file knows.
+    pub(crate) lasted_ns: u64,
+}
+
+impl KeptHeader {
+    /// Whether it is of a run that had ended when this one began.
+    pub(crate) const fn is_before(&self, other: &Self) -> bool {
+        let apart_ns = other.made_ns.saturating_sub(self.made_ns);
+        self.made_ns != 0 && apart_ns > RUN_APART_NS && apart_ns > self.lasted_ns
+    }
+}
+
+/// The process of kept files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeptProcess {
+    Ended,
+    /// It runs here under this number.
+    Here(Pid),
+    /// It runs on another host, or where its number is not known.
+    Elsewhere,
+}
+
+impl KeptProcess {
+    /// By the lock that it has on its table for as long as it lives.
+    fn of(table: &File) -> Self {
+        match fcntl_getlk(table, &FlockType::WriteLock.into()) {
+            Ok(Some(lock)) => lock.pid.map_or(Self::Elsewhere, Self::Here),
+            _ => Self::Ended,
+        }
+    }
+
+    fn attached(self) -> Option<Process> {
+        let Self::Here(process) = self else { return None };
+        let pidfd = pidfd_open(process, PidfdFlags::empty()).ok()?;
+        Some(Process::Attached { process: process.as_raw_pid(), pidfd })
+    }
 }
 
 /// The table of a rank, and its events as they are in their file.
 pub(crate) struct KeptRank {
     pub(crate) header: KeptHeader,
+    process: KeptProcess,
     table: SharedTable,
     events: OwnedFd,
     events_bytes: u64,
@@ -41,6 +92,7 @@ impl KeptRank {
     /// # Errors
     /// Which of the two is wrong, and one line that says why.
     pub(crate) fn read(table: File, events: File) -> Result<Self, KeptError> {
+        let process = KeptProcess::of(&table);
         let table_bytes = length(&table).map_err(KeptError::Table)?;
         let table = SharedTable::open(table.into(), usize::try_from(table_bytes).unwrap_or(0));
         let table = table.map_err(|error| KeptError::Table(error.to_string()))?;
@@ -49,18 +101,32 @@ impl KeptRank {
         let reader = TableReader::new(&words);
         let reader = reader.map_err(|error| KeptError::Table(error.to_string()))?;
         let profile = reader.profile();
+        let word = |at: usize| words.get(at).copied().unwrap_or(0);
+        let process = match process {
+            KeptProcess::Here(_) if profile.host != own_host_name() => KeptProcess::Elsewhere,
+            process => process,
+        };
+        let time = whole.kept_time().unwrap_or_default();
         let header = KeptHeader {
             rank: profile.mpi_rank,
             world_size: profile.world_size,
             host: profile.host,
             program: profile.program,
             is_spawned: reader.is_spawned(),
+            run: word(RUN_WORD),
+            made_ns: word(MADE_WORD),
+            lasted_ns: time.last_ns.saturating_sub(time.begin_ns),
         };
         let events_bytes = length(&events).map_err(KeptError::Events)?;
         let events = OwnedFd::from(events);
-        let one = Self { header, table: whole.table, events, events_bytes };
+        let one = Self { header, process, table: whole.table, events, events_bytes };
         one.check_events().map_err(KeptError::Events)?;
         Ok(one)
+    }
+
+    /// Whether its process runs.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.process != KeptProcess::Ended
     }
 
     /// Whether the other file is the same rank's and is whole.
@@ -108,37 +174,58 @@ impl Tables {
     pub(crate) fn keep(&mut self, kept: KeptRank) -> Result<(), String> {
         let KeptHeader { rank, world_size, .. } = kept.header;
         self.waits.admit(rank, kept.events, kept.events_bytes)?;
-        let control = RankControl::new(None, NO_PROCESS);
-        self.ranks.insert(rank, RankTable::without_process(kept.table, control, world_size));
+        let peer = kept.process.attached();
+        let control = RankControl::new(None, peer.as_ref().map_or(NO_PROCESS, Process::process));
+        let table = RankTable::without_process(kept.table, control, world_size);
+        self.ranks.insert(rank, RankTable { peer, ..table });
         Ok(())
     }
 
-    /// Once all ranks are here: their calls are said to last until the last moment at which one of
-    /// the host is known to have entered or left a call. When the processes ended is not known.
+    /// The ranks that run on this machine.
+    pub(crate) fn attended(&self) -> RankSet {
+        let attended = self.ranks.iter().filter(|(_, rank)| rank.peer.is_some());
+        attended.map(|(&rank, _)| rank).collect()
+    }
+
+    /// Once all ranks are here: the calls of those that have ended are said to last until the last
+    /// moment at which one of the host is known to have entered or left a call. When the processes
+    /// ended is not known. Where some of them run that moment is now.
     pub(crate) fn close_kept(&mut self) -> KeptTime {
         let times = self.ranks.values().filter_map(RankTable::kept_time);
         let whole = |all: KeptTime, one: KeptTime| KeptTime {
             begin_ns: all.begin_ns.min(one.begin_ns),
             last_ns: all.last_ns.max(one.last_ns),
         };
-        let time = times.reduce(whole).unwrap_or_default();
-        self.ranks.values_mut().for_each(|rank| rank.control.closed_ns = Some(time.last_ns));
+        let mut time = times.reduce(whole).unwrap_or_default();
+        let ended = self.ranks.values_mut().filter(|rank| rank.peer.is_none());
+        ended.for_each(|rank| rank.control.closed_ns = Some(time.last_ns));
+        if !self.attended().is_empty() {
+            time.last_ns = time.last_ns.max(now_ns());
+        }
         time
     }
 
-    /// Where the ranks stood at the last moment of their host: those that were in a call wait in
-    /// it, as far as is known.
-    pub(crate) fn stood_last(&mut self, world_size: u32, last_ns: u64) -> Standing {
+    /// Where the ranks stood at the last moment of their host, if these of the job's run: those
+    /// that were in a call wait in it, as far as is known; where some run, the others have died.
+    pub(crate) fn stood_last(
+        &mut self,
+        living: &RankSet,
+        world_size: u32,
+        last_ns: u64,
+    ) -> Standing {
         let mut standing = self.standing(world_size, 0);
-        standing.is_past = true;
+        let is_over = living.is_empty();
+        standing.source = if is_over { Source::FilesOfEnded } else { Source::Files };
         for (rank, posture) in &mut standing.postures {
-            let Some(last) = self.ranks.get(rank).and_then(|rank| rank.last(last_ns)) else {
-                continue;
-            };
+            let ended = self.ranks.get(rank).filter(|rank| rank.peer.is_none());
+            let Some(last) = ended.and_then(|rank| rank.last(last_ns)) else { continue };
             // The clock of the machine that reads the files says nothing of them.
             posture.for_ns = last.for_ns;
+            let lives = living.contains(*rank);
             posture.presence = match (posture.presence, posture.call) {
+                (Presence::Lost, _) if !lives && !is_over => Presence::Lost,
                 (Presence::Lost, Some(_)) if last.is_finalizing => Presence::Finalizing,
+                (Presence::Lost, _) if lives => Presence::Running,
                 (Presence::Lost, Some(call)) if call.kind != CallKind::Poll => Presence::Running,
                 (presence, _) => presence,
             };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::RoundRecord;
+use super::{Event, RoundRecord};
 
 /// What ranks have added to an event since the round before, all together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,11 +42,15 @@ struct EventName {
     size_class: Option<u8>,
 }
 
+/// The numbers of one event, over all ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct EventTotals {
-    calls: u128,
-    time_ns: u128,
-    bytes: u128,
+pub struct EventTotals {
+    /// Calls that returned.
+    pub calls: u128,
+    /// Their inclusive time.
+    pub time_ns: u128,
+    /// Their bytes.
+    pub bytes: u128,
 }
 
 impl EventSums {
@@ -88,7 +92,27 @@ impl EventSums {
     }
 }
 
+impl EventInterval {
+    /// By what the intervals of a record are told apart, and in whose order they are.
+    fn key(&self) -> (&str, &str, Option<u8>) {
+        (&self.name, &self.class, self.communicator_size_class)
+    }
+}
+
 impl RoundRecord {
+    /// What is new in one of its events: nothing for an event without anything new, none where
+    /// intervals are not known.
+    #[must_use]
+    pub fn interval_of(&self, event: &Event) -> Option<EventTotals> {
+        let wanted = (&event.name[..], &event.class[..], event.communicator_size_class);
+        let intervals = self.event_intervals.as_ref()?;
+        let Ok(at) = intervals.binary_search_by(|one| one.key().cmp(&wanted)) else {
+            return Some(EventTotals::default());
+        };
+        let EventInterval { calls, time_ns, bytes, .. } = intervals[at];
+        Some(EventTotals { calls, time_ns, bytes })
+    }
+
     /// Adds what is new in its events since the round before, of which these are the sums, and
     /// gives its own for the one that follows.
     pub fn note_event_intervals(&mut self, before: Option<&EventSums>) -> EventSums {
@@ -135,6 +159,14 @@ mod tests {
             bytes: 0,
         };
         assert_eq!(second.event_intervals, Some(vec![one("solve", 6), one("write", 4)]));
+        let calls = |record: &RoundRecord| -> BTreeMap<String, Option<u128>> {
+            let of = |event: &Event| record.interval_of(event).map(|totals| totals.calls);
+            record.events.iter().map(|event| (event.name.clone(), of(event))).collect()
+        };
+        let told = |name: &str, calls| (name.to_owned(), calls);
+        let expected = [told("read", Some(0)), told("solve", Some(6)), told("write", Some(4))];
+        assert_eq!(calls(&second), BTreeMap::from(expected));
+        assert_eq!(calls(&first), BTreeMap::from([told("read", None), told("solve", None)]));
         assert_eq!(RoundRecord::parse(&second.line()), Ok(second));
         let mut same = record(2, &[("solve", 8), ("read", 1), ("write", 2)]);
         same.note_event_intervals(Some(&sums));

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use sapwood_trace::{Callers, Findings, Minority, Unequal};
+use sapwood_trace::{Callers, Entered, Findings, Minority, Unequal};
 use serde::{Deserialize, Serialize};
 
 use crate::mixed_calls::{LISTED_MAX, list, more_collectives, place, ranks};
@@ -25,8 +25,8 @@ pub struct UnequalAmounts {
     /// The amounts of that first one, at most two: that of the minority first, or without a
     /// majority the smaller one.
     pub amounts: Vec<GivenAmount>,
-    /// The rank that gave another amount than all others; null where several did, or not all ranks
-    /// have returned.
+    /// The rank that gave another amount than all others; null where several did, or it is not
+    /// known of all ranks what they gave.
     pub culprit: Option<u32>,
     /// The same in words.
     pub text: String,
@@ -61,12 +61,14 @@ impl GivenAmount {
 }
 
 /// Communicators on which ranks gave different amounts, those with most such collectives first;
-/// `name` gives what one of an identity and a size is called.
+/// some have entered collectives and do not return. `name` gives what one of an identity and a size
+/// is called.
 pub(super) fn unequal_amounts(
     findings: &Findings,
+    entered: &[Entered],
     name: impl Fn(u64, u32) -> String,
 ) -> Vec<UnequalAmounts> {
-    told_amounts(findings.unequal_amounts(), name)
+    told_amounts(findings.unequal_amounts_with(entered), name)
 }
 
 /// The same of collectives by communicator.

@@ -39,6 +39,21 @@ impl RankEnd {
         }
     }
 
+    /// Of ranks that have died while others run: how and when is not known, only that they are gone
+    /// at this time.
+    #[must_use]
+    pub fn found_dead(ranks: &str, elapsed_s: f64) -> Self {
+        let who = ranks_text(ranks);
+        let has = if ranks.contains([',', '-']) { "have" } else { "has" };
+        Self {
+            ranks: ranks.to_owned(),
+            elapsed_s,
+            cause: "not known".to_owned(),
+            text: format!("{who} {has} died, and others run"),
+            ..Self::default()
+        }
+    }
+
     /// Of ranks that had ended in order when the first death came, which may have come of it.
     #[must_use]
     pub fn in_order(ranks: &str, elapsed_s: f64) -> Self {

@@ -52,7 +52,12 @@ impl Stuck {
 
     /// The finding, then a sentence for each place where ranks wait, up to a number.
     pub(crate) fn sentences(&self) -> Vec<String> {
-        let mut all = vec![format!("stuck for {}: {}", seconds(self.for_s), self.statement)];
+        // Of ranks that have ended it may not be known how long the last of them had waited.
+        let stuck = match self.for_s > 0.0 {
+            true => format!("stuck for {}", seconds(self.for_s)),
+            false => "stuck".to_owned(),
+        };
+        let mut all = vec![format!("{stuck}: {}", self.statement)];
         let waiting = self.waiting.iter().take(WAITING);
         all.extend(waiting.map(|one| format!("waiting: {}", one.text)));
         if self.waiting.len() > WAITING {
@@ -88,7 +93,7 @@ impl Why {
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.head()];
-        for death in self.deaths.iter().take(2) {
+        for death in &self.deaths {
             lines.extend(wrapped(death, ""));
         }
         // Ranks may be stuck because calls before that did not fit together.
@@ -151,7 +156,9 @@ impl Why {
         };
         let head =
             format!("{}: {} {ranks}, {:.1} s, {state}", self.program, self.ranks, self.elapsed_s);
-        if self.known_s == 0.0 || self.ranks == 0 {
+        // Of calls of which not all processes are known it is not known what they have cost.
+        let is_known = self.collectives > 0 || !self.slow.is_empty() || !self.messages.is_empty();
+        if self.known_s == 0.0 || self.ranks == 0 || !is_known {
             return head;
         }
         let lost = self.slow.iter().map(|one| one.lost_share).fold(0.0, |all, one| all + one);

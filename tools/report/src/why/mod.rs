@@ -13,7 +13,8 @@ mod stuck;
 
 use std::time::Duration;
 
-use sapwood_trace::{Counter, Findings, Standing, Verdict};
+use sapwood_packet::RankSet;
+use sapwood_trace::{Counter, Entered, Findings, Source, Standing, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::communicator::place_name;
@@ -130,7 +131,11 @@ impl Why {
                     let unlike = stuck::unlike_calls(findings, verdict, name);
                     why.mixed.splice(0..0, unlike);
                 }
-                why.amounts = amounts::unequal_amounts(findings, name);
+                let mut entered = Entered::dead(&standing);
+                if let Some((_, verdict, then)) = parts.verdict {
+                    entered.extend(Entered::waiting(verdict, then, &standing));
+                }
+                why.amounts = amounts::unequal_amounts(findings, &entered, name);
                 why.uneven = uneven_calls(findings, name);
                 why.slow = slow::places(findings, &standing, until);
                 why.messages = slow::messages(findings);
@@ -147,7 +152,9 @@ impl Why {
             why.unknown.push(format!("{left_out} communicators that found no room"));
         }
         // Of files it is told which are missing.
-        let is_unseen = |there: &Standing, verdict: &Verdict| verdict.unseen > 0 && !there.is_past;
+        let is_unseen = |there: &Standing, verdict: &Verdict| {
+            verdict.unseen > 0 && there.source == Source::Tree
+        };
         let unseen = parts.verdict.filter(|(_, one, there)| is_unseen(there, one));
         if let Some((_, verdict, _)) = unseen {
             why.unknown.push(format!("{} ranks that were never seen", verdict.unseen));
@@ -165,6 +172,13 @@ impl Why {
         let at = self.ends.len().min(1);
         self.deaths.splice(at..at, before.iter().map(|end| end.text.clone()));
         self.ends.splice(at..at, before);
+    }
+
+    /// Notes ranks that were found dead, of which it is not known how or when they ended.
+    pub fn note_found_dead(&mut self, ranks: &RankSet) {
+        let end = RankEnd::found_dead(&ranks.to_string(), self.elapsed_s);
+        self.deaths.push(end.text.clone());
+        self.ends.push(end);
     }
 }
 

@@ -6,7 +6,7 @@ use sapwood_packet::Rank;
 use sapwood_profile::{Class, Function};
 use sapwood_trace::{
     CallKind, Called, Difference, Doing, ENDING, Finding, Findings, Odd, Operation, Place, Side,
-    Standing, Verdict, Waiting,
+    Source, Standing, Verdict, Waiting,
 };
 use serde::{Deserialize, Serialize};
 
@@ -54,14 +54,13 @@ pub(super) fn unlike_calls(
     verdict: &Verdict,
     name: impl Fn(u64, u32) -> String,
 ) -> Vec<MixedCalls> {
-    if !verdict.odd.is_empty() {
-        return Vec::new();
-    }
     let unfinished = findings.unfinished.iter();
     let told = unfinished.filter_map(|(&space, one)| {
         let is_there = |waiting: &&Waiting| {
             let Place { kind, space: there, number, .. } = waiting.place;
-            kind == CallKind::Collective && (there, number) == (space, one.number)
+            // Where ranks are named, those that wait for these tell nothing of other calls.
+            let is_open = verdict.odd.is_empty() || waiting.targets.is_empty();
+            is_open && kind == CallKind::Collective && (there, number) == (space, one.number)
         };
         let inside: Vec<(Called, Rank)> =
             verdict.waiting.iter().filter(is_there).flat_map(calls).collect();
@@ -365,6 +364,10 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
             }
             None => format!("{has} not sent to those that wait in {place}"),
         },
+        Difference::Left => {
+            let seen = seen(one, standing);
+            return format!("{ranks} {seen} in {place}, which all others have left");
+        }
         Difference::Unknown => format!("{is} waited for in {place}"),
     };
     match doing_text(one, standing) {
@@ -381,9 +384,8 @@ fn doing_text(one: &Odd, standing: &Standing) -> Option<String> {
     let outside = outside(&one.place);
     Some(match one.doing {
         Doing::Stopped => format!("{is} stopped by a signal, {}", inside(one, standing)),
-        Doing::Lost if standing.is_past => {
-            let was = if is_one { "was" } else { "were" };
-            format!("{was} last seen {}", inside(one, standing))
+        Doing::Lost if standing.source == Source::FilesOfEnded => {
+            format!("{} {}", seen(one, standing), inside(one, standing))
         }
         Doing::Lost => format!("{has} died, {}", inside(one, standing)),
         Doing::Finalizing => format!("ended early ({is} in MPI_Finalize for {for_so_long})"),
@@ -397,29 +399,48 @@ fn doing_text(one: &Odd, standing: &Standing) -> Option<String> {
             let waits = if is_one { "waits" } else { "wait" };
             format!("{waits} for a lock outside {outside} for {for_so_long}")
         }
-        Doing::Running => match data_call(one, standing) {
-            Some(function) => {
+        Doing::Running => match file_call(one, standing) {
+            Some(FileCall { function, is_long: true }) => {
                 let moves = if is_one { "reads or writes" } else { "read or write" };
                 format!("{moves} a file in {} for {for_so_long}", function.name)
             }
+            Some(FileCall { function, is_long: false }) => {
+                format!("{is} making calls on a file, such as {}", function.name)
+            }
             None => format!("{is} making other calls"),
         },
-        Doing::Unseen if standing.is_past => format!("{has} left no file that can be read"),
+        Doing::Unseen if standing.source != Source::Tree => {
+            format!("{has} left no file that can be read")
+        }
         Doing::Unseen if outside == MPI => format!("{has} never called MPI_Init"),
         Doing::Unseen => format!("{has} never called init_process_group"),
         Doing::Waiting => return None,
     })
 }
 
-/// The call on a file in which all of these ranks move data, if they do.
-fn data_call(one: &Odd, standing: &Standing) -> Option<&'static Function> {
+/// A call on a file.
+struct FileCall {
+    function: &'static Function,
+    /// Whether data has been moved in it for long; else it is one of many.
+    is_long: bool,
+}
+
+/// The call on a file in which all of these ranks are, if it is the same.
+fn file_call(one: &Odd, standing: &Standing) -> Option<FileCall> {
     let of_rank = |rank: Rank| {
-        let posture = standing.postures.get(&rank).filter(|posture| posture.beside_ns > 0)?;
-        Function::of(posture.call?.function).filter(|function| function.class == Class::File)
+        let posture = standing.postures.get(&rank)?;
+        let function = Function::of(posture.call?.function)?;
+        let is_long = posture.beside_ns > 0;
+        (function.class == Class::File).then_some(FileCall { function, is_long })
     };
-    let mut functions = one.ranks.iter().map(of_rank);
-    let first = functions.next()??;
-    functions.all(|other| other.is_some_and(|other| other.id == first.id)).then_some(first)
+    let mut calls = one.ranks.iter().map(of_rank);
+    let first = calls.next()??;
+    let is_same = |other: Option<FileCall>| {
+        other.is_some_and(|other| {
+            (other.function.id, other.is_long) == (first.function.id, first.is_long)
+        })
+    };
+    calls.all(is_same).then_some(first)
 }
 
 /// Where ranks wait that others wait for.
@@ -428,11 +449,19 @@ fn instead(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
         .waiting
         .iter()
         .find(|group| one.ranks.as_ref().first().is_some_and(|rank| group.ranks.contains(rank)));
-    let (is, place) = match own {
-        Some(group) => (one.ranks.len(), place_name(&group.place, standing)),
-        None => return String::new(),
-    };
-    format!(", and {} in {place}", if is == 1 { "is" } else { "are" })
+    own.map_or_else(String::new, |group| {
+        format!(", and {} in {}", seen(one, standing), place_name(&group.place, standing))
+    })
+}
+
+/// That ranks are somewhere, as far as that is known of those that have ended.
+fn seen(one: &Odd, standing: &Standing) -> &'static str {
+    match (one.ranks.len(), standing.source) {
+        (1, Source::FilesOfEnded) => "was last seen",
+        (_, Source::FilesOfEnded) => "were last seen",
+        (1, _) => "is",
+        _ => "are",
+    }
 }
 
 /// The call in which ranks are.
@@ -502,10 +531,12 @@ fn waiting_text(one: &Waiting, standing: &Standing) -> String {
         text.push_str(" for unknown ranks");
     }
     let (least, most) = (time(one.shortest_ns), time(one.longest_ns));
-    text.push_str(&if least == most {
-        format!(", for {most}")
-    } else {
-        format!(", for {least} to {most}")
+    text.push_str(&match (one.shortest_ns, one.longest_ns) {
+        // How long those have waited that came last is not known.
+        (0, 0) => String::new(),
+        (0, _) => format!(", the first for {most}"),
+        _ if least == most => format!(", for {most}"),
+        _ => format!(", for {least} to {most}"),
     });
     text
 }
@@ -554,7 +585,12 @@ mod tests {
         let text = format!("rank 0 reads or writes a file in MPI_File_write for 3.00 s, {missed}");
         assert_eq!((moves.statement, moves.odd[0].doing.as_str()), (text, "running"));
         let other = stuck(&standing(SECOND / 1000, 0), None);
-        assert_eq!(other.statement, format!("rank 0 is making other calls, {missed}"));
+        let text = "rank 0 is making calls on a file, such as MPI_File_write";
+        assert_eq!(other.statement, format!("{text}, {missed}"));
+        let mut outside = standing(SECOND / 1000, 0);
+        outside.postures.get_mut(&0).expect("a rank of the job").call = None;
+        let outside = stuck(&outside, None).statement;
+        assert_eq!(outside, format!("rank 0 is making other calls, {missed}"));
     }
 
     #[test]

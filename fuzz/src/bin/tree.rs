@@ -1,7 +1,0 @@
-//! Fuzzes `sapwood_fuzz::targets::tree`.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    sapwood_fuzz::engine::main(sapwood_fuzz::targets::tree::TARGET)
-}

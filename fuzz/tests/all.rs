@@ -1,0 +1,4 @@
+//! The tests of the program `sapwood-fuzz`.
+
+mod kept_inputs;
+mod program;

@@ -1,0 +1,102 @@
+//! What the monitor's process on a host holds while it reads the ranks' events.
+//!
+//! Tables and rings are the ranks' own memory, mapped by the monitor, and shared memory in its
+//! status: what remains is the monitor's, its program's pages that were touched among it.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use sapwood_command_line::exit::Failure;
+use sapwood_floor::statistics::Spread;
+use sapwood_monitor::leaf::LEAF;
+
+use super::super::connect::Folder;
+use super::super::facts::{Bar, Facts, look};
+use super::super::processes::descendants;
+use super::super::progress::Progress;
+use super::super::shim_cost::compile;
+use super::super::tree::own_program;
+use super::Arguments;
+
+const SOURCE: &str = include_str!("gsum.c");
+const RSS_BYTES: Bar = Bar::Most(3.0 * 1024.0 * 1024.0);
+/// Memory differs little from run to run.
+const RUNS_MAX: usize = 3;
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Measures: the most that the one leaf of a host held at a look, run by run.
+pub(super) fn measure(
+    arguments: &Arguments,
+    facts: &mut Facts,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let folder = Folder::create()?;
+    let program = compile(&arguments.mpicc, &folder.path, "gsum", SOURCE)?;
+    let runs = usize::from(arguments.pairs).min(RUNS_MAX);
+    let mut most = Vec::new();
+    for run in 0..runs {
+        progress.say("memory", run, runs);
+        let ranks = super::gsum::ranks(arguments).to_string();
+        let mut command = Command::new(own_program()?.with_file_name("sapwood"));
+        command.args(["mpi", "--quiet", "--waits", "--interval", "200ms", "--ranks-per-leaf"]);
+        command.args([&ranks, "--out"]).arg(folder.path.join("report")).arg("--");
+        command.arg(&arguments.mpirun).args(["-np", &ranks]).arg(&program);
+        command.args([&arguments.iterations.to_string(), "0"]);
+        most.push(most_of_leaf(command)?);
+    }
+    let most = Spread::of(&most).ok_or_else(|| Failure::own(&"nothing was measured"))?;
+    let label = "the monitor's process on a host, without rings";
+    facts.spread("memory.rss_bytes", look(label, "bytes", 0), &most, Some(RSS_BYTES));
+    Ok(())
+}
+
+/// Runs the monitor and looks at its leaf until it ends.
+fn most_of_leaf(mut command: Command) -> Result<f64, Failure> {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut monitor = quiet.spawn().map_err(|error| Failure::own(&error))?;
+    let mut most = 0;
+    let status = loop {
+        if let Some(status) = monitor.try_wait().map_err(|error| Failure::own(&error))? {
+            break status;
+        }
+        let leaves = descendants()?.into_iter().filter(|&pid| is_leaf(pid));
+        most = leaves.filter_map(own_bytes).fold(most, u64::max);
+        sleep(LOOK_INTERVAL);
+    };
+    if !status.success() || most == 0 {
+        return Err(Failure::own(&format!("the monitored program: {status}, a leaf of {most} B")));
+    }
+    Ok(most as f64)
+}
+
+fn is_leaf(pid: u32) -> bool {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    command.split(|byte| *byte == 0).nth(1) == Some(LEAF.as_bytes())
+}
+
+/// Resident memory that is not shared; none of a process that has ended.
+fn own_bytes(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    Some(kib(&status, "RssAnon:")? * 1024 + kib(&status, "RssFile:")? * 1024)
+}
+
+fn kib(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_memory_is_not_the_monitors() {
+        let status =
+            "VmRSS:\t  900 kB\nRssAnon:\t     300 kB\nRssFile:\t 200 kB\nRssShmem:\t 400 kB\n";
+        assert_eq!(kib(status, "RssAnon:"), Some(300));
+        assert_eq!(kib(status, "RssFile:"), Some(200));
+        assert!(own_bytes(std::process::id()).is_some_and(|bytes| bytes > 0));
+    }
+}
