@@ -441,6 +441,16 @@ pub enum Message {
         /// The virtual nodes.
         names: Ranges,
     },
+    /// No member gets a result of this reduction: from a member to the root, and from the root to
+    /// all.
+    Broken {
+        /// The reduction.
+        fold: FoldId,
+        /// The virtual nodes of the member because of which it is so.
+        names: Ranges,
+        /// What it is about them.
+        reason: Reason,
+    },
 }
 
 /// Virtual nodes that are handed over, with what their member has done for them: the receiver does
