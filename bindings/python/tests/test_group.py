@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import sapwood
 
@@ -134,6 +135,85 @@ def test_buffers_are_combined_in_the_tree(members: Members) -> None:
         return bytes(buffer)
 
     assert all_of(members, bcast) == [b"root"] * 3
+
+
+def follow(one: Any, other: Any) -> Any:
+    """One line after the other, each a slope and an offset: not commutative, and not element by element."""
+    return numpy.array([one[0] * other[0], one[0] * other[1] + one[1]])
+
+
+def line_of(member: sapwood.Group) -> Any:
+    return numpy.array([member.rank + 2, 10 - member.rank], "i8")
+
+
+def test_a_function_combines_buffers_in_the_order_of_the_virtual_nodes(members: Members) -> None:
+    def allreduce(one: sapwood.Group) -> list[int]:
+        received = numpy.zeros(2, "i8")
+        one.Allreduce(line_of(one), received, op=follow)
+        return list(received)
+
+    assert all_of(members, allreduce) == [[24, 2 * (3 * 8 + 9) + 10]] * 3
+
+    def reduce(one: sapwood.Group) -> list[int]:
+        received = line_of(one)
+        one.Reduce(sapwood.IN_PLACE, received, op=follow, root=1, tree="list")
+        return list(received)
+
+    assert all_of(members, reduce) == [[2, 10], [24, 76], [4, 8]]
+
+    def in_place(one: Any, other: Any) -> Any:
+        one += 2 * other
+        return one
+
+    def reduce_scatter(one: sapwood.Group) -> list[float]:
+        received = array("f", [0])
+        one.Reduce_scatter(array("f", [one.rank, 1, 0.5]), received, op=in_place)
+        return list(received)
+
+    assert all_of(members, reduce_scatter) == [[6.0], [5.0], [2.5]]
+    assert all_of(members, lambda one: one.Allreduce(array("d"), array("d"), op=in_place)) == [None] * 3
+
+
+def test_a_function_that_fails_is_an_error_of_each_call_and_the_group_goes_on(members: Members) -> None:
+    def raising(_one: Any, _other: Any) -> Any:
+        raise ArithmeticError("refused by the program")
+
+    def failed(op: Callable[[sapwood.Group], Any], kind: type[Exception]) -> list[str]:
+        def call(one: sapwood.Group) -> str:
+            received = numpy.full(2, -1, "i8")
+            with pytest.raises(kind) as raised:
+                one.Allreduce(line_of(one), received, op=op(one))
+            assert list(received) == [-1, -1]
+            return str(raised.value)
+
+        return all_of(members, call)
+
+    assert failed(lambda _: raising, ArithmeticError) == ["refused by the program"] * 3
+    shorter = "Allreduce: '<lambda>' has made (1,) of arrays of (2,) elements"
+    assert failed(lambda _: lambda one, other: one[:1], ValueError) == [shorter] * 3
+    assert all("float64" in text for text in failed(lambda _: lambda one, other: one * 0.5, TypeError))
+    others = failed(lambda one: follow if one.rank == 1 else raising, sapwood.GroupError)
+    own = "16 bytes of '<i8' by '{}'"
+    strange = "Allreduce: virtual node {} combines " + own + ", this member " + own
+    assert others == [strange.format(*found) for found in [(1, "follow", "raising"), (0, "raising", "follow")]] + [
+        strange.format(1, "follow", "raising")
+    ]
+    with pytest.raises(TypeError, match="op is an operation"):
+        members[0].Allreduce(line_of(members[0]), numpy.zeros(2, "i8"), op="sum")
+    assert all_of(members, lambda one: one.allreduce(one.rank)) == [3] * 3
+
+
+def test_a_member_that_calls_a_built_in_operation_is_told_and_the_others_go_on(members: Members) -> None:
+    def call(one: sapwood.Group) -> list[int] | str:
+        received = numpy.zeros(2, "i8")
+        try:
+            one.Allreduce(line_of(one), received, op=sapwood.SUM if one.rank == 2 else follow)
+        except sapwood.NoValueError as error:
+            return str(error)
+        return list(received)
+
+    told = "2: operation, element type or count differs from the root's, or the whole result is too long"
+    assert all_of(members, call) == [[6, 28], [6, 28], told]
 
 
 def test_values_are_sent_and_requests_awaited(members: Members) -> None:

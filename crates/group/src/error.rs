@@ -6,6 +6,8 @@ use core::fmt;
 use sapwood_packet::RankSet;
 use serde::{Deserialize, Serialize};
 
+use crate::operations::OperationId;
+
 /// Why virtual nodes are missing from an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Reason {
@@ -17,11 +19,16 @@ pub enum Reason {
     Left,
     /// The deadline of the request passed first.
     Deadline,
-    /// The member's value has another type or count than the root's, or the values of all together
-    /// are longer than a value may be.
+    /// The member's call has another operation, type or count than the root's, or the values of all
+    /// together are longer than a value may be.
     Mismatch,
     /// The root of the operation is gone, and with it the result.
     RootLost,
+    /// The member has called an operation that it has not defined for values of that type; no
+    /// member gets a result.
+    Undefined,
+    /// The function that defines the operation has failed at the member; no member gets a result.
+    FunctionFailed,
 }
 
 impl fmt::Display for Reason {
@@ -32,9 +39,12 @@ impl fmt::Display for Reason {
             Self::Left => "the member has left",
             Self::Deadline => "the deadline passed",
             Self::Mismatch => {
-                "element type or count differs from the root's, or the whole result is too long"
+                "operation, element type or count differs from the root's, or the whole result is \
+                 too long"
             }
             Self::RootLost => "the root of the operation is gone",
+            Self::Undefined => "the member has not defined the operation for elements of this type",
+            Self::FunctionFailed => "the function of the operation has failed at the member",
         })
     }
 }
@@ -86,6 +96,12 @@ pub enum GroupError {
         /// The number.
         number: u64,
     },
+    /// An operation that is not defined at this member for the type of the value: define it before
+    /// the call.
+    Undefined {
+        /// The operation.
+        operation: OperationId,
+    },
     /// A message could not be read; its link must be closed.
     Message(String),
 }
@@ -98,6 +114,11 @@ impl fmt::Display for GroupError {
             Self::Value { bytes } => write!(f, "a value of {bytes} bytes does not fit"),
             Self::Busy => f.write_str("too many operations under way: wait for one"),
             Self::Number { number } => write!(f, "operation {number} exists already: count up"),
+            Self::Undefined { operation } => write!(
+                f,
+                "operation {operation} is not defined at this member for elements of this type: \
+                 define it before the call"
+            ),
             Self::Message(text) => write!(f, "a message that cannot be read: {text}"),
         }
     }

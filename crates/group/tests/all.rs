@@ -2,6 +2,7 @@
 
 mod costs;
 mod credit;
+mod defined;
 mod late;
 mod links;
 mod member;
@@ -9,6 +10,7 @@ mod messages;
 mod missing;
 mod names;
 mod past;
+mod room;
 mod support;
 mod view;
 mod waiting;

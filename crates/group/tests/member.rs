@@ -1,6 +1,4 @@
-//! Two and three members hand messages to each other, without any network.
-
-use std::collections::VecDeque;
+//! What two and three members give each other, without any network.
 
 use sapwood_group::{
     Call, Config, Element, Event, Input, Member, MemberId, Message, Operation, Output, Payload,
@@ -8,68 +6,8 @@ use sapwood_group::{
 };
 use sapwood_packet::RankSet;
 
+use crate::room::Room;
 use crate::support::join;
-
-struct Room {
-    members: Vec<Member>,
-    events: Vec<(usize, Event)>,
-    queue: VecDeque<(usize, Input)>,
-    now: u64,
-}
-
-impl Room {
-    fn new(names: &[&str]) -> Self {
-        let mut room =
-            Self { members: Vec::new(), events: Vec::new(), queue: VecDeque::new(), now: 1 };
-        for (index, names) in names.iter().enumerate() {
-            let names = names.parse().unwrap();
-            let id = MemberId(index as u64 + 1);
-            let config = Config { id, names, space: 100, measures: false, ..Config::default() };
-            room.members.push(Member::new(config));
-            let address = "0".into();
-            room.give(index, if index == 0 { Input::Create } else { Input::Join { address } });
-        }
-        room
-    }
-
-    /// Gives an input, then all that follows from it, and a little time.
-    fn give(&mut self, index: usize, input: Input) {
-        self.queue.push_back((index, input));
-        for _ in 0..400 {
-            while let Some((to, input)) = self.queue.pop_front() {
-                self.members[to].handle_input(self.now, input);
-                while let Some(output) = self.members[to].poll_output() {
-                    self.follow(to, output);
-                }
-            }
-            self.now += 100_000;
-            self.queue.extend((0..self.members.len()).map(|index| (index, Input::Wake)));
-        }
-    }
-
-    fn follow(&mut self, from: usize, output: Output) {
-        let id = self.members[from].id();
-        match output {
-            Output::Connect { member, address } => {
-                let to = member.map_or(0, |member| member.0 as usize - 1);
-                let address = member.is_none().then_some(address);
-                let up = |member, address| Input::LinkUp { member, address };
-                self.queue.push_back((to, up(id, None)));
-                self.queue.push_back((from, up(MemberId(to as u64 + 1), address)));
-            }
-            Output::Send { to, message } => {
-                self.queue.push_back((to.0 as usize - 1, Input::Message { from: id, message }));
-            }
-            Output::Wake(_) => {}
-            Output::Event(event) => self.events.push((from, event)),
-        }
-    }
-
-    fn call(&mut self, index: usize, request: u64, call: Call) {
-        let deadline = self.now + SECOND;
-        self.give(index, Input::Call { request, tree: TreeKind::Adaptive, deadline, call });
-    }
-}
 
 fn sum(element: Element, value: &[u8]) -> Call {
     Call::Reduce {

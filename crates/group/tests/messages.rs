@@ -110,6 +110,10 @@ fn any_message() -> impl Strategy<Value = Message> {
             failed: vec![(names.clone(), Reason::Dead)],
             names,
         }),
+        (any::<u32>(), any::<u64>(), any_ranges()).prop_map(|(root, number, names)| {
+            let fold = FoldId { root, number };
+            Message::Broken { fold, names, reason: Reason::FunctionFailed }
+        }),
         (any_head(), any_ranges(), 0..=EPOCH_MAX).prop_map(|(head, names, epoch)| Message::Give {
             gift: Gift {
                 epoch,

@@ -78,8 +78,8 @@ pub use sapwood_filter::{Arrivals, FilterSource, ShippedFile, Synchronisation, V
 pub use sapwood_group::status as group_status;
 pub use sapwood_group::{
     CastId, Element, FoldId, GROUP_HOPS_MAX, GroupHop, GroupHopCursor, GroupHopKind,
-    GroupHopOperation, GroupHopQuestion, MemberHops, MemberId, Operation as Reduction, Reason,
-    Refusal, TreeKind,
+    GroupHopOperation, GroupHopQuestion, MemberHops, MemberId, Operation as Reduction, OperationId,
+    Reason, Refusal, TreeKind,
     message::Life,
     trees::{Step, UnknownTree, Why},
 };

@@ -13,7 +13,7 @@ use sapwood::{
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A group of `count` members, each with one virtual node, which share memory.
-fn group(count: u32) -> Vec<Group> {
+pub(crate) fn group(count: u32) -> Vec<Group> {
     group_over(true, count)
 }
 
@@ -33,7 +33,7 @@ fn group_over(shares_memory: bool, count: u32) -> Vec<Group> {
 }
 
 /// Starts an operation at each member, then waits for all.
-fn all(
+pub(crate) fn all(
     members: &[Group],
     start: impl Fn(u32, &Group) -> Result<GroupRequest>,
 ) -> Vec<Result<GroupAnswer>> {
@@ -66,7 +66,7 @@ fn who_leaves_hands_its_virtual_nodes_to_the_member_that_is_named() {
     leave(members);
 }
 
-fn leave(members: Vec<Group>) {
+pub(crate) fn leave(members: Vec<Group>) {
     for member in members {
         member.leave().unwrap();
     }

@@ -14,12 +14,14 @@ from ._native import GroupResult, GroupValue
 from .errors import NoValueError, TimeoutError
 from .inbox import ANY_SOURCE, ANY_TAG
 from .membership import GroupRequest, Membership, value_of
-from .reductions import SUM, Carried, Operation, carry
+from .reductions import SUM, Apart, Carried, Operation, Operator, carry, keep_apart
 
 __all__ = ["IN_PLACE", "BufferCalls", "tag_of"]
 
 TAG_LIMIT = 1 << 62
 """Tags of values are below this."""
+_GATHERING = {"reduce": "gather", "allreduce": "allgather"}
+"""What brings the numbers of a reduction to those that combine them by a function of the program."""
 
 
 class _InPlace:
@@ -47,23 +49,25 @@ class BufferCalls(Membership):
         self.Ibcast(buffer, root, **settings).wait()
 
     def Ireduce(
-        self, sent: Any, received: Any = None, op: Operation = SUM, root: int = 0, **settings: Any
+        self, sent: Any, received: Any = None, op: Operator = SUM, root: int = 0, **settings: Any
     ) -> GroupRequest:
         """As `Reduce`, as a request."""
         place = _writable("Reduce", received) if root in self.names else None
         return self._combined("reduce", "Reduce", sent, received, op, place, root=root, **settings)
 
-    def Reduce(self, sent: Any, received: Any = None, op: Operation = SUM, root: int = 0, **settings: Any) -> None:
+    def Reduce(self, sent: Any, received: Any = None, op: Operator = SUM, root: int = 0, **settings: Any) -> None:
         """Numbers of all, combined element by element, into `received` at the member with `root`. With `bypass=True`
-        other members do not wait for those below them."""
+        other members do not wait for those below them. `op` may be a function of two one-dimensional arrays, which
+        gives an array of the same length; then the numbers are gathered, and combined in the order of the virtual
+        nodes by the thread that waits."""
         self.Ireduce(sent, received, op, root, **settings).wait()
 
-    def Iallreduce(self, sent: Any, received: Any, op: Operation = SUM, **settings: Any) -> GroupRequest:
+    def Iallreduce(self, sent: Any, received: Any, op: Operator = SUM, **settings: Any) -> GroupRequest:
         """As `Allreduce`, as a request."""
         place = _writable("Allreduce", received)
         return self._combined("allreduce", "Allreduce", sent, received, op, place, **settings)
 
-    def Allreduce(self, sent: Any, received: Any, op: Operation = SUM, **settings: Any) -> None:
+    def Allreduce(self, sent: Any, received: Any, op: Operator = SUM, **settings: Any) -> None:
         """As `Reduce`, and all get the result."""
         self.Iallreduce(sent, received, op, **settings).wait()
 
@@ -72,7 +76,7 @@ class BufferCalls(Membership):
         sent: Any,
         received: Any,
         recvcounts: Sequence[int] | None = None,
-        op: Operation = SUM,
+        op: Operator = SUM,
         **settings: Any,
     ) -> GroupRequest:
         """As `Reduce_scatter`, as a request."""
@@ -95,18 +99,18 @@ class BufferCalls(Membership):
         sent: Any,
         received: Any,
         recvcounts: Sequence[int] | None = None,
-        op: Operation = SUM,
+        op: Operator = SUM,
         **settings: Any,
     ) -> None:
         """As `Allreduce`, of which each virtual node keeps its block; `recvcounts` has the elements of each, or all
         have the same number."""
         self.Ireduce_scatter(sent, received, recvcounts, op, **settings).wait()
 
-    def Ireduce_scatter_block(self, sent: Any, received: Any, op: Operation = SUM, **settings: Any) -> GroupRequest:
+    def Ireduce_scatter_block(self, sent: Any, received: Any, op: Operator = SUM, **settings: Any) -> GroupRequest:
         """As `Reduce_scatter_block`, as a request."""
         return self.Ireduce_scatter(sent, received, None, op, **settings)
 
-    def Reduce_scatter_block(self, sent: Any, received: Any, op: Operation = SUM, **settings: Any) -> None:
+    def Reduce_scatter_block(self, sent: Any, received: Any, op: Operator = SUM, **settings: Any) -> None:
         """As `Reduce_scatter` with blocks of one length."""
         self.Ireduce_scatter(sent, received, None, op, **settings).wait()
 
@@ -188,22 +192,31 @@ class BufferCalls(Membership):
         call: str,
         sent: Any,
         received: Any,
-        op: Operation,
+        op: Operator,
         place: memoryview | None,
         block: slice = slice(None),
         **settings: Any,
     ) -> GroupRequest:
         """Starts a reduction of numbers, of whose result a block comes to a place."""
         view = memoryview(received if sent is IN_PLACE else sent)
-        numbers: Carried = carry(call, view, _flat(view), op)
+        made: Callable[[GroupResult], bytes]
+        if isinstance(op, Operation):
+            numbers = carry(call, view, _flat(view), op)
+            settings |= {"value": numbers.value, "operation": op.name, "element": numbers.element}
+            made = _carried_back(numbers)
+        else:
+            apart = keep_apart(call, view, _flat(view), op)
+            settings |= {"value": apart.value}
+            name = _GATHERING[name]
+            made = _folded_here(apart)
         if place is not None and block == slice(None) and place.nbytes != view.nbytes:
             raise ValueError(f"{call}: the buffer has {place.nbytes} bytes and the numbers {view.nbytes}")
 
         def finish(result: GroupResult) -> None:
             if place is not None:
-                place[:] = numbers.back(value_of(result))[block]
+                place[:] = made(result)[block]
 
-        return self._start(name, finish, value=numbers.value, operation=op.name, element=numbers.element, **settings)
+        return self._start(name, finish, **settings)
 
     def _blocks(self, call: str, sent: Any) -> list[tuple[int, bytes]]:
         """What is sent, in a block for each virtual node."""
@@ -251,6 +264,18 @@ def _in_blocks(call: str, place: memoryview, length: int, own: int = 1) -> Calla
 def _joined(result: GroupResult) -> bytes:
     value_of(result)
     return b"".join(block for _, block in sorted(result.parts, key=lambda part: part[0]))
+
+
+def _carried_back(numbers: Carried) -> Callable[[GroupResult], bytes]:
+    return lambda result: numbers.back(value_of(result))
+
+
+def _folded_here(apart: Apart) -> Callable[[GroupResult], bytes]:
+    def made(result: GroupResult) -> bytes:
+        value_of(result)
+        return apart.fold(result.parts)
+
+    return made
 
 
 def _nothing(_result: GroupResult) -> None:

@@ -3,14 +3,35 @@
 The tree combines bytes, signed integers of 32 and 64 bits, and floats. Other integers are carried by these such that
 the result is that of their own type: sums, products and bits of unsigned integers are those of signed ones; for the
 smallest and the largest the top bit is inverted, which maps one order to the other; 16 bits are carried in 32.
+
+Functions of the program do not run in the tree: the thread of a member must not wait for the interpreter. Numbers for
+them are gathered, and the thread that wants the result calls the function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import pickle
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-__all__ = ["BAND", "BOR", "LAND", "LOR", "MAX", "MIN", "PROD", "SUM", "Carried", "Operation", "carry"]
+from .errors import GroupError
+
+__all__ = [
+    "BAND",
+    "BOR",
+    "LAND",
+    "LOR",
+    "MAX",
+    "MIN",
+    "PROD",
+    "SUM",
+    "Apart",
+    "Carried",
+    "Operation",
+    "Operator",
+    "carry",
+    "keep_apart",
+]
 
 Operator = Callable[[Any, Any], Any]
 
@@ -86,6 +107,48 @@ def carry(call: str, view: memoryview, flat: memoryview, op: Operation) -> Carri
     if op in _ORDER and (kind == "i") != is_signed_there:
         return Carried(_inverted(value, size), _INTEGERS[size], lambda result: _inverted(result, size))
     return Carried(value, _INTEGERS[size], _unchanged)
+
+
+class Apart(NamedTuple):
+    """Numbers that are gathered for a function of the program."""
+
+    value: bytes
+    fold: Callable[[Iterable[tuple[int, bytes]]], bytes]
+    """Makes the result of the values of all, each with its virtual node, in the order of these."""
+
+
+def keep_apart(call: str, view: memoryview, flat: memoryview, function: Operator) -> Apart:
+    """A buffer's numbers with what is done to them: members must agree on that before any is combined."""
+    import numpy  # noqa: PLC0415  # Few programs need it for this.
+
+    if not callable(function):
+        raise TypeError(f"{call}: op is an operation such as sapwood.SUM, or a function of two arrays")
+    dtype = numpy.asarray(view).dtype
+    label = getattr(function, "__name__", type(function).__name__)
+    own = (label, dtype.str, flat.nbytes)
+
+    def fold(values: Iterable[tuple[int, bytes]]) -> bytes:
+        folded: Any = None
+        for name, value in sorted(values):
+            theirs, block = pickle.loads(value)
+            if theirs != own:
+                text = "{2} bytes of type '{1}' by '{0}'"
+                raise GroupError(
+                    f"{call}: virtual node {name} combines {text.format(*theirs)}, this member {text.format(*own)}"
+                )
+            array = numpy.frombuffer(block, dtype)
+            if folded is None:
+                # The function may change its first array.
+                folded = array.copy()
+                continue
+            made = numpy.asarray(function(folded, array))
+            if made.shape != array.shape:
+                raise ValueError(f"{call}: '{label}' has made {made.shape} of arrays of {array.shape} elements")
+            folded = made.astype(dtype, casting="same_kind")
+        result: bytes = folded.tobytes()
+        return result
+
+    return Apart(pickle.dumps((own, bytes(flat))), fold)
 
 
 def _unchanged(value: bytes) -> bytes:

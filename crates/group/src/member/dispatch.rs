@@ -26,6 +26,7 @@ impl Member {
                 self.call(request, tree, deadline, call);
             }
             Input::Track { tree } => self.track(tree),
+            Input::Define { operation, definition } => self.definitions.add(operation, definition),
         }
         self.asked_wake = None;
         while let Some(&(time, timer)) = self.agenda.first().filter(|entry| entry.0 <= self.now) {
@@ -102,6 +103,9 @@ impl Member {
             Message::Give { gift } => self.given(from, &gift),
             Message::Absent { fold, names } => self.absent(fold, &names),
             Message::Return { names } => self.returned(from, &names),
+            Message::Broken { fold, names, reason } => {
+                self.broken(from, fold, &names, reason);
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use sapwood_packet::RankSet;
 use crate::error::{GroupError, Reason, Refusal};
 use crate::identity::{CastId, MemberId, Request, Time};
 use crate::message::{Message, PaperTree, Purpose};
-use crate::operations::{Element, Operation};
+use crate::operations::{Definition, Element, Operation, OperationId};
 use crate::payload::Payload;
 use crate::trees::TreeKind;
 
@@ -140,6 +140,13 @@ pub enum Input {
     Track {
         /// The tree.
         tree: PaperTree,
+    },
+    /// The application defines an operation; the first definition of a name stays.
+    Define {
+        /// Of the name.
+        operation: OperationId,
+        /// What it does.
+        definition: Definition,
     },
 }
 

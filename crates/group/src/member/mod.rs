@@ -23,7 +23,7 @@ use crate::measure::{Clusters, Flows, Prober, Registrar};
 use crate::members::{Detector, Giving, Handed, Past, Spread, View};
 use crate::message::{Message, PaperTree};
 use crate::mutation::Mutation;
-use crate::operations::{Finished, Fold, Lane, Pending};
+use crate::operations::{Definitions, Finished, Fold, Lane, Pending};
 use crate::random;
 use crate::status::History;
 use crate::trees::{LastChoice, Papers, Terrain};
@@ -103,6 +103,7 @@ pub struct Member {
     pub(crate) floors: BTreeMap<MemberId, u64>,
     pub(crate) next_cast: u64,
     pub(crate) folds: BTreeMap<FoldId, Fold>,
+    pub(crate) definitions: Definitions,
     pub(crate) finished: Finished,
     pub(crate) finishing: Vec<FoldId>,
     /// Reductions whose root has asked for a value that was not given yet.
@@ -144,6 +145,7 @@ impl Member {
             floors: BTreeMap::new(),
             next_cast: 1,
             folds: BTreeMap::new(),
+            definitions: Definitions::default(),
             finished: Finished::default(),
             finishing: Vec::new(),
             early_pulls: BTreeMap::new(),

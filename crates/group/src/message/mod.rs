@@ -365,8 +365,8 @@ pub enum Message {
         /// The virtual nodes to be reached through the receiver.
         targets: Ranges,
     },
-    /// The receiver's values have another type or count than the root's, or those of all members
-    /// together are longer than a value may be.
+    /// The receiver's values have another operation, type or count than the root's, or those of all
+    /// members together are longer than a value may be.
     Mismatch {
         /// The reduction.
         fold: FoldId,
@@ -446,6 +446,16 @@ pub enum Message {
     Return {
         /// The virtual nodes.
         names: Ranges,
+    },
+    /// No member gets a result of this reduction: from a member to the root, and from the root to
+    /// all.
+    Broken {
+        /// The reduction.
+        fold: FoldId,
+        /// The virtual nodes of the member because of which it is so.
+        names: Ranges,
+        /// What it is about them.
+        reason: Reason,
     },
 }
 

@@ -427,9 +427,15 @@ impl Member {
         if is_used || self.folds.len() >= TRANSFERS_MAX {
             return Err(GroupError::Number { number: id.number });
         }
+        let definition = self.definitions.of(head.operation, head.element).cloned();
+        if let (Some(operation), None) = (head.operation.defined(), &definition) {
+            self.break_fold(None, id, &own, Reason::Undefined);
+            return Err(GroupError::Undefined { operation });
+        }
         self.pending.insert(request, Pending::Fold(id));
         if self.finished.contains(id) {
-            let missing = Vec::from([(own, Reason::Deadline)]);
+            let cause = self.finished.broken_by(id).cloned();
+            let missing = Vec::from([cause.unwrap_or((own, Reason::Deadline))]);
             self.answer(request, None, RankSet::new(), missing);
             return Ok(());
         }
@@ -449,6 +455,7 @@ impl Member {
         }
         let fold = self.folds.entry(id).or_insert_with(|| Fold::new(head.clone(), now));
         fold.head = head.clone();
+        fold.definition = definition;
         (fold.places, fold.patience, fold.progress) = (places, patience, now);
         (fold.my_names, fold.request, fold.to_all) = (own, Some(request), to_all);
         (fold.tree, fold.is_root, fold.required) = (tree, root == Some(me), required);

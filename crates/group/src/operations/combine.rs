@@ -1,8 +1,10 @@
-//! The built-in operations on arrays of numbers, and the list of contributions.
+//! Operations on arrays of numbers, and the list of contributions.
 
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
+
+use super::defined::{Definition, FoldFailed, OperationId};
 
 /// The type of the elements of a value, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,21 +53,59 @@ pub enum Operation {
     /// The sums in the order of the virtual nodes, whatever the tree: the values are gathered, and
     /// the root adds them up.
     SumInOrder,
+    /// What members have defined ([`Input::Define`](crate::Input::Define)), element by element in
+    /// any order.
+    Defined(OperationId),
+    /// The same, of whole values in the order of the virtual nodes: the values are gathered, and
+    /// the root folds them.
+    DefinedInOrder(OperationId),
 }
 
 impl Operation {
     /// Whether values are kept apart on their way.
     #[must_use]
     pub fn keeps_apart(self) -> bool {
-        matches!(self, Self::Gather | Self::SumInOrder)
+        self == Self::Gather || self.is_in_order()
     }
 
-    /// Folds one value of a type into another of the same length.
-    pub fn fold(self, element: Element, into: &mut Vec<u8>, value: &[u8]) {
+    /// Whether the root folds the values, in the order of the virtual nodes.
+    pub(super) fn is_in_order(self) -> bool {
+        matches!(self, Self::SumInOrder | Self::DefinedInOrder(_))
+    }
+
+    /// Which of the operations that members define.
+    pub(super) fn defined(self) -> Option<OperationId> {
+        match self {
+            Self::Defined(operation) | Self::DefinedInOrder(operation) => Some(operation),
+            _ => None,
+        }
+    }
+
+    /// Folds one value of a type into another of the same length, or adds it to those that are
+    /// kept apart.
+    ///
+    /// # Errors
+    /// [`FoldFailed`] of an operation that members define: its function has failed, or there is
+    /// none here.
+    pub(super) fn fold(
+        self,
+        element: Element,
+        definition: Option<&Definition>,
+        into: &mut Vec<u8>,
+        value: &[u8],
+    ) -> Result<(), FoldFailed> {
         if self.keeps_apart() {
             into.extend_from_slice(value);
-            return;
+            return Ok(());
         }
+        if self.defined().is_some() {
+            return definition.ok_or(FoldFailed)?.fold(into, value);
+        }
+        self.fold_built_in(element, into, value);
+        Ok(())
+    }
+
+    fn fold_built_in(self, element: Element, into: &mut [u8], value: &[u8]) {
         match element {
             Element::Byte => pairs::<1>(into, value, |a, b| [self.byte(a[0], b[0])]),
             Element::I32 => pairs(into, value, |a, b| {
@@ -100,7 +140,7 @@ impl Operation {
             Self::Max => a.max(b),
             Self::And => a & b,
             Self::Or => a | b,
-            Self::Sum | Self::Gather | Self::SumInOrder => add(a, b),
+            _ => add(a, b),
         }
     }
 
@@ -111,7 +151,7 @@ impl Operation {
             Self::Max => a.max(b),
             Self::And => f64::from_bits(a.to_bits() & b.to_bits()),
             Self::Or => f64::from_bits(a.to_bits() | b.to_bits()),
-            Self::Sum | Self::Gather | Self::SumInOrder => a + b,
+            _ => a + b,
         }
     }
 }
@@ -150,14 +190,24 @@ pub fn contributions(mut bytes: &[u8]) -> Vec<(u32, &[u8])> {
     entries
 }
 
-/// The sum of contributions in the order of the virtual nodes.
-pub(crate) fn sum_in_order(element: Element, gathered: &[u8]) -> Vec<u8> {
+/// Contributions folded in the order of the virtual nodes: by what members have defined, or added.
+///
+/// # Errors
+/// [`FoldFailed`] if the function that is defined has failed.
+pub(super) fn fold_in_order(
+    element: Element,
+    definition: Option<&Definition>,
+    gathered: &[u8],
+) -> Result<Vec<u8>, FoldFailed> {
     let mut entries = contributions(gathered).into_iter();
-    let mut sum = entries.next().map(|entry| entry.1.to_vec()).unwrap_or_default();
+    let mut folded = entries.next().map(|entry| entry.1.to_vec()).unwrap_or_default();
     for (_, value) in entries {
-        Operation::Sum.fold(element, &mut sum, value);
+        match definition {
+            Some(definition) => definition.fold(&mut folded, value)?,
+            None => Operation::Sum.fold_built_in(element, &mut folded, value),
+        }
     }
-    sum
+    Ok(folded)
 }
 
 #[cfg(test)]
@@ -167,10 +217,11 @@ mod tests {
     #[test]
     fn sums_and_extremes_are_by_element() {
         let mut sum = [1_i64, -5].map(i64::to_le_bytes).concat();
-        Operation::Sum.fold(Element::I64, &mut sum, &[2_i64, 7].map(i64::to_le_bytes).concat());
+        let more = [2_i64, 7].map(i64::to_le_bytes).concat();
+        Operation::Sum.fold_built_in(Element::I64, &mut sum, &more);
         assert_eq!(sum, [3_i64, 2].map(i64::to_le_bytes).concat());
         let mut least = 2.5_f64.to_le_bytes().to_vec();
-        Operation::Min.fold(Element::F64, &mut least, &(-1.0_f64).to_le_bytes());
+        Operation::Min.fold_built_in(Element::F64, &mut least, &(-1.0_f64).to_le_bytes());
         assert_eq!(least, (-1.0_f64).to_le_bytes());
     }
 
@@ -179,7 +230,8 @@ mod tests {
         let mut list = entry(7, &0.25_f64.to_le_bytes());
         list.extend(entry(2, &1.0_f64.to_le_bytes()));
         assert_eq!(contributions(&list).iter().map(|one| one.0).collect::<Vec<_>>(), [2, 7]);
-        assert_eq!(sum_in_order(Element::F64, &list), 1.25_f64.to_le_bytes());
+        let sum = fold_in_order(Element::F64, None, &list).expect("no function that could fail");
+        assert_eq!(sum, 1.25_f64.to_le_bytes());
         assert!(contributions(&list[..5]).is_empty());
     }
 }

@@ -1,9 +1,10 @@
 //! The reductions that have ended last, so that parts of them that come late are known.
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 
-use sapwood_packet::RankSetRef;
+use sapwood_packet::{RankSet, RankSetRef};
 
+use crate::error::Reason;
 use crate::identity::FoldId;
 
 /// How many are remembered.
@@ -12,13 +13,20 @@ const FINISHED_MAX: usize = 4096;
 /// Ended reductions, in the order in which they have ended: a number says nothing of the time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Finished {
-    known: BTreeSet<FoldId>,
+    /// Those that have ended without a result for any member have the virtual nodes because of
+    /// which they did.
+    known: BTreeMap<FoldId, Option<(RankSet, Reason)>>,
     order: VecDeque<FoldId>,
 }
 
 impl Finished {
     pub(crate) fn contains(&self, id: FoldId) -> bool {
-        self.known.contains(&id)
+        self.known.contains_key(&id)
+    }
+
+    /// Because of which virtual nodes a reduction has no result.
+    pub(super) fn broken_by(&self, id: FoldId) -> Option<&(RankSet, Reason)> {
+        self.known.get(&id)?.as_ref()
     }
 
     /// Those with a root among some virtual nodes.
@@ -28,15 +36,22 @@ impl Finished {
 
     /// A reduction has ended; the one that did so first is forgotten where there are too many.
     pub(super) fn note(&mut self, id: FoldId) {
-        if !self.known.insert(id) {
+        if self.contains(id) {
             return;
         }
+        self.known.insert(id, None);
         self.order.push_back(id);
         if self.order.len() > FINISHED_MAX
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);
         }
+    }
+
+    /// A reduction has ended without a result, because of these virtual nodes.
+    pub(super) fn note_broken(&mut self, id: FoldId, names: RankSet, reason: Reason) {
+        self.note(id);
+        self.known.insert(id, Some((names, reason)));
     }
 }
 

@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 
 use sapwood_packet::RankSet;
 
+use super::combine::{Operation, fold_in_order};
+use super::defined::{Definition, FoldFailed};
 use crate::error::Reason;
 use crate::identity::{FoldId, MILLISECOND, MemberId, Request, Time};
 use crate::member::{Member, Timer};
@@ -77,6 +79,10 @@ pub(crate) struct Fold {
     pub(crate) asked: Time,
     /// The root has its answer.
     pub(crate) is_finished: bool,
+    /// What its operation does, where members define that and this one has done so.
+    pub(super) definition: Option<Definition>,
+    /// The function has failed: what is folded here is not to be used.
+    pub(super) has_failed: bool,
 }
 
 impl Fold {
@@ -105,6 +111,8 @@ impl Fold {
             progress: now,
             asked: 0,
             is_finished: false,
+            definition: None,
+            has_failed: false,
         }
     }
 
@@ -146,16 +154,34 @@ impl Fold {
         }
     }
 
-    /// Folds a part into a wave.
+    /// Whether two values of its operation can be folded at this member.
+    pub(super) fn can_fold(&self) -> bool {
+        !matches!(self.head.operation, Operation::Defined(_)) || self.definition.is_some()
+    }
+
+    /// Folds a part into a wave. That a function has failed is seen where the wave is looked at
+    /// next: by [`Member::check_wave`], [`Member::check_root`] or [`Member::finish_root`].
     pub(crate) fn merge(&mut self, segment: u32, names: &RankSet, data: &[u8]) {
         let (operation, element) = (self.head.operation, self.head.element);
         let wave = self.waves.entry(segment).or_default();
         if wave.names.is_empty() {
             wave.value = data.to_vec();
         } else {
-            operation.fold(element, &mut wave.value, data);
+            let folded = operation.fold(element, self.definition.as_ref(), &mut wave.value, data);
+            self.has_failed |= folded.is_err();
         }
         wave.names.union_with(names.as_ref());
+    }
+
+    /// At the root, the value of all waves, which are gone afterwards.
+    pub(super) fn take_value(&mut self) -> Result<Vec<u8>, FoldFailed> {
+        let mut value = Vec::new();
+        let waves = core::mem::take(&mut self.waves);
+        waves.into_values().for_each(|wave| value.extend(wave.value));
+        if !self.head.operation.is_in_order() {
+            return Ok(value);
+        }
+        fold_in_order(self.head.element, self.definition.as_ref(), &value)
     }
 }
 

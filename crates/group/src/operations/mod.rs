@@ -2,8 +2,10 @@
 //! them; which virtual nodes they have not reached, and why.
 
 mod agreement;
+mod broken;
 mod call;
 mod combine;
+mod defined;
 mod deliver;
 mod finished;
 mod fold;
@@ -19,6 +21,8 @@ use sapwood_packet::RankSet;
 
 pub(crate) use call::Pending;
 pub use combine::{Element, Operation, contributions};
+pub(crate) use defined::Definitions;
+pub use defined::{Definition, FoldFailed, OperationId};
 pub(crate) use finished::Finished;
 pub(crate) use fold::Fold;
 pub(crate) use lane::Lane;

@@ -32,7 +32,9 @@ impl Member {
             if self.folds.len() >= TRANSFERS_MAX {
                 return;
             }
-            self.folds.insert(id, Fold::new(head.clone(), now));
+            let mut fold = Fold::new(head.clone(), now);
+            fold.definition = self.definitions.of(head.operation, head.element).cloned();
+            self.folds.insert(id, fold);
             let patience = self.fold_time(head.bytes);
             if let Some(fold) = self.folds.get_mut(&id) {
                 fold.patience = patience;
@@ -89,7 +91,8 @@ impl Member {
         let overlaps = wave.names.as_ref().intersects(names.as_ref()) && !folds_overlap;
         let is_long =
             head.operation.keeps_apart() && wave.value.len() + data.len() > GATHERED_PART_BYTES_MAX;
-        if wave.is_sent || overlaps || is_long {
+        let is_first = wave.names.is_empty();
+        if wave.is_sent || overlaps || is_long || !(is_first || fold.can_fold()) {
             return self.send_past(id, head, &names, data);
         }
         fold.merge(segment, &names, data.as_slice());
@@ -156,6 +159,9 @@ impl Member {
     pub(super) fn check_wave(&mut self, id: FoldId, segment: u32) {
         let everyone = self.view.everyone();
         let Some(fold) = self.folds.get(&id) else { return };
+        if fold.has_failed {
+            return self.function_failed(id);
+        }
         let Some(wave) = fold.waves.get(&segment) else { return };
         if fold.is_root || wave.is_sent || fold.places.is_empty() || wave.names.is_empty() {
             return;

@@ -4,10 +4,9 @@ use alloc::vec::Vec;
 
 use sapwood_packet::RankSet;
 
+use super::by_first_cause;
 use super::call::{INTERNAL, Transfer};
-use super::combine::sum_in_order;
 use super::fold::Fold;
-use super::{Operation, by_first_cause};
 use crate::error::Reason;
 use crate::identity::{FoldId, MILLISECOND};
 use crate::limits::VALUE_BYTES_MAX;
@@ -28,6 +27,9 @@ impl Member {
         let Some(fold) = self.folds.get_mut(&id) else { return };
         if !fold.is_root || fold.is_finished || fold.mine.is_none() {
             return;
+        }
+        if fold.has_failed {
+            return self.function_failed(id);
         }
         let wanted = fold.wanted(everyone);
         let segments = fold.head.segments;
@@ -51,6 +53,9 @@ impl Member {
                 fold.rebuild(segment, agreed.as_ref());
             }
         }
+        if fold.has_failed {
+            return self.function_failed(id);
+        }
         fold.agreed = Some(agreed);
         self.pull(id);
     }
@@ -58,12 +63,15 @@ impl Member {
     /// The root's answer, with what it has.
     pub(super) fn finish_root(&mut self, id: FoldId, contributors: RankSet) {
         let Some(fold) = self.folds.get_mut(&id) else { return };
+        if fold.has_failed {
+            return self.function_failed(id);
+        }
         fold.is_finished = true;
-        let is_in_order = fold.head.operation == Operation::SumInOrder;
+        let is_in_order = fold.head.operation.is_in_order();
         let bytes: u64 = fold.waves.values().map(|wave| wave.value.len() as u64).sum();
         let is_too_long = fold.to_all && !is_in_order && bytes > VALUE_BYTES_MAX;
-        let waves = core::mem::take(&mut fold.waves);
-        let element = fold.head.element;
+        let value = if is_too_long { Ok(Vec::new()) } else { fold.take_value() };
+        let Ok(value) = value else { return self.function_failed(id) };
         let (required, rejected) = (fold.required.clone(), fold.rejected.clone());
         let absent = fold.absent.clone();
         let (to_all, tree, request) = (fold.to_all, fold.tree, fold.request.take());
@@ -76,11 +84,6 @@ impl Member {
                 self.answer(request, None, RankSet::new(), missing);
             }
             return;
-        }
-        let mut value = Vec::new();
-        waves.into_values().for_each(|wave| value.extend(wave.value));
-        if is_in_order {
-            value = sum_in_order(element, &value);
         }
         let value = Payload::from(value);
         if to_all {
@@ -105,7 +108,7 @@ impl Member {
         self.end_fold(id);
     }
 
-    fn end_fold(&mut self, id: FoldId) {
+    pub(super) fn end_fold(&mut self, id: FoldId) {
         self.folds.remove(&id);
         self.note_finished(id);
         self.finishing.push(id);
@@ -199,7 +202,7 @@ impl Member {
         }
     }
 
-    fn note_finished(&mut self, id: FoldId) {
+    pub(super) fn note_finished(&mut self, id: FoldId) {
         self.early_pulls.remove(&id);
         self.finished.note(id);
     }

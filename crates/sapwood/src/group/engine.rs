@@ -192,6 +192,9 @@ impl Engine {
                     self.driver.give(Input::Track { tree: PaperTree { root, bulk: is_bulk } });
                 }
             }
+            Command::Define { operation, definition } => {
+                self.driver.give(Input::Define { operation, definition });
+            }
             Command::Leave => self.driver.give(Input::Leave),
             Command::LeaveTo(name) => self.driver.give(Input::LeaveTo { heir: Some(name) }),
         }

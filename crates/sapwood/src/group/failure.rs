@@ -40,6 +40,11 @@ pub enum GroupFailure {
     ///
     /// [`start`]: crate::GroupOperation::start
     NoBypass,
+    /// This member has defined an operation of that name before. Cure: another name.
+    Defined {
+        /// The name.
+        name: String,
+    },
     /// The value is not made of whole elements of that type.
     NotNumbers {
         /// Its length in bytes.
@@ -71,6 +76,9 @@ impl fmt::Display for GroupFailure {
                 "only a reduction or a gather to one root can be left early: start other \
                  operations, and wait for them later",
             ),
+            Self::Defined { name } => {
+                write!(f, "this member has defined an operation '{name}' before: take another name")
+            }
             Self::NotNumbers { bytes, element } => {
                 write!(f, "a value of {bytes} bytes is not made of elements of {element} bytes")
             }

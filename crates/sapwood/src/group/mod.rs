@@ -2,12 +2,14 @@
 //!
 //! [`Group`] is the handle of one member. The member itself lives on a thread of its own
 //! (`engine`), since others send through it whatever the application does. `operation` builds what
-//! is started, `request` waits for it, `bypass` leaves a reduction early, `expectation` matches
-//! what arrives with the calls that wait for it, and `value` turns numbers into bytes.
+//! is started, `definition` has functions of the program fold values, `request` waits for the end,
+//! `bypass` leaves a reduction early, `expectation` matches what arrives with the calls that wait
+//! for it, and `value` turns numbers into bytes.
 
 mod answer;
 mod builder;
 mod bypass;
+mod definition;
 mod engine;
 mod expectation;
 mod failure;

@@ -1,12 +1,12 @@
 //! What the application's threads and the member's thread share.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sapwood_group::status::Status;
 use sapwood_group::trees::TreeKind;
-use sapwood_group::{Call, GroupHopQuestion, MemberHops, MemberId};
+use sapwood_group::{Call, Definition, GroupHopQuestion, MemberHops, MemberId, OperationId};
 use sapwood_packet::RankSet;
 use sapwood_transport::{Poller, Waker};
 
@@ -43,6 +43,8 @@ pub(super) enum Command {
     Hops { request: u64, question: GroupHopQuestion },
     /// Probe for a tree of the paper's rules.
     Track { root: u32, is_bulk: bool },
+    /// Know an operation of the application.
+    Define { operation: OperationId, definition: Definition },
     /// Leave.
     Leave,
     /// Leave, and hand the own virtual nodes to the member that carries this one.
@@ -80,6 +82,8 @@ pub(super) struct GroupState {
     pub(super) notices: VecDeque<String>,
     /// Requests whose outcome is not wanted any more.
     pub(super) dropped: Vec<u64>,
+    /// The operations that the application has defined.
+    pub(super) defined: BTreeSet<OperationId>,
     /// Counts requests, and collectives.
     pub(super) next_request: u64,
     pub(super) next_number: u64,
