@@ -26,8 +26,8 @@ const PYTHON: &str = "Python package";
 pub fn check_steps() -> Vec<Step> {
     let mut steps = looks();
     steps.extend([
-        Step::program("lints", "cargo clippy --workspace --all-targets -- -D warnings", 20),
-        Step::program(BUILD, "cargo build --workspace --all-targets", 20).after(&[ROOM]),
+        Step::program("lints", "cargo clippy --workspace --all-targets -- -D warnings", 40),
+        Step::program(BUILD, "cargo build --workspace --all-targets", 40).after(&[ROOM]),
         Step::program(
             "tests",
             "env SAPWOOD_TESTS_BUILT=1 cargo test --no-fail-fast --workspace",

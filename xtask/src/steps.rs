@@ -108,6 +108,7 @@ impl Step {
 }
 
 /// What came of one run of a step.
+#[derive(Default)]
 pub struct Outcome {
     pub passed: bool,
     pub took: Duration,
@@ -300,15 +301,7 @@ fn look_at(root: &Path, look: fn(&Path) -> Look) -> Outcome {
         Ok(line) => vec![line],
         Err(findings) => findings.iter().map(Finding::to_string).collect(),
     };
-    Outcome {
-        passed,
-        took: Duration::ZERO,
-        processor: Duration::ZERO,
-        counts: Counts::default(),
-        failed: Vec::new(),
-        last,
-        log: None,
-    }
+    Outcome { passed, last, ..Outcome::default() }
 }
 
 fn execute(root: &Path, title: &str, name: &str, command: Command, deadline: Duration) -> Outcome {
@@ -338,15 +331,8 @@ fn execute(root: &Path, title: &str, name: &str, command: Command, deadline: Dur
         last = reading.remarkable.into();
     }
     last.extend(ran.result.err());
-    Outcome {
-        passed,
-        took: Duration::ZERO,
-        processor: ran.processor,
-        counts,
-        failed: reading.failed,
-        last: last.into(),
-        log,
-    }
+    let (processor, failed, last) = (ran.processor, reading.failed, last.into());
+    Outcome { passed, processor, counts, failed, last, log, ..Outcome::default() }
 }
 
 /// The file for a step's output, made anew.

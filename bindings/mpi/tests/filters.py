@@ -10,6 +10,7 @@ import math
 import re
 import unittest
 from fractions import Fraction
+from statistics import median_low
 
 import watched
 from truth import ROUNDING, TREES, events_of, ranks_of, statistics
@@ -27,11 +28,6 @@ SCHEMES = {
 OUTLIERS = 2
 OPTIONS = ["--histogram", "auto", "--histogram", "solve/norm:time_ns,bins=7", "--histogram", "MPI_Allreduce:bytes",
            "--outliers", str(OUTLIERS), *[word for scheme in SCHEMES for word in ("--classes", scheme)]]
-
-
-def median(values):
-    """The one in the middle, the lower one of two."""
-    return sorted(values)[(len(values) - 1) // 2]
 
 
 class Filters:
@@ -141,9 +137,9 @@ class Filters:
         asked = {(one["event"], one["communicator_size_class"], one["metric"]) for one in profile["histograms"]}
         for key in asked:
             values = self.values(*key)
-            middle = median(values.values())
+            middle = median_low(values.values())
             distances = [abs(value - middle) for value in values.values()]
-            scale = 1.4826 * median(distances) or 1.2533 * sum(distances) / len(distances)
+            scale = 1.4826 * median_low(distances) or 1.2533 * sum(distances) / len(distances)
             far = sorted(values, key=lambda rank: (-abs(values[rank] - middle), rank))[:OUTLIERS]
             far = [rank for rank in far if values[rank] != middle] if scale else []
             came = named.pop(key, [])
@@ -166,9 +162,9 @@ class Filters:
         for rank, value in values.items():
             by_host.setdefault(dumps[rank].host, []).append(value)
         means = {host: sum(found) / len(found) for host, found in by_host.items()}
-        middle = median(means.values())
+        middle = median_low(means.values())
         distances = [abs(mean - middle) for mean in means.values()]
-        scale = 1.4826 * median(distances) or 1.2533 * sum(distances) / len(distances)
+        scale = 1.4826 * median_low(distances) or 1.2533 * sum(distances) / len(distances)
         far = sorted(means, key=lambda host: (-abs(means[host] - middle), host))[:OUTLIERS]
         far = [host for host in far if means[host] != middle] if scale and len(means) > 2 else []
         self.assertEqual([outlier["host"] for outlier in came], far, means)

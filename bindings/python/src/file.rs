@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use sapwood::{FilterError, ShippedFile};
 
 use crate::filter::PREFIX;
+use crate::handle::relaxed;
 
 /// What the names of files of Python end with.
 const SUFFIX: &str = "py";
@@ -91,7 +92,7 @@ impl Sources {
         if read.digest() != file.digest {
             return Err(said(format!("'{}' has another checksum than it should have", file.name)));
         }
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut texts = relaxed(&self.texts);
         texts.insert(read.filter_name(""), file.bytes.to_vec());
         Ok(())
     }
@@ -100,7 +101,7 @@ impl Sources {
     pub(crate) fn find<'a>(&self, name: &'a str) -> Result<Option<Shipped<'a>>, FilterError> {
         let Some((file, digits)) = name.split_once('=') else { return Ok(None) };
         let (digits, callable) = digits.split_once('#').unwrap_or((digits, ""));
-        let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts = relaxed(&self.texts);
         match texts.get(&format!("{PREFIX}:{file}={digits}")) {
             Some(text) => Ok(Some(Shipped { source: text.clone(), file, callable })),
             None => Err(FilterError::Failed(format!("filters '{file}' have not been shipped"))),

@@ -5,7 +5,7 @@
 //! with its words.
 
 use std::ffi::c_ulong;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyMemoryError, PyTypeError};
 use pyo3::prelude::*;
@@ -20,6 +20,7 @@ use crate::answer::Packet;
 use crate::decode;
 use crate::encode;
 use crate::file::{Shipped, Sources};
+use crate::handle::relaxed;
 use crate::ranks::RankSet;
 use crate::rule::Rule;
 
@@ -170,14 +171,14 @@ impl AtWork {
     pub(crate) fn begin() -> Self {
         // SAFETY: the function takes nothing and cannot fail.
         let thread = unsafe { pthread_self() };
-        AT_WORK.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        relaxed(&AT_WORK).push(thread);
         Self(thread)
     }
 }
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        let mut threads = AT_WORK.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = relaxed(&AT_WORK);
         if let Some(at) = threads.iter().position(|&thread| thread == self.0) {
             threads.swap_remove(at);
         }
@@ -193,7 +194,7 @@ unsafe extern "C" {
 /// are begun.
 #[pyfunction]
 pub(crate) fn filters_at_work() -> Vec<c_ulong> {
-    AT_WORK.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    relaxed(&AT_WORK).clone()
 }
 
 /// Works with the interpreter; what it raises becomes the filter's own reason.

@@ -2,7 +2,7 @@
 //! member has sent.
 
 use std::os::fd::AsRawFd;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -10,6 +10,7 @@ use pyo3::types::PyBytes;
 use sapwood::{GroupAnswer, GroupRequest};
 
 use crate::error::{Failure, own};
+use crate::handle::relaxed;
 use crate::ranks::RankSet;
 
 /// How often Python's signals are looked at during a wait.
@@ -52,7 +53,7 @@ impl GroupCall {
 
     /// Readable when this or another call of the member may have ended.
     fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
-        match &*self.request.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*relaxed(&self.request) {
             Called::Request(open) => Ok(open.descriptor().as_raw_fd()),
             _ => Err(Failure::closed("the request").into_error(py)),
         }
@@ -61,8 +62,7 @@ impl GroupCall {
     /// Makes the descriptor unreadable until there is news again. Nothing is to be done where the
     /// result was taken, by another thread for example.
     fn clear(&self) {
-        if let Called::Request(open) = &*self.request.lock().unwrap_or_else(PoisonError::into_inner)
-        {
+        if let Called::Request(open) = &*relaxed(&self.request) {
             open.clear();
         }
     }
@@ -90,7 +90,7 @@ impl GroupCall {
 
     fn look(&self, py: Python<'_>, time: Duration) -> PyResult<Option<GroupResult>> {
         let waited = py.detach(|| {
-            let mut request = self.request.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut request = relaxed(&self.request);
             let answer = match &mut *request {
                 Called::Request(open) => open.wait_within(time)?,
                 Called::Ended(answer) => Some(answer.take().unwrap_or_default()),

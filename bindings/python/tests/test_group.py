@@ -193,7 +193,7 @@ def test_a_function_that_fails_is_an_error_of_each_call_and_the_group_goes_on(me
     assert failed(lambda _: lambda one, other: one[:1], ValueError) == [shorter] * 3
     assert all("float64" in text for text in failed(lambda _: lambda one, other: one * 0.5, TypeError))
     others = failed(lambda one: follow if one.rank == 1 else raising, sapwood.GroupError)
-    own = "16 bytes of '<i8' by '{}'"
+    own = "16 bytes of type '<i8' by '{}'"
     strange = "Allreduce: virtual node {} combines " + own + ", this member " + own
     assert others == [strange.format(*found) for found in [(1, "follow", "raising"), (0, "raising", "follow")]] + [
         strange.format(1, "follow", "raising")

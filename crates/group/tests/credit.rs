@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use sapwood_group::message::{PartHead, Ranges};
 use sapwood_group::{
-    Call, CastId, Config, Element, FoldId, Input, MemberId, Message, Operation, Payload, SECOND,
-    TreeKind,
+    Call, CastId, Config, FoldId, Input, MemberId, Message, Operation, Payload, SECOND, TreeKind,
 };
 use sapwood_packet::RankSet;
 
-use crate::support::{Lonely, config, sum};
+use crate::support::{Lonely, config, part_head, sum};
 
 const SEGMENT_BYTES: usize = 1 << 10;
 const LINK_BYTES: usize = 8 * SEGMENT_BYTES;
@@ -161,15 +160,7 @@ fn parts_of_a_reduction_wait_for_the_link_to_the_parent() {
 fn parts_that_go_past_a_full_link_have_a_bound_and_the_own_value_can_be_asked_for_again() {
     let mut hub = Hub::new(4);
     let fold = FoldId { root: QUICK.0 as u32, number: 1 };
-    let head = PartHead {
-        fold,
-        segment: 0,
-        segments: 1,
-        operation: Operation::Sum,
-        element: Element::I64,
-        bytes: SEGMENT_BYTES as u64,
-        direct: true,
-    };
+    let head = PartHead { direct: true, ..part_head(fold, Operation::Sum, SEGMENT_BYTES as u64) };
     let data = Payload::from(vec![0; SEGMENT_BYTES]);
     let names = Ranges::from(&RankSet::range(SLOW.0 as u32, SLOW.0 as u32));
     for _ in 0..64 {

@@ -1,6 +1,6 @@
 //! Operations that members define.
 
-use sapwood_group::message::{PartHead, Ranges};
+use sapwood_group::message::Ranges;
 use sapwood_group::{
     Call, Config, Definition, Element, Event, FoldFailed, FoldId, GroupError, Input, MemberId,
     Message, Operation, OperationId, Payload, Reason, SECOND, TreeKind,
@@ -8,14 +8,10 @@ use sapwood_group::{
 use sapwood_packet::RankSet;
 
 use crate::room::Room;
-use crate::support::{Lonely, config};
+use crate::support::{self, Lonely, bytes, config, part_head};
 
 /// What no function here folds.
 const REFUSED: i64 = -13;
-
-fn bytes(numbers: &[i64]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
-}
 
 fn numbers(bytes: &[u8]) -> Vec<i64> {
     bytes.as_chunks().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect()
@@ -131,15 +127,7 @@ fn what_a_member_cannot_fold_goes_on_to_the_root_unfolded() {
     let mut member = Lonely::among(config(MemberId(1)), &others);
     let fold = FoldId { root: 4, number: 7 };
     let operation = Operation::Defined(id());
-    let head = PartHead {
-        fold,
-        segment: 0,
-        segments: 1,
-        operation,
-        element: Element::I64,
-        bytes: 8,
-        direct: false,
-    };
+    let head = part_head(fold, operation, 8);
     for (from, value) in [(2, 12), (3, 18)] {
         let names = Ranges::from(&RankSet::range(from, from));
         let data = Payload::from(bytes(&[value]));
@@ -156,16 +144,7 @@ fn what_a_member_cannot_fold_goes_on_to_the_root_unfolded() {
     };
     assert_eq!(sent(&member), [("3".into(), vec![18])]);
     member.give(Input::Define { operation: id(), definition: divisors() });
-    let call = Call::Reduce {
-        root: 4,
-        number: 7,
-        operation,
-        element: Element::I64,
-        value: Payload::from(bytes(&[8])),
-        to_all: false,
-        leaves_early: false,
-    };
-    member.call(9, TreeKind::Flat, SECOND, call);
+    member.call(9, TreeKind::Flat, SECOND, support::reduce(fold, operation, &[8]));
     assert_eq!(sent(&member), [("3".into(), vec![18]), ("1-2".into(), vec![4])]);
 }
 

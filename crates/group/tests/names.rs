@@ -1,11 +1,11 @@
 //! Virtual nodes that a member hands over when it leaves: who delivers, at each step.
 
 use sapwood_group::message::{Gift, Head, Life, PartHead, Purpose, Ranges, Record, Route};
-use sapwood_group::operations::{Element, Operation};
+use sapwood_group::operations::Operation;
 use sapwood_group::{CastId, Event, FoldId, Input, MemberId, Message, Payload, SECOND, TreeKind};
 use sapwood_packet::RankSet;
 
-use crate::support::{self, Lonely, config, sum};
+use crate::support::{self, Lonely, config, part_head, sum};
 
 const OTHER: MemberId = MemberId(2);
 const THIRD: MemberId = MemberId(3);
@@ -265,15 +265,7 @@ fn a_value_that_was_passed_on_is_not_taken_for_one_that_is_here() {
     let mut pair = Pair::new();
     pair.hear_of(support::record(MemberId(3)));
     let fold = FoldId { root: 2, number: 7 };
-    let head = PartHead {
-        fold,
-        segment: 0,
-        segments: 1,
-        operation: Operation::Sum,
-        element: Element::I64,
-        bytes: 8,
-        direct: false,
-    };
+    let head = part_head(fold, Operation::Sum, 8);
     let part = |value: i64| Message::Part {
         head: head.clone(),
         names: (&RankSet::range(3, 3)).into(),

@@ -1,6 +1,6 @@
 //! One member by itself: others exist in its view only, and what it sends to them is kept.
 
-use sapwood_group::message::{Ranges, Record};
+use sapwood_group::message::{PartHead, Ranges, Record};
 use sapwood_group::{
     Answer, Call, Config, Element, Event, FoldId, Input, Member, MemberId, Message, Operation,
     Output, Request, TreeKind,
@@ -93,15 +93,38 @@ pub(crate) fn join(id: MemberId) -> Message {
     Message::Join { space: 100, record: record(id) }
 }
 
-/// A part of a sum that the root alone gets.
-pub(crate) fn sum(fold: FoldId, value: &[i64]) -> Call {
+/// The bytes of a value.
+pub(crate) fn bytes(numbers: &[i64]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// A part of a reduction whose result the root alone gets.
+pub(crate) fn reduce(fold: FoldId, operation: Operation, value: &[i64]) -> Call {
     Call::Reduce {
         root: fold.root,
         number: fold.number,
-        operation: Operation::Sum,
+        operation,
         element: Element::I64,
-        value: value.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>().into(),
+        value: bytes(value).into(),
         to_all: false,
         leaves_early: false,
+    }
+}
+
+/// The same of a sum.
+pub(crate) fn sum(fold: FoldId, value: &[i64]) -> Call {
+    reduce(fold, Operation::Sum, value)
+}
+
+/// What goes before such a value of one segment on its way up the tree.
+pub(crate) fn part_head(fold: FoldId, operation: Operation, bytes: u64) -> PartHead {
+    PartHead {
+        fold,
+        segment: 0,
+        segments: 1,
+        operation,
+        element: Element::I64,
+        bytes,
+        direct: false,
     }
 }

@@ -31,11 +31,7 @@ impl Draft {
 
     /// Writes the text; the file is for a caller that waits for the disk.
     pub(crate) fn fill(&self, text: &str, mode: u32) -> io::Result<File> {
-        check_file_limit(text.len() as u64)?;
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(mode).open(&self.path)?;
-        file.write_all(text.as_bytes())?;
-        Ok(file)
+        write_new(&self.path, text, mode)
     }
 
     /// Puts it in its place; what stood there stays when this fails.
@@ -49,6 +45,15 @@ impl Drop for Draft {
         // After the rename there is nothing of that name.
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Writes a file that is not there yet.
+pub(crate) fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<File> {
+    check_file_limit(text.len() as u64)?;
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -4,17 +4,18 @@
 //! with the address at which it takes connections, and the network's key. Both are removed when the
 //! network closes. The files of a process that was killed are removed by the next search.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use sapwood_node::HopQuestion;
 use sapwood_runtime::{RuntimeError, Visitor};
-use sapwood_transport::{Address, Encryption, Key, check_file_limit};
+use sapwood_transport::{Address, Encryption, Key};
 
+use crate::draft::write_new;
 use crate::inquiry::{application_question, hop_question, status_question};
 use crate::{Clocks, Error, Result, Status};
 
@@ -198,7 +199,7 @@ impl Publication {
              key {key_name}\n"
         );
         remove(&[&draft]);
-        let written = write_new(&draft, &text).and_then(|()| fs::hard_link(&draft, &path));
+        let written = write_new(&draft, &text, 0o600).and_then(|_| fs::hard_link(&draft, &path));
         remove(&[&draft]);
         match written {
             Ok(()) => publication.path = path,
@@ -301,12 +302,6 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries.flatten().map(|entry| entry.path()).collect())
 }
 
-fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
-    check_file_limit(text.len() as u64)?;
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
-}
-
 /// The process that has written a key or a draft, from its name.
 fn owner_of(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?;
@@ -352,7 +347,7 @@ mod tests {
     fn what_a_user_can_mend_is_said() {
         let above = tempfile::tempdir().expect("a temporary folder");
         let own = above.path().join("sapwood");
-        write_new(&own, "").expect("it may be written");
+        write_new(&own, "", 0o600).expect("it may be written");
         let error = checked(own).expect_err("it is no folder").to_string();
         assert!(error.contains("remove it") && !error.contains("owner"), "{error}");
         let open = above.path().to_path_buf();

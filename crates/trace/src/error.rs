@@ -18,6 +18,13 @@ pub enum TraceError {
         /// What should be there, or its upper limit.
         wanted: u64,
     },
+    /// The file ends before what its header announces: it was copied in part, or cut.
+    Cut {
+        /// The bytes that it has.
+        bytes: u64,
+        /// Those that it should have, at least.
+        wanted: u64,
+    },
     /// A packet is of another format.
     Format {
         /// The packet's format.
@@ -45,6 +52,9 @@ impl fmt::Display for TraceError {
                 f,
                 "event file: {what} is {found}, not {wanted}; use shim and tree of one release"
             ),
+            Self::Cut { bytes, wanted } => {
+                write!(f, "event file: it is cut: it has {bytes} bytes of {wanted}")
+            }
             Self::Format { format } => {
                 write!(f, "waits: a packet of format '{format}' holds none")
             }

@@ -116,11 +116,14 @@ impl EventFile {
     /// Reads the header of a file that has this many words.
     ///
     /// # Errors
-    /// [`TraceError::File`] that names what is wrong.
+    /// [`TraceError::File`] that names what is wrong, [`TraceError::Cut`] where its end is missing.
     pub fn read(header: &[u64], words: usize) -> Result<Self, TraceError> {
         let wrong = |what, found, wanted| Err(TraceError::File { what, found, wanted });
+        let cut = |words: usize, wanted: u64| {
+            Err(TraceError::Cut { bytes: words as u64 * 8, wanted: wanted * 8 })
+        };
         let Some(header) = header.first_chunk::<HEADER_WORDS>() else {
-            return wrong("length of the header", header.len() as u64, HEADER_WORDS as u64);
+            return cut(header.len(), HEADER_WORDS as u64);
         };
         if header[0] != MAGIC {
             return wrong("first word", header[0], MAGIC);
@@ -147,8 +150,11 @@ impl EventFile {
         }
         let end = rings_begin / 8 + rings * (RING_WORDS as u64 + records * RECORD_WORDS as u64);
         let spaces_end = (HEADER_WORDS as u64 + spaces * SPACE_WORDS as u64) * 8;
-        if !records.is_power_of_two() || spaces_end > rings_begin || end > words as u64 {
-            return wrong("end of the rings", end, words as u64);
+        if !records.is_power_of_two() || spaces_end > rings_begin {
+            return wrong("begin of the rings", rings_begin, spaces_end);
+        }
+        if end > words as u64 {
+            return cut(words, end);
         }
         let state = low(header[8]);
         let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -311,7 +317,7 @@ mod tests {
     #[test]
     fn a_file_that_is_cut_or_forged_is_refused() {
         let error = EventFile::read(&header(), WORDS - 1).expect_err("a word is missing");
-        assert!(error.to_string().contains("end of the rings"), "{error}");
+        assert_eq!(error.to_string(), "event file: it is cut: it has 1656 bytes of 1664");
         for (place, value) in [
             (0, 1),
             (1, 2 | 256 << 32),
@@ -326,7 +332,8 @@ mod tests {
             forged[place] = value;
             assert!(EventFile::read(&forged, WORDS).is_err(), "word {place}: {value:#x}");
         }
-        assert!(EventFile::read(&header()[..31], WORDS).is_err());
+        let error = EventFile::read(&header()[..31], 31).expect_err("a word is missing");
+        assert_eq!(error, TraceError::Cut { bytes: 248, wanted: 256 });
     }
 
     #[test]

@@ -17,6 +17,11 @@ use crate::frozen_passage::{CollectiveParts, FrozenPassage, arrival, passage};
 use crate::instance::{Instance, InstanceKey, Pattern};
 use crate::message::{MessageKey, Wait, wait};
 use crate::mixture::{Called, Kinds};
+use crate::standing::Presence;
+
+/// Of a call that was seen for less time, its times do not tell it from the one before: the clock
+/// by which it was seen is not that of the records.
+const SEEN_MIN_NS: u64 = 2_000_000;
 
 /// A collective in the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,6 +81,30 @@ impl Relations {
         found.find_messages(frozen);
         found.find_amounts();
         found
+    }
+
+    /// Whether the calls of a collective have its number for certain. That of a call in progress is
+    /// read after the call, and is the next one's if it returned in between. It is certain for the
+    /// first one, for a process that has ended, and where the one before is known to have been over
+    /// while this one was seen.
+    #[must_use]
+    pub fn is_numbered(&self, frozen: &Frozen, one: &FrozenInstance) -> bool {
+        let (communicator, number) = one.key;
+        let key = (communicator, number.saturating_sub(1));
+        let before = self.instances.iter().filter(|before| before.key == key);
+        let calls = before.flat_map(|before| &before.arrivals).map(|&at| &frozen.events[at]);
+        let returned = calls.filter(|event| !event.is_open);
+        let ends: BTreeMap<Rank, i64> = returned.map(|event| (event.rank, event.end())).collect();
+        let is_certain = |event: &FrozenEvent| {
+            let rank = frozen.ranks.get(&event.rank);
+            let middle = event.begin.saturating_add_unsigned(event.span / 2);
+            let follows = ends.get(&event.rank).is_some_and(|&end| end <= middle);
+            number == 1
+                || rank.is_some_and(|rank| rank.presence == Presence::Lost)
+                || event.span >= SEEN_MIN_NS && follows
+        };
+        let mut open = one.arrivals.iter().map(|&at| &frozen.events[at]).filter(|one| one.is_open);
+        open.all(is_certain)
     }
 
     fn find_instances(&mut self, frozen: &Frozen) {
@@ -414,6 +443,26 @@ pub(crate) mod tests {
         let (_, relations) = window(&[giving(0, 1, 80), giving(1, 1, 72), open], 3);
         let told = relations.unequal[&WORLD];
         assert_eq!((told.count, told.minority(), told.culprit()), (2, None, None));
+    }
+
+    #[test]
+    fn the_number_of_a_call_in_progress_is_certain_if_the_one_before_was_over() {
+        const LONG: u64 = 10_000_000;
+        let is_numbered = |before: FrozenEvent, begin, span, presence| {
+            let open = FrozenEvent { is_open: true, ..collective(1, 2, begin, span) };
+            let others = [collective(0, 1, 0, 1_000), collective(0, 2, 2_000, 10)];
+            let (mut frozen, relations) = window(&[others[0], others[1], before, open], 2);
+            frozen.ranks.get_mut(&1).expect("a rank").presence = presence;
+            let found = relations.instances.iter().find(|one| one.key.1 == 2).expect("it was seen");
+            relations.is_numbered(&frozen, found)
+        };
+        let before = collective(1, 1, 0, 1_000);
+        assert!(is_numbered(before, 2_000, LONG, Presence::Running));
+        assert!(!is_numbered(before, 2_000, 1_000, Presence::Running), "too short");
+        let same = collective(1, 1, 0, LONG);
+        assert!(!is_numbered(same, 100, LONG, Presence::Running), "it has returned since");
+        assert!(!is_numbered(collective(1, 3, 0, 10), 2_000, LONG, Presence::Running), "unknown");
+        assert!(is_numbered(before, 2_000, 0, Presence::Lost), "it moves no more");
     }
 
     #[test]

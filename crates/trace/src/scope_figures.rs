@@ -95,9 +95,11 @@ pub struct ScopeKey {
     pub thread: u8,
 }
 
-/// The group of all that is not told apart any more.
-const KEY_OF_OTHERS: ScopeKey =
-    ScopeKey { rank: OTHERS, function: 0, communicator: 0, kind: 0, thread: 0 };
+impl ScopeKey {
+    /// The group of all that is not told apart any more.
+    pub const OTHERS: Self =
+        Self { rank: OTHERS, function: 0, communicator: 0, kind: 0, thread: 0 };
+}
 
 /// The statistics of one group, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,9 +271,9 @@ impl ScopeFigures {
             if total <= bytes_max && self.groups.len() <= SCOPE_GROUPS_MAX {
                 break;
             }
-            let before = self.groups.get(&KEY_OF_OTHERS).map_or(0, bytes);
+            let before = self.groups.get(&ScopeKey::OTHERS).map_or(0, bytes);
             let Some(one) = self.fold(key) else { continue };
-            total = total - bytes(&one) - before + bytes(&self.groups[&KEY_OF_OTHERS]);
+            total = total - bytes(&one) - before + bytes(&self.groups[&ScopeKey::OTHERS]);
             self.count(ScopeCounter::Folded, 1);
         }
         self.forget_names();
@@ -294,7 +296,7 @@ impl ScopeFigures {
     /// The groups but that of others, those with the smallest sums first. Of equal sums the order
     /// of keys decides, so that all processes of a tree choose the same.
     fn smallest_first(&self) -> Vec<ScopeKey> {
-        let told_apart = self.groups.iter().filter(|(key, _)| **key != KEY_OF_OTHERS);
+        let told_apart = self.groups.iter().filter(|(key, _)| **key != ScopeKey::OTHERS);
         let mut by_sum: Vec<(u64, ScopeKey)> =
             told_apart.map(|(key, one)| (one.sum, *key)).collect();
         by_sum.sort_unstable();
@@ -304,7 +306,7 @@ impl ScopeFigures {
     /// Merges a group into that of others; what it was.
     fn fold(&mut self, key: ScopeKey) -> Option<ScopeStatistics> {
         let one = self.groups.remove(&key)?;
-        self.groups.entry(KEY_OF_OTHERS).or_default().merge(&one);
+        self.groups.entry(ScopeKey::OTHERS).or_default().merge(&one);
         Some(one)
     }
 
@@ -477,10 +479,10 @@ mod tests {
         let mut all = figures(&[(0, &[5; 9]), (1, &[7; 2]), (2, &[9])]);
         all.bound(2 * 8 * (GROUP_WORDS + BIN_WORDS) as u64 + 8 * BIN_WORDS as u64);
         assert_eq!(all.counter(ScopeCounter::Folded), 2);
-        assert_eq!((all.groups.len(), all.groups[&KEY_OF_OTHERS].count), (2, 3));
-        assert_eq!(all.groups[&KEY_OF_OTHERS].sum, 2 * 7 + 9);
+        assert_eq!((all.groups.len(), all.groups[&ScopeKey::OTHERS].count), (2, 3));
+        assert_eq!(all.groups[&ScopeKey::OTHERS].sum, 2 * 7 + 9);
         all.bound(0);
-        assert_eq!((all.groups.len(), all.groups[&KEY_OF_OTHERS].count), (1, 12));
+        assert_eq!((all.groups.len(), all.groups[&ScopeKey::OTHERS].count), (1, 12));
         assert!(all.names.is_empty());
     }
 }

@@ -6,6 +6,8 @@
 //! to act otherwise are named: on each communicator in the circle those that have not entered, or
 //! that have called another operation than most of its members. Of equally few, the ranks that
 //! have the least in common with the others. If that does not decide, all of the ring are told.
+//! Where a rank that has died or is stopped is an end, calls that contradict each other are told
+//! before it: they were there before, and it may be only a victim of them.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -16,7 +18,7 @@ use sapwood_packet::{Rank, RankSet};
 
 use crate::deviation::{Deviation, deviations};
 use crate::relation::{
-    Operation, Place, Progress, Turnout, Waiting, ends_early, members, waiting, waits,
+    Operation, Place, Progress, Turnout, Waiting, ends_early, is_joint, members, waiting, waits,
 };
 use crate::standing::{CallKind, Posture, Presence, Source, Standing};
 use crate::straggler::{is_left_behind, stragglers};
@@ -111,7 +113,8 @@ pub enum Finding {
 pub struct Verdict {
     /// The main finding.
     pub finding: Finding,
-    /// The ranks that are named, those that hold most others first.
+    /// The ranks that are named, those that hold most others first; before all of them those whose
+    /// calls did not fit before others died or were stopped.
     pub odd: Vec<Odd>,
     /// Of a ring, who waits for the one behind it; the last one for the first.
     pub ring: Vec<Rank>,
@@ -159,6 +162,11 @@ impl Verdict {
             finding = if is_known { Finding::NoneMissing } else { Finding::Unknown };
         }
         odd.sort_by_key(|one| (Reverse(one.held.len()), one.ranks.as_ref().first()));
+        let contradicting = graph.contradicting(standing, &odd);
+        if !contradicting.is_empty() {
+            finding = Finding::Deviation;
+            odd.splice(0..0, contradicting);
+        }
         let lasts_ns = waiting.iter().map(|one| one.shortest_ns).min().unwrap_or(0);
         let seen = u32::try_from(standing.postures.len()).unwrap_or(u32::MAX);
         let unseen = standing.world_size.saturating_sub(seen);
@@ -355,6 +363,11 @@ impl<'a> Graph<'a> {
             return (Finding::Ring, Vec::new(), self.ring(circle));
         };
         let finding = if one.is_split { Finding::Split } else { Finding::Deviation };
+        (finding, self.deviating(standing, &one), Vec::new())
+    }
+
+    /// Ranks that do not fit together with others, by the way in which they do not.
+    fn deviating(&self, standing: &Standing, one: &Deviation) -> Vec<Odd> {
         let mut named: BTreeMap<Difference, RankSet> = BTreeMap::new();
         for rank in one.odd.iter() {
             let unlike = one.common.and_then(|common| {
@@ -369,7 +382,40 @@ impl<'a> Graph<'a> {
             held: held.clone(),
             ..self.named(standing, ranks, one.place, difference)
         });
-        (finding, odd.collect(), Vec::new())
+        odd.collect()
+    }
+
+    /// Where others have died or are stopped, ranks that called another operation than most in a
+    /// collective that not all have left, but for those that are named with it already.
+    fn contradicting(&self, standing: &Standing, named: &[Odd]) -> Vec<Odd> {
+        if !named.iter().any(|one| matches!(one.doing, Doing::Lost | Doing::Stopped)) {
+            return Vec::new();
+        }
+        // Of a rank that has lost its number, or is in a call that is not counted with the
+        // collectives of its communicator, it is not known in which of these it is.
+        let is_counted = |space: u64, rank: Rank| {
+            let posture = standing.postures.get(&rank);
+            let call = posture.and_then(|posture| posture.call).filter(|call| call.space == space);
+            !Progress::of(standing, space, rank).is_number_lost
+                && call.is_none_or(|call| is_collective(call.kind) || !is_joint(call.kind))
+        };
+        let is_sure = |group: &&Waiting| {
+            let Place { kind, space, .. } = group.place;
+            let members = members(standing, space);
+            is_collective(kind) && members.into_iter().all(|rank| is_counted(space, rank))
+        };
+        let groups: Vec<&Waiting> = self.groups.iter().filter(is_sure).collect();
+        let is_named = |one: &Odd| {
+            named.iter().any(|told| {
+                (told.place.space, told.place.number) == (one.place.space, one.place.number)
+                    && matches!(told.difference, Difference::Operation(..) | Difference::Unlike(..))
+                    && told.ranks.as_ref().intersects(one.ranks.as_ref())
+            })
+        };
+        let found = deviations(standing, &groups, self.groups);
+        let mismatches = found.iter().filter(|one| one.is_mismatch());
+        let odd = mismatches.flat_map(|one| self.deviating(standing, one));
+        odd.filter(|one| !is_named(one)).collect()
     }
 
     /// Ranks that wait while they have a lock for which others wait.
@@ -434,6 +480,10 @@ impl<'a> Graph<'a> {
     fn is_inside(&self, circle: &BTreeSet<usize>, rank: Rank) -> bool {
         circle.iter().any(|&one| self.groups[one].ranks.contains(rank))
     }
+}
+
+fn is_collective(kind: CallKind) -> bool {
+    kind == CallKind::Collective
 }
 
 fn reached(next: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {

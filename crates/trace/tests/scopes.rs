@@ -4,14 +4,10 @@
 use proptest::prelude::*;
 use sapwood_filter::{Emitter, Registry, WaveRef};
 use sapwood_packet::{Packet, RankSet, Values};
-use sapwood_trace::{
-    OTHERS, ScopeCounter, ScopeFigures, ScopeKey, ScopeReduction, TRACE_SCOPE, register,
-};
+use sapwood_trace::{ScopeCounter, ScopeFigures, ScopeKey, ScopeReduction, TRACE_SCOPE, register};
 
 const KEPT: u32 = 3;
 const TOP: ScopeReduction = ScopeReduction::Top { groups: 3 };
-const KEY_OF_OTHERS: ScopeKey =
-    ScopeKey { rank: OTHERS, function: 0, communicator: 0, kind: 0, thread: 0 };
 
 /// Merges the packets of some children in the filter of one process.
 fn filtered(children: &[ScopeFigures], groups_max: u32) -> ScopeFigures {
@@ -78,7 +74,7 @@ proptest! {
         }
         let answer = filtered(&level, KEPT);
 
-        let told_apart = answer.groups.iter().filter(|(key, _)| **key != KEY_OF_OTHERS);
+        let told_apart = answer.groups.iter().filter(|(key, _)| **key != ScopeKey::OTHERS);
         let least = told_apart.map(|(_, one)| one.sum).min().unwrap_or(0);
         let mut folded = 0;
         for (key, one) in &whole.groups {
@@ -91,7 +87,7 @@ proptest! {
             }
         }
         prop_assert_eq!(folded, whole.groups.len().saturating_sub(3));
-        prop_assert_eq!(answer.groups.contains_key(&KEY_OF_OTHERS), folded > 0);
+        prop_assert_eq!(answer.groups.contains_key(&ScopeKey::OTHERS), folded > 0);
         prop_assert_eq!(totals(&answer), totals(&whole));
         prop_assert_eq!(answer.counter(ScopeCounter::Folded), 0);
         // Groups of equal sums are chosen alike, too, and so no order of merging shows.

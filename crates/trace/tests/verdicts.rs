@@ -429,6 +429,42 @@ fn a_rank_that_is_stopped_or_has_died_inside_of_a_collective_is_named_too() {
 }
 
 #[test]
+fn calls_that_did_not_fit_before_a_rank_died_or_was_stopped_are_told_before_it() {
+    for presence in [Presence::Lost, Presence::Stopped] {
+        let mut job = job(&[20, 21, 21, 21]);
+        enter(&mut job, &[0], rooted(BCAST, WORLD, 0, Pattern::FromRoot));
+        enter(&mut job, &[1, 2, 3], collective(BARRIER, WORLD));
+        for (rank, root) in [(1, 1), (2, 0), (3, 0)] {
+            let passed = job.seats.get_mut(&(WORLD, rank)).expect("a member");
+            (passed.last_function, passed.last_root) = (BCAST, Some(root));
+        }
+        set_presence(&mut job, 2, presence);
+        let found = verdict(&job);
+        let [unlike, halted] = &found.odd[..] else { panic!("two findings: {:?}", found.odd) };
+        assert_eq!(found.finding, Finding::Deviation);
+        assert_eq!((unlike.ranks.to_string(), unlike.place.number), ("1".into(), 21));
+        let operation = |root| Operation { function: BCAST, root: Some(root) };
+        assert_eq!(unlike.difference, Difference::Operation(operation(1), operation(0)));
+        assert_eq!((halted.ranks.to_string(), halted.place.number), ("2".into(), 22));
+        // Of one that does not know its number it is not known in which collective it is.
+        job.seats.get_mut(&(WORLD, 3)).expect("a member").is_number_lost = true;
+        assert_eq!(verdict(&job).culprits().to_string(), "2");
+    }
+}
+
+#[test]
+fn a_rank_that_died_behind_another_call_is_named_once() {
+    let mut job = job(&[20, 20, 20, 21]);
+    enter(&mut job, &[0, 1, 2], collective(ALLREDUCE, WORLD));
+    let seat = job.seats.get_mut(&(WORLD, 3)).expect("a seat");
+    (seat.last_function, seat.last_root) = (BCAST, Some(0));
+    set_presence(&mut job, 3, Presence::Lost);
+    let odd = verdict(&job).odd;
+    assert_eq!((odd.len(), odd[0].doing), (1, Doing::Lost));
+    assert!(matches!(odd[0].difference, Difference::Operation(own, _) if own.function == BCAST));
+}
+
+#[test]
 fn a_rank_that_polls_is_told_apart_from_one_that_computes() {
     let mut job = job(&[40; 3]);
     enter(&mut job, &[0, 2], collective(BARRIER, WORLD));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use sapwood_command_line::exit::Failure;
+use sapwood_floor::process::memory_bytes;
 
 /// How often a child is checked for its end.
 const END_POLL: Duration = Duration::from_millis(5);
@@ -61,8 +62,13 @@ pub(crate) fn children(pid: u32) -> Result<Vec<u32>, Failure> {
 
 /// Whether a process is a communication process: `sapwood node`.
 pub(super) fn is_communication_process(pid: u32) -> bool {
+    has_first_argument(pid, "node")
+}
+
+/// Whether this is the word behind the program in a process's command line.
+pub(super) fn has_first_argument(pid: u32, word: &str) -> bool {
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    command.split(|byte| *byte == 0).nth(1) == Some(b"node")
+    command.split(|byte| *byte == 0).nth(1) == Some(word.as_bytes())
 }
 
 /// The rank under which a tree has started a process.
@@ -88,11 +94,9 @@ pub(super) fn forget_own_peak() {
 
 /// Resident memory of a process that no file backs: what it has written to itself, in bytes.
 pub(super) fn anonymous_bytes(pid: u32) -> Result<u64, Failure> {
-    let failed =
-        |why: &str| Failure::own(&format!("cannot read the memory of process {pid}: {why}"));
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))
-        .map_err(|error| failed(&error.to_string()))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.map(|kib| kib * 1024).ok_or_else(|| failed("its status has no RssAnon"))
+    let failed = |error: io::Error| {
+        Failure::own(&format!("cannot read the memory of process {pid}: {error}"))
+    };
+    let [bytes] = memory_bytes(pid, ["RssAnon"]).map_err(failed)?;
+    Ok(bytes)
 }

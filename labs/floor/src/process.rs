@@ -1,9 +1,9 @@
 //! Processes of this machine: the core they run on, the CPU time they used, and their end.
 //!
 //! Owns placement ([`Pinned`]), the CPU time and memory of a running process ([`cpu_nanoseconds`],
-//! [`resident`]) and the reaping of a child with its resource usage. Sapwood's own benchmark uses
-//! all but the last for Sapwood's processes, so that both trees are placed and measured by the same
-//! lines.
+//! [`memory_bytes`]) and the reaping of a child with its resource usage. Sapwood's own benchmark
+//! uses all but the last for Sapwood's processes, so that both trees are placed and measured by the
+//! same lines.
 
 use std::fs;
 use std::io;
@@ -97,13 +97,25 @@ pub struct Resident {
 
 /// Resident memory of a running process, from /proc.
 pub fn resident(pid: u32) -> io::Result<Resident> {
+    let [now_bytes, max_bytes] = memory_bytes(pid, ["VmRSS", "VmHWM"])?;
+    Ok(Resident { now_bytes, max_bytes })
+}
+
+/// Figures of memory of a running process, in bytes, by their names in its status in /proc.
+pub fn memory_bytes<const N: usize>(pid: u32, names: [&str; N]) -> io::Result<[u64; N]> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let bytes = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        kib.map(|kib| kib * 1024).ok_or(io::Error::from(io::ErrorKind::InvalidData))
-    };
-    Ok(Resident { now_bytes: bytes("VmRSS:")?, max_bytes: bytes("VmHWM:")? })
+    let mut figures = [0; N];
+    for (figure, name) in figures.iter_mut().zip(names) {
+        let lacks = || io::Error::new(io::ErrorKind::InvalidData, format!("it has no {name}"));
+        *figure = bytes_of(&status, name).ok_or_else(lacks)?;
+    }
+    Ok(figures)
+}
+
+/// The figure of this name in a process's status, which gives KiB.
+fn bytes_of(status: &str, name: &str) -> Option<u64> {
+    let figure = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(figure.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
 /// CPU time that the calling thread has used so far, nanoseconds.
@@ -239,8 +251,17 @@ mod tests {
         let pid = std::process::id();
         let resident = resident(pid).unwrap();
         assert!(resident.now_bytes > 0 && resident.max_bytes >= resident.now_bytes);
+        assert!(memory_bytes(pid, ["VmRSS", "VmNothing"]).is_err());
         assert!(own_cpu_nanoseconds() > 0);
         assert!(cpu_nanoseconds(pid).is_ok());
         assert!(cpu_nanoseconds(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn figures_of_memory_are_told_apart_by_their_whole_names() {
+        let status = "RssAnonymous:\t 7 kB\nRssAnon:\t     300 kB\nRssFile:\t 200 kB\n";
+        assert_eq!(bytes_of(status, "RssAnon"), Some(300 << 10));
+        assert_eq!(bytes_of(status, "RssFile"), Some(200 << 10));
+        assert_eq!(bytes_of(status, "Rss"), None);
     }
 }

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::io::IsTerminal;
 
 /// The option of every command that writes colours.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct ColourOption {
     /// Write colours: auto (on a terminal, unless NO_COLOR is set), always, or never.
     #[arg(
@@ -20,9 +20,10 @@ pub struct ColourOption {
 }
 
 /// When colours are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ColourChoice {
     /// On a terminal, unless `NO_COLOR` is there and not empty.
+    #[default]
     Auto,
     /// Wherever the output goes.
     Always,

@@ -21,6 +21,7 @@ use sapwood_report::{Missing, Outdated, RoundRecord, Standstill};
 use super::Arguments;
 use super::analysis::{Head, Inquiry};
 use super::collected::Collected;
+use super::control::request::nanoseconds;
 use super::effort::WaitsEffort;
 use super::freeze::FreezeWatch;
 use super::guidance::Guidance;
@@ -343,7 +344,7 @@ impl Collection {
     /// Begins an analysis of this moment, once it is known which ranks and events there are.
     fn analyse(&mut self) {
         if self.world_size > 0 {
-            let long_ns = u64::try_from(self.long.as_nanos()).unwrap_or(u64::MAX);
+            let long_ns = nanoseconds(self.long);
             let head = Head { world_size: self.world_size, round: self.asked, long_ns };
             self.inquiry.begin(head, &self.result.round);
         }

@@ -36,7 +36,7 @@ struct Arguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
     groups: Option<Vec<String>>,
     /// Ranks whose calls are counted, such as 0-3,7, or all.
-    #[arg(long, value_name = "RANKS")]
+    #[arg(long, value_name = "RANKS", value_parser = chosen_ranks)]
     ranks: Option<String>,
     /// Whether ranks record their calls, for waits, freezes and scopes.
     #[arg(long, value_name = "on|off", value_parser = on_or_off)]
@@ -213,6 +213,14 @@ fn seconds(text: &str) -> Result<f64, String> {
     time(text).map(|time| time.as_secs_f64())
 }
 
+/// In a request an empty set is all ranks, which is not what a variable without a value means.
+fn chosen_ranks(text: &str) -> Result<String, String> {
+    match text.chars().all(|letter| letter == ',' || letter.is_whitespace()) {
+        true => Err("it is empty; write 0-3,7 or all".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
 fn on_or_off(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),
@@ -233,6 +241,10 @@ mod tests {
         let arguments = Arguments::try_parse_from(words).expect("a command line");
         assert_eq!(arguments.groups, Some(vec!["-bytes".to_string(), "-rma".to_string()]));
         assert_eq!((arguments.interval, arguments.flush), (Some(0.0), true));
+        for (ranks, is_good) in [("0-3,7", true), ("all", true), ("", false), (" , ", false)] {
+            let read = Arguments::try_parse_from(["control", "--ranks", ranks]);
+            assert_eq!(read.is_ok(), is_good, "'{ranks}'");
+        }
     }
 
     #[test]

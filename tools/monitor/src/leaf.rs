@@ -11,6 +11,7 @@ use std::time::Duration;
 use sapwood::{BackEnd, Error, FIRST_TAG, Received, Tag, Values, Wave};
 
 use super::analysis::{Head, Moments};
+use super::control::request::nanoseconds;
 use super::freeze::{FREEZE, FreezeQuestion};
 use super::presence::Attachable;
 use super::rank_control::ControlQuestion;
@@ -66,8 +67,7 @@ pub(crate) fn name(base: &str, leaf: u32) -> String {
 
 /// The values of a question.
 pub(crate) fn question(world_size: u32, wave: Wave, long: Duration) -> Values {
-    let long_ns = u64::try_from(long.as_nanos()).unwrap_or(u64::MAX);
-    Values::new().scalar(world_size).scalar(wave).scalar(long_ns)
+    Values::new().scalar(world_size).scalar(wave).scalar(nanoseconds(long))
 }
 
 /// Serves until the network ends.

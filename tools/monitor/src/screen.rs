@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::time::Duration;
 
+use sapwood_command_line::colour::ColourOption;
 use sapwood_report::{LiveTable, RoundRecord};
 
 use super::Arguments;
@@ -75,7 +76,7 @@ impl Screen {
             return Err(std::io::Error::other("standard error is none"));
         }
         // The commands that show waits have no option for it.
-        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let colour = ColourOption::default().is_wanted_on(&std::io::stderr());
         let view = View::new(title(command), colour).with_first(Kind::WaitRanks);
         Ok(Self::Live(Some(Box::new(Live::open(view)?))))
     }

@@ -22,7 +22,7 @@ use sapwood_transport::{
 };
 
 use super::condition::Conditions;
-use super::control::request::RunSettings;
+use super::control::request::{RunSettings, nanoseconds};
 use super::effort::{Effort, Patience, WatchedRank};
 use super::file_use::{FileUse, is_on_file};
 use super::hardware::Hardware;
@@ -340,7 +340,7 @@ impl Tables {
     /// Who has come to this host.
     pub(crate) fn place(&self, question: u32) -> Place {
         let ranks = self.ranks.keys().copied().collect();
-        let age = |since: &Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let age = |since: &Instant| nanoseconds(since.elapsed());
         let lost = self
             .ranks
             .iter()

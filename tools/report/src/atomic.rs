@@ -114,15 +114,20 @@ pub fn is_descriptor_name(file: &Path) -> bool {
 }
 
 /// The file under its other name; removed unless it was renamed.
-struct Beside {
+pub(crate) struct Beside {
     path: PathBuf,
 }
 
 impl Beside {
-    fn new(file: &Path) -> io::Result<Self> {
+    pub(crate) fn new(file: &Path) -> io::Result<Self> {
         let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let name = format!(".{}.{}", name.to_string_lossy(), process::id());
         Ok(Self { path: file.with_file_name(name) })
+    }
+
+    /// Where it is until it is renamed.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     fn fill(&self, content: &[u8], mode: u32) -> io::Result<()> {
@@ -143,7 +148,7 @@ impl Beside {
         }
     }
 
-    fn rename_to(&self, file: &Path) -> io::Result<()> {
+    pub(crate) fn rename_to(&self, file: &Path) -> io::Result<()> {
         fs::rename(&self.path, file)
     }
 }

@@ -33,6 +33,16 @@ pub fn whole(number: u128) -> String {
     text
 }
 
+/// A number of things, as `12,345 calls` or `1 call`, by their plural with an s.
+#[must_use]
+pub fn counted(number: u128, plural: &str) -> String {
+    let things = match number {
+        1 => plural.strip_suffix('s').unwrap_or(plural),
+        _ => plural,
+    };
+    format!("{} {things}", whole(number))
+}
+
 /// A fraction in per cent, as `12.5 %`; a dash for none.
 #[must_use]
 pub fn percent(fraction: Option<f64>) -> String {
@@ -95,5 +105,7 @@ mod tests {
         assert_eq!(whole(1_234_567), "1,234,567");
         assert_eq!(percent(Some(0.1234)), "12.3 %");
         assert_eq!(percent(None), "-");
+        let calls = [0, 1, 2, 1_000].map(|number| counted(number, "calls"));
+        assert_eq!(calls, ["0 calls", "1 call", "2 calls", "1,000 calls"]);
     }
 }

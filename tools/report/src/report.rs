@@ -301,7 +301,8 @@ impl Report {
         }
         let more = (episodes.len() - shown) as u64 + self.standstills.more;
         if more > 0 {
-            lines.push(format!("and {more} more times"));
+            let times = if more == 1 { "time" } else { "times" };
+            lines.push(format!("and {more} more {times}"));
         }
         lines.extend(self.standstills.unjudged_line());
         lines

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::atomic::Beside;
 use crate::{ReportError, RoundRecord};
 
 /// The file's name in the folder of a report.
@@ -145,25 +146,13 @@ impl RoundsFile {
     /// Leaves out the rounds between twice the stride.
     fn thin(&mut self) -> io::Result<()> {
         let stride = 2 * self.facts.stride;
-        let beside = self.path.with_file_name(format!(".{ROUNDS_FILE}.{}", std::process::id()));
-        let thinned = copy_thinned(&self.path, &beside, stride);
-        let renamed = thinned.and_then(|kept| {
-            std::fs::rename(&beside, &self.path)?;
-            Ok(kept)
-        });
-        match renamed {
-            Ok((file, [kept, iterations], bytes)) => {
-                self.file = file;
-                let before = self.facts.clone();
-                self.facts = RoundsFacts { stride, kept, iterations, bytes, ..before };
-                Ok(())
-            }
-            Err(error) => {
-                // It is not there, or of no use.
-                let _ = std::fs::remove_file(&beside);
-                Err(error)
-            }
-        }
+        let beside = Beside::new(&self.path)?;
+        let (file, [kept, iterations], bytes) = copy_thinned(&self.path, beside.path(), stride)?;
+        beside.rename_to(&self.path)?;
+        self.file = file;
+        let before = self.facts.clone();
+        self.facts = RoundsFacts { stride, kept, iterations, bytes, ..before };
+        Ok(())
     }
 }
 

@@ -61,8 +61,9 @@ impl UnevenCalls {
     pub fn of(communicator: String, total: &Total) -> Self {
         let place = on(&communicator);
         if let Some(minority @ Minority { few, most }) = total.minority() {
+            let collectives = if few.called == 1 { "collective" } else { "collectives" };
             let text = format!(
-                "{} called {} collectives{place} where {} ranks called {}, so that not all of \
+                "{} called {} {collectives}{place} where {} ranks called {}, so that not all of \
                  these fit together",
                 ranks(few.count, few.lowest),
                 few.called,

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Output, Stdio};
 
 use crate::cli::user::{User, pid_of};
 use crate::cli::{
@@ -440,11 +440,7 @@ fn a_keeper_that_ends_or_is_killed_leaves_nothing_that_stands_in_the_way() {
 #[test]
 fn a_tree_without_hosts_ends_and_whoever_looks_for_it_is_told_why() {
     let user = User::new();
-    let daemon = user.up(&["-w", "n[0-1]"]);
-    for host in ["n0", "n1"] {
-        kill_process(pid_of(user.agent(&["-w", host])), Signal::KILL).unwrap();
-    }
-    wait_for_end(daemon);
+    end_by_loss(&user, "warm");
     let output = user.say(&["down"]);
     let said = text(&output.stderr);
     assert_eq!(code(&output), Some(2));
@@ -454,6 +450,68 @@ fn a_tree_without_hosts_ends_and_whoever_looks_for_it_is_told_why() {
     user.say(&["down"]);
     let output = user.say(&["down"]);
     assert!(text(&output.stderr).ends_with("'sapwood up' starts one\n"));
+    assert_eq!(user.left(), Vec::<PathBuf>::new());
+}
+
+/// Starts a tree of this name over `n[0-1]`, which then loses both and ends.
+fn end_by_loss(user: &User, name: &str) {
+    let others = user.daemons();
+    user.up(&["--name", name, "-w", "n[0-1]", "--return-after", "0"]);
+    let daemon = user.daemons().into_iter().find(|pid| !others.contains(pid)).unwrap();
+    for host in ["n0", "n1"] {
+        let agent = user.agent(&["--tree", name, "-w", host]);
+        kill_process(pid_of(agent), Signal::KILL).unwrap();
+    }
+    wait_for_end(daemon);
+}
+
+#[test]
+fn why_a_tree_has_ended_is_told_once_where_it_was_named_or_would_have_been_used() {
+    let user = User::new();
+    let told = |output: &Output| text(&output.stderr).matches(" has ended: ").count();
+    end_by_loss(&user, "gone");
+    user.up(&["-w", "n5"]);
+    let others: [&[&str]; 4] =
+        [&["-w", "n5"], &["-w", "n[1-2]"], &["--new-tree", "-w", "n0"], &["--tree", "warm"]];
+    for other in others {
+        let output = user.run(&[other, &["true"]].concat());
+        assert_eq!((code(&output), told(&output)), (Some(0), 0), "{}", text(&output.stderr));
+    }
+    // It runs all the same, in a tree of its own.
+    let output = user.run(&["-N", "-w", "n1", "echo here"]);
+    let said = text(&output.stderr);
+    assert!(said.starts_with("sapwood: tree 'gone' has ended: no host is left: "), "{said}");
+    assert_eq!((text(&output.stdout), code(&output)), ("here\n", Some(0)));
+    assert_eq!(told(&user.run(&["-w", "n1", "true"])), 0, "it was told");
+    let named: [&[&str]; 2] = [&["run", "--tree", "gone", "true"], &["down", "gone"]];
+    for arguments in named {
+        end_by_loss(&user, "gone");
+        let why = "no tree is called 'gone'; up: warm; tree 'gone' has ended: no host is left: ";
+        assert_refused(&user.say(arguments), why, arguments);
+        assert_eq!(told(&user.say(arguments)), 0, "{arguments:?}");
+    }
+    for arguments in [&["up", "--name", "gone", "-w", "n0"][..], &["down", "--all"]] {
+        end_by_loss(&user, "gone");
+        let output = user.say(arguments);
+        assert_eq!((code(&output), told(&output)), (Some(0), 1), "{}", text(&output.stderr));
+        user.say(&["down", "gone"]);
+    }
+    assert_eq!(user.left(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn of_a_tree_whose_keeper_was_killed_that_is_told_and_no_other_reason() {
+    let user = User::new();
+    end_by_loss(&user, "two");
+    let daemon = user.up(&["-w", "n0"]);
+    kill_process(pid_of(daemon), Signal::KILL).unwrap();
+    wait_for_end(daemon);
+    let output = user.run(&["--tree", "warm", "true"]);
+    assert_refused(&output, "starts one; tree 'warm' has ended: its daemon was killed", &[]);
+    assert!(!text(&output.stderr).contains("'two'"), "{}", text(&output.stderr));
+    let output = user.run(&["--tree", "warm", "true"]);
+    assert!(text(&output.stderr).ends_with("'sapwood up' starts one\n"));
+    assert_refused(&user.say(&["down"]), "starts one; tree 'two' has ended: no host", &[]);
     assert_eq!(user.left(), Vec::<PathBuf>::new());
 }
 
@@ -492,6 +550,30 @@ fn trees_have_names() {
     let said = text(&output.stdout);
     assert!(said.contains("'one' has ended") && said.contains("'two' has ended"), "{said}");
     assert_eq!(user.left(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn of_several_trees_that_one_is_used_in_which_the_fewest_hosts_are_missing() {
+    let user = User::new();
+    for name in ["aa", "zz"] {
+        user.up(&["--name", name, "-w", "n[0-1]", "--return-after", "0"]);
+    }
+    let agent = |name: &str, host: &str| user.agent(&["--tree", name, "-w", host]);
+    let lose = |name: &str, host: &str| {
+        kill_process(pid_of(agent(name, host)), Signal::KILL).unwrap();
+        // A command hears of it before any question.
+        let output = user.run(&["--tree", name, "sleep 0.1"]);
+        assert_eq!(code(&output), Some(255), "{name}: {}", text(&output.stderr));
+    };
+    lose("aa", "n1");
+    assert_eq!(user.agent(&["-w", "n1"]), agent("zz", "n1"));
+    assert_eq!(user.agent(&["-w", "n0"]), agent("aa", "n0"), "the first of two that have it");
+    assert_eq!(code(&user.run(&["-w", "n[0-1]", "true"])), Some(0));
+    // Each lacks one now.
+    lose("zz", "n0");
+    let output = user.run(&["-w", "n[0-1]", "true"]);
+    assert!(text(&output.stderr).contains("n1 (1): missing: "), "{}", text(&output.stderr));
+    assert_eq!(code(&output), Some(255));
 }
 
 #[test]

@@ -123,7 +123,7 @@ impl Whom {
         match &self.network {
             Some(name) => match running.iter().position(|one| one.name == *name) {
                 Some(at) => Ok(running.swap_remove(at)),
-                None if running.is_empty() => Err(Failure::usage(none_runs())),
+                None if running.is_empty() => Err(self.none_runs()),
                 None => Err(Failure::usage(format!(
                     "no visible network is called '{name}'; running: {}",
                     names()
@@ -133,14 +133,19 @@ impl Whom {
                 "several networks run: {}; choose one with --network",
                 names()
             ))),
-            None => running.pop().ok_or_else(|| Failure::usage(none_runs())),
+            None => running.pop().ok_or_else(|| self.none_runs()),
         }
     }
-}
 
-fn none_runs() -> &'static str {
-    "no visible network of this user runs on this machine; 'sapwood up' starts one, 'sapwood mpi' \
-     and 'sapwood bench' make theirs visible, other programs do with NetworkBuilder::visible"
+    /// With the reason where a standing tree has ended by itself.
+    fn none_runs(&self) -> Failure {
+        Failure::usage(format!(
+            "no visible network of this user runs on this machine; 'sapwood up' starts one, \
+             'sapwood mpi' and 'sapwood bench' make theirs visible, other programs do with \
+             NetworkBuilder::visible{}",
+            persistent::why_ended(self.network.as_deref())
+        ))
+    }
 }
 
 fn wait(text: &str) -> Result<Duration, String> {

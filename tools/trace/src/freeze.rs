@@ -17,7 +17,7 @@ use sapwood_export::freeze::{parquet, perfetto, svg};
 use sapwood_monitor::{FREEZE_MAX, FREEZE_MIN, FreezeWishes, WhyWishes};
 use sapwood_report::freeze::Freeze;
 
-use crate::files::{are_same, check, write};
+use crate::files::{CheckedFile, are_same, check, write};
 use crate::starting::Starting;
 use crate::why::{deadline, interval};
 
@@ -85,9 +85,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         ranks: arguments.ranks.clone().unwrap_or_default(),
         late: arguments.late,
     };
-    for wanted in arguments.files() {
-        check(wanted.file).map_err(Failure::usage)?;
-    }
+    // Until they are written.
+    let checked: Result<Vec<CheckedFile>, String> =
+        arguments.files().iter().map(|wanted| check(wanted.file)).collect();
+    let _checked = checked.map_err(Failure::usage)?;
     if let Some(file) = arguments.file_named_twice() {
         let file = file.display();
         return Err(Failure::usage(format!("'{file}' is named for two outputs: name two files")));

@@ -15,7 +15,7 @@ use sapwood_command_line::times::time;
 use sapwood_monitor::WhyWishes;
 use sapwood_report::scope::ScopeRecord;
 
-use crate::files::{check, open};
+use crate::files::{CheckedFile, check, open};
 use crate::scope_text::scopes;
 use crate::starting::Starting;
 
@@ -31,7 +31,9 @@ const DEADLINE: Duration = Duration::from_secs(3600);
 #[derive(clap::Args)]
 #[command(after_help = "A scope is words KEY=VALUE, such as\n  \
     --scope 'functions=MPI_All* ranks=0-3 by=rank,function longer=1ms every=500ms'\n\
-    or the name of one that is built in: statistics, compute. Keys and files: docs/trace.md.")]
+    or the name of one that is built in (statistics, compute), with words that change it:\n  \
+    --scope 'statistics reduce=sums'\n\
+    Keys and files: docs/trace.md.")]
 pub(crate) struct Arguments {
     /// A scope (repeatable); by default the built-in scope statistics.
     #[arg(long, value_name = "SCOPE")]
@@ -67,6 +69,7 @@ pub(crate) struct Arguments {
 /// Where records go.
 struct Records {
     file: Option<(PathBuf, Box<dyn Write>)>,
+    checked: CheckedFile,
     /// Whether standard output is not the program's.
     is_printed: bool,
     failure: Option<String>,
@@ -85,9 +88,10 @@ impl Records {
     }
 
     fn open(arguments: &Arguments) -> Result<Self, Failure> {
+        let mut checked = CheckedFile::default();
         let file = match &arguments.ndjson {
             Some(path) => {
-                check(path).map_err(Failure::usage)?;
+                checked = check(path).map_err(Failure::usage)?;
                 let opened: Box<dyn Write> = match path == Path::new("-") {
                     true => Box::new(std::io::stdout()),
                     false => Box::new(open(path).map_err(Failure::usage)?),
@@ -96,7 +100,8 @@ impl Records {
             }
             None => None,
         };
-        Ok(Self { file, is_printed: arguments.command.is_empty(), failure: None, told: Vec::new() })
+        let is_printed = arguments.command.is_empty();
+        Ok(Self { file, checked, is_printed, failure: None, told: Vec::new() })
     }
 
     fn take(&mut self, record: &ScopeRecord) {
@@ -135,6 +140,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.command.is_empty() {
         let job = arguments.job.as_deref();
         sapwood_monitor::scopes_of_running(job, &scopes, arguments.time, &mut take)?;
+        records.checked.keep();
         if silent > 0 {
             complain(format_args!("{silent} ranks do not record their calls; {RECORD}"));
         }
@@ -151,6 +157,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         ..arguments.starting.wishes()
     };
     let code = sapwood_monitor::scope(&wishes, &scopes, &mut take)?;
+    // It may have no line.
+    records.checked.keep();
     if let Some(failure) = records.failure {
         complain(failure);
     }

@@ -1,7 +1,8 @@
 //! Scopes as a user writes them: on the command line, or in a file of TOML or JSON.
 //!
 //! On the command line a scope is words `KEY=VALUE`; in a file it is a table of `scope` with the
-//! same keys, where a value may be a list. One word without a sign is a scope that is built in.
+//! same keys, where a value may be a list. A word without a sign is a scope that is built in, which
+//! other words change.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -140,18 +141,41 @@ fn of_text(text: &str) -> Result<NamedScope, String> {
     if text.trim().is_empty() {
         return Err("it is empty; write KEY=VALUE, or a built-in scope".to_owned());
     }
-    let built_in = BUILT_IN.iter().find(|(name, _)| *name == text.trim());
-    if let Some((name, text)) = built_in {
-        return Ok(NamedScope { name: (*name).to_owned(), ..of_text(text)? });
+    let is_built_in = |word: &str| BUILT_IN.into_iter().find(|(name, _)| *name == word);
+    let Some((name, own)) = text.split_whitespace().find_map(is_built_in) else {
+        return of_values(key_values(text.split_whitespace())?.into_iter());
+    };
+    let mut others: Vec<&str> = text.split_whitespace().collect();
+    if let Some(at) = others.iter().position(|word| *word == name) {
+        others.remove(at);
     }
-    let values = text.split_whitespace().map(|word| {
-        let (key, value) = word.split_once('=').ok_or_else(|| {
-            let known = BUILT_IN.map(|(name, _)| name).join(", ");
-            format!("'{word}' is neither KEY=VALUE nor one of the built-in scopes: {known}")
-        })?;
-        Ok((key.to_owned(), words(value)))
-    });
-    of_values(values.collect::<Result<Vec<_>, String>>()?.into_iter())
+    let others = key_values(others.into_iter())?;
+    let mut values = key_values(own.split_whitespace())?;
+    values.retain(|(key, _)| others.iter().all(|(other, _)| key != other));
+    values.extend(others);
+    let mut scope = of_values(values.into_iter())?;
+    if scope.name.is_empty() {
+        name.clone_into(&mut scope.name);
+    }
+    Ok(scope)
+}
+
+/// Keys with their values.
+fn key_values<'a>(
+    all: impl Iterator<Item = &'a str>,
+) -> Result<Vec<(String, Vec<String>)>, String> {
+    let known = BUILT_IN.map(|(name, _)| name);
+    let read = |word: &'a str| match word.split_once('=') {
+        Some((key, value)) => Ok((key.to_owned(), words(value))),
+        None if known.contains(&word) => {
+            Err(format!("'{word}' is another built-in scope; give it a --scope of its own"))
+        }
+        None => Err(format!(
+            "'{word}' is neither KEY=VALUE nor one of the built-in scopes: {}",
+            known.join(", ")
+        )),
+    };
+    all.map(read).collect()
 }
 
 /// The parts of a text between commas.
@@ -291,7 +315,9 @@ fn nanoseconds(time: Duration) -> u64 {
 
 /// Bytes per second, such as `64kB`.
 fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || "bytes per second from 4096 to 1 GB are needed, such as 64kB".to_owned();
+    let wrong = || {
+        "bytes per second from 4096 (4KiB; 4kB are 4000) to 1GB are needed, such as 64kB".to_owned()
+    };
     let at = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
     let times = match unit.trim() {
@@ -381,6 +407,24 @@ mod tests {
     }
 
     #[test]
+    fn words_beside_a_built_in_scope_change_it() {
+        let sums = one("statistics reduce=sums").expect("a built-in scope");
+        let plain = one("statistics").expect("a built-in scope");
+        assert_eq!(
+            (sums.name.as_str(), sums.scope.reduction),
+            ("statistics", ScopeReduction::Sums)
+        );
+        assert_eq!((sums.scope.window, &sums.scope.by), (100, &plain.scope.by));
+        let own = one("name=own window=7 compute by=rank").expect("the same in another order");
+        assert_eq!((own.name.as_str(), own.scope.window), ("own", 7));
+        assert!(own.scope.value == ScopeValue::Gap && !own.scope.by.function);
+        let two = one("statistics compute").expect_err("two scopes in one");
+        assert!(two.contains("'compute' is another built-in scope"), "{two}");
+        let twice = one("statistics window=5 window=6").expect_err("two windows");
+        assert!(twice.contains("'window' is given twice"), "{twice}");
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_place() {
         for (text, wanted) in [
             ("by=host", "scope 'by=host': by: 'host' is none of rank, function"),
@@ -392,7 +436,7 @@ mod tests {
             ("window=0", "a number from 1 to 10000 is needed"),
             ("window=5 window=6", "'window' is given twice"),
             ("cpu=200%", "a share from 0.001% to 100%"),
-            ("bytes=12", "bytes per second from 4096"),
+            ("bytes=4kB", "bytes per second from 4096 (4KiB; 4kB are 4000)"),
             ("every=1ms", "a time from 50 ms to 3600 s"),
             ("reduce=mean", "reduce: 'mean' is none of sketch, sums, top=K with K from 1 to 100"),
             ("reduce=top=0", "'top=0' is none of sketch"),

@@ -65,9 +65,8 @@ pub(crate) struct Arguments {
 
 /// Answers, and ends as the program does.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    if let Some(file) = &arguments.json {
-        check(file).map_err(Failure::usage)?;
-    }
+    // Until the answer is written.
+    let _checked = arguments.json.as_deref().map(check).transpose().map_err(Failure::usage)?;
     if let Some(folder) = &arguments.from {
         return tell_found(arguments, &sapwood_monitor::why_of_files(folder)?);
     }

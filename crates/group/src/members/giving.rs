@@ -14,7 +14,7 @@ use super::handed::shared;
 use crate::error::Reason;
 use crate::identity::{CastId, FoldId, MILLISECOND, MemberId, SECOND, Time};
 use crate::limits::{MEMBERS_MAX, TRANSFERS_MAX};
-use crate::member::{Event, Member, Phase, Timer};
+use crate::member::{Event, Member, Timer};
 use crate::message::{Gift, Life, Message, PartHead, Ranges, Record};
 use crate::mutation::Mutation;
 use crate::operations::{Fold, Lane};
@@ -23,8 +23,8 @@ use crate::operations::{Fold, Lane};
 const AGAIN: Time = 100 * MILLISECOND;
 /// How long the heir may take to answer, besides what distance takes.
 const ANSWER_MAX: Time = SECOND;
-/// How long transfers and reductions that have begun may take to end. Then a member that stays
-/// keeps its virtual nodes, and one that leaves gives them away all the same.
+/// How long transfers and reductions that have begun may take to end. Then the virtual nodes are
+/// given away all the same.
 const DRAIN_MAX: Time = 2 * SECOND;
 /// How long a receiver that lives may take to say that it carries what it was given. Then they are
 /// no member's, or a third one's that claims them too.
@@ -32,14 +32,12 @@ const TAKE_MAX: Time = 10 * SECOND;
 /// How many members a member that leaves offers its virtual nodes to, one after the other.
 const HEIRS_MAX: usize = 3;
 
-/// Virtual nodes that this member hands over.
+/// Virtual nodes that this member hands over; it leaves afterwards.
 #[derive(Clone, Debug)]
 pub(crate) struct Giving {
     pub(crate) to: MemberId,
     pub(crate) names: RankSet,
     stage: Stage,
-    /// The member leaves afterwards.
-    pub(crate) leaves: bool,
     until: Time,
     /// The members that were asked, the last of which is the receiver.
     asked: Vec<MemberId>,
@@ -80,8 +78,7 @@ impl Member {
         // What the heir was named by may have come here itself.
         let heir = heir.and_then(|name| self.view.owner(name)).filter(|heir| *heir != me);
         let to = heir.or_else(|| self.view.after(me).next());
-        let may_offer = self.phase == Phase::Joined && self.giving.is_none();
-        match to.filter(|_| may_offer) {
+        match to.filter(|_| !self.leaves_for_good()) {
             Some(to) => self.offer(to, Vec::new()),
             None => self.leave(),
         }
@@ -96,7 +93,7 @@ impl Member {
         asked.push(to);
         let until = self.now + ANSWER_MAX + self.ping_patience();
         self.send(to, Message::Offer { names: (&names).into() });
-        self.giving = Some(Giving { to, names, stage: Stage::Offered, leaves: true, until, asked });
+        self.giving = Some(Giving { to, names, stage: Stage::Offered, until, asked });
         self.wake_at(self.now + AGAIN, Timer::Giving);
     }
 
@@ -133,16 +130,15 @@ impl Member {
     /// The periodic look at a hand-over.
     pub(crate) fn giving_step(&mut self) {
         let Some(giving) = &self.giving else { return };
-        let (to, is_late, leaves) = (giving.to, self.now >= giving.until, giving.leaves);
+        let (to, is_late) = (giving.to, self.now >= giving.until);
         let (own, names) = (giving.names.clone(), Ranges::from(&giving.names));
         match &giving.stage {
             Stage::Offered if is_late => return self.call_off(),
             Stage::Offered => self.send(to, Message::Offer { names }),
-            Stage::Draining if is_late && leaves => {
+            Stage::Draining if is_late => {
                 self.end_roots(&own);
                 self.give();
             }
-            Stage::Draining if is_late => return self.call_off(),
             Stage::Draining => {}
             Stage::Given(_) if is_late => return self.have_given(false),
             Stage::Given(gift) => {
@@ -272,9 +268,6 @@ impl Member {
             self.deliver_own(key, held);
             self.settle(key);
         }
-        if !giving.leaves {
-            return;
-        }
         let asked = giving.asked;
         let next = self.view.after(self.me).find(|member| !asked.contains(member));
         match next.filter(|_| asked.len() < HEIRS_MAX) {
@@ -306,9 +299,7 @@ impl Member {
         }
         self.move_roots(&giving.names);
         self.tell(Event::NamesMoved { names: giving.names, from: self.me, to: giving.to });
-        if giving.leaves {
-            self.leave();
-        }
+        self.leave();
     }
 
     fn take_held(&mut self) -> Vec<((CastId, u8), RankSet)> {

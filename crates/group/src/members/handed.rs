@@ -114,9 +114,7 @@ impl Member {
     pub(crate) fn offered(&mut self, from: MemberId, names: &Ranges) {
         let names = names.clone();
         let epoch = self.view.record(from).map_or(0, |record| record.epoch);
-        let takes = self.phase == Phase::Joined
-            && self.giving.is_none()
-            && epoch.max(self.own_record().epoch) < EPOCH_MAX;
+        let takes = !self.leaves_for_good() && epoch.max(self.own_record().epoch) < EPOCH_MAX;
         self.send(from, if takes { Message::Take { names } } else { Message::Decline { names } });
     }
 
@@ -187,9 +185,9 @@ impl Member {
         (left, others)
     }
 
-    /// Whether this member leaves, so that it takes nothing over any more.
-    fn leaves_for_good(&self) -> bool {
-        self.phase != Phase::Joined || self.giving.as_ref().is_some_and(|giving| giving.leaves)
+    /// Whether this member leaves, so that it begins nothing and takes nothing over any more.
+    pub(crate) fn leaves_for_good(&self) -> bool {
+        self.phase != Phase::Joined || self.giving.is_some()
     }
 
     fn tell_records(&mut self, to: MemberId, records: Vec<Record>) {
@@ -256,6 +254,9 @@ impl Member {
     ) -> RankSet {
         let mut here = self.handed.names.clone();
         here.intersect_with(targets);
+        if here.is_empty() {
+            return here;
+        }
         let own = self.names();
         let Some(lane) = self.lanes.get(&key).filter(|_| here.as_ref().intersects(own.as_ref()))
         else {

@@ -111,8 +111,7 @@ impl Member {
 
     pub(crate) fn leave(&mut self) {
         // A hand-over ends first.
-        if let Some(giving) = self.giving.as_mut().filter(|_| self.phase == Phase::Joined) {
-            giving.leaves = true;
+        if self.phase == Phase::Joined && self.giving.is_some() {
             return;
         }
         if self.phase != Phase::Joined {

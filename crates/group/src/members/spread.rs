@@ -39,8 +39,9 @@ impl Spread {
     fn note_told(&mut self, news: &BTreeMap<MemberId, Record>, now: Time) {
         self.forget_told(now);
         for (id, record) in news {
-            let is_known = self.told.get(id).is_some_and(|told| told.0 == *record);
-            if !is_known && self.told.len() < TOLD_MAX {
+            let known = self.told.get(id).map(|told| &told.0);
+            let has_room = known.is_some() || self.told.len() < TOLD_MAX;
+            if has_room && known != Some(record) {
                 self.told.insert(*id, (record.clone(), now));
             }
         }
@@ -221,5 +222,27 @@ impl Member {
             let targets = (&sapwood_packet::RankSet::new()).into();
             self.send(from, Message::Update { targets, records });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood_packet::RankSet;
+
+    use super::*;
+
+    #[test]
+    fn what_was_told_last_of_a_member_is_kept_also_where_there_is_room_for_no_other() {
+        let record = |id: u64| Record::new(MemberId(id), &RankSet::new());
+        let mut spread = Spread::default();
+        let all: BTreeMap<MemberId, Record> =
+            (0..TOLD_MAX as u64).map(|id| (MemberId(id), record(id))).collect();
+        spread.note_told(&all, SECOND);
+        let newer = Record { epoch: 1, ..record(7) };
+        let other = record(u64::MAX);
+        let news = BTreeMap::from([(newer.id, newer.clone()), (other.id, other)]);
+        spread.note_told(&news, SECOND);
+        assert_eq!(spread.told.len(), TOLD_MAX);
+        assert_eq!(spread.told[&newer.id].0, newer);
     }
 }

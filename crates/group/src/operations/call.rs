@@ -14,7 +14,7 @@ use crate::identity::{CastId, FoldId, MemberId, Request, Time};
 use crate::limits::{
     SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SEGMENTS_MAX, STRIPES_MAX, TRANSFERS_MAX, VALUE_BYTES_MAX,
 };
-use crate::member::{Answer, Call, Event, Member, Phase, Timer};
+use crate::member::{Answer, Call, Event, Member, Timer};
 use crate::message::{Head, PartHead, Purpose, Route};
 use crate::payload::Payload;
 use crate::trees::{Branch, Choice, ChoiceBasis, ChoiceReason, Parcel, Terrain, TreeKind};
@@ -59,8 +59,7 @@ impl Member {
     }
 
     fn try_call(&mut self, request: Request, tree: TreeKind, call: Call) -> Result<(), GroupError> {
-        let leaves = self.giving.as_ref().is_some_and(|giving| giving.leaves);
-        if self.phase != Phase::Joined || leaves {
+        if self.leaves_for_good() {
             return Err(GroupError::NotJoined);
         }
         if self.pending.contains_key(&request) || request >= INTERNAL {

@@ -141,7 +141,7 @@ pub(super) fn tell(runs: &Runs, facts: &mut Facts) -> Result<(), Failure> {
 }
 
 fn run(program: &Path, mode: Mode, shim: &Path, folder: &Path) -> Result<Times, Failure> {
-    let kept = Folder::create()?;
+    let kept = empty_folder(folder)?;
     let mut command = Command::new(program);
     command.args([CALLS, BATCHES]).stdin(Stdio::null());
     for variable in ["LD_PRELOAD", "SAPWOOD_MPI_WAITS", "SAPWOOD_MPI_CLOCK"] {
@@ -164,13 +164,26 @@ fn run(program: &Path, mode: Mode, shim: &Path, folder: &Path) -> Result<Times, 
         }
         Mode::Kept | Mode::Read => {
             observed("cycles");
-            command.env("SAPWOOD_MPI_EVENTS_DIR", &kept.path);
+            command.env("SAPWOOD_MPI_EVENTS_DIR", &kept);
         }
     }
-    let reader = matches!(mode, Mode::Read).then(|| Reader::start(&kept.path));
-    let done = command.output().map_err(|error| Failure::own(&error));
-    reader.map_or(Ok(()), Reader::end)?;
-    times_of(&done?)
+    let reader = matches!(mode, Mode::Read).then(|| Reader::start(&kept));
+    let done = command.output();
+    let read = reader.map_or(Ok(()), Reader::end);
+    // What is wrong with the program comes first: one that has failed may leave no file.
+    let times = times_of(&done.map_err(|error| Failure::own(&error))?)?;
+    read.map(|()| times)
+}
+
+/// For the events of one run, below this folder.
+fn empty_folder(folder: &Path) -> Result<PathBuf, Failure> {
+    let kept = folder.join("kept");
+    let failed = |error: std::io::Error| Failure::own(&format!("{}: {error}", kept.display()));
+    if kept.exists() {
+        std::fs::remove_dir_all(&kept).map_err(failed)?;
+    }
+    std::fs::create_dir(&kept).map_err(failed)?;
+    Ok(kept)
 }
 
 /// The quickest batch of a run: the others were disturbed.

@@ -3,18 +3,18 @@
 //! Tables and rings are the ranks' own memory, mapped by the monitor, and shared memory in its
 //! status: what remains is the monitor's, its program's pages that were touched among it.
 
-use std::fs;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use sapwood_command_line::exit::Failure;
+use sapwood_floor::process::memory_bytes;
 use sapwood_floor::statistics::Spread;
 use sapwood_monitor::leaf::LEAF;
 
 use super::super::connect::Folder;
 use super::super::facts::{Bar, Facts, look};
-use super::super::processes::descendants;
+use super::super::processes::{descendants, has_first_argument};
 use super::super::progress::Progress;
 use super::super::shim_cost::compile;
 use super::super::tree::own_program;
@@ -61,7 +61,7 @@ fn most_of_leaf(mut command: Command) -> Result<f64, Failure> {
         if let Some(status) = monitor.try_wait().map_err(|error| Failure::own(&error))? {
             break status;
         }
-        let leaves = descendants()?.into_iter().filter(|&pid| is_leaf(pid));
+        let leaves = descendants()?.into_iter().filter(|&pid| has_first_argument(pid, LEAF));
         most = leaves.filter_map(own_bytes).fold(most, u64::max);
         sleep(LOOK_INTERVAL);
     };
@@ -71,20 +71,10 @@ fn most_of_leaf(mut command: Command) -> Result<f64, Failure> {
     Ok(most as f64)
 }
 
-fn is_leaf(pid: u32) -> bool {
-    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    command.split(|byte| *byte == 0).nth(1) == Some(LEAF.as_bytes())
-}
-
 /// Resident memory that is not shared; none of a process that has ended.
 fn own_bytes(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    Some(kib(&status, "RssAnon:")? * 1024 + kib(&status, "RssFile:")? * 1024)
-}
-
-fn kib(status: &str, name: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse().ok()
+    let [anonymous, of_files] = memory_bytes(pid, ["RssAnon", "RssFile"]).ok()?;
+    Some(anonymous + of_files)
 }
 
 #[cfg(test)]
@@ -93,10 +83,10 @@ mod tests {
 
     #[test]
     fn shared_memory_is_not_the_monitors() {
-        let status =
-            "VmRSS:\t  900 kB\nRssAnon:\t     300 kB\nRssFile:\t 200 kB\nRssShmem:\t 400 kB\n";
-        assert_eq!(kib(status, "RssAnon:"), Some(300));
-        assert_eq!(kib(status, "RssFile:"), Some(200));
-        assert!(own_bytes(std::process::id()).is_some_and(|bytes| bytes > 0));
+        let own = std::process::id();
+        let names = ["RssAnon", "RssFile", "RssShmem", "VmRSS"];
+        let [anonymous, of_files, shared, all] = memory_bytes(own, names).expect("a status");
+        assert_eq!(anonymous + of_files + shared, all);
+        assert!(own_bytes(own).is_some_and(|bytes| bytes > 0));
     }
 }

@@ -18,12 +18,13 @@ use sapwood::{Error, Network, RankSet, runtime_folder};
 use sapwood_topology::HostName;
 use sapwood_transport::{Accepted, Interest, Listener, Poller};
 
+use super::ending::{self, Ending, Served};
 use super::message::{Description, VERSION, absence_as_text};
 use super::place::{LOOK_PERIOD, Place};
 use super::returning::{Attempt, Heir, Progress, Schedule, Way};
 use super::session::{Session, Wish};
 use super::succession::{Earlier, Leash, succession};
-use super::{address_of, ending, right_to, socket_path};
+use super::{address_of, right_to, socket_path};
 use crate::absence::{counted, everyone, nodes};
 use crate::signals::Signals;
 use crate::tree_access::{Owned, Tree};
@@ -99,6 +100,8 @@ struct Handover {
     charge: Box<Charge>,
     /// Those without a command.
     sessions: Vec<Session>,
+    /// When a command has used the tree last: another tree in its place is no use of it.
+    used_at: Instant,
 }
 
 /// What became of a tree.
@@ -118,7 +121,6 @@ impl Daemon {
         let folder = runtime_folder()?;
         let path = socket_path(&folder, &terms.name);
         let failed = |error| Failure::own(&format!("cannot create the control socket: {error}"));
-        ending::forget(&folder, &terms.name);
         // No other daemon takes this one for what was left of another, or the other way round.
         let right = right_to(&folder).ok_or_else(|| {
             Failure::own(&format!(
@@ -127,8 +129,9 @@ impl Daemon {
                 folder.display()
             ))
         })?;
-        // Left by a daemon that was killed.
+        // Left by a daemon that was killed, as what is said of it.
         let _ = std::fs::remove_file(&path);
+        ending::forget(&folder, &terms.name);
         let listener = Listener::bind(&address_of(&path)?).map_err(failed)?;
         drop(right);
         let charge = Charge {
@@ -141,13 +144,14 @@ impl Daemon {
             returned: Vec::new(),
             earlier: Vec::new(),
         };
-        let handover = Handover { charge: Box::new(charge), sessions: Vec::new() };
+        let (charge, sessions, used_at) = (Box::new(charge), Vec::new(), Instant::now());
+        let handover = Handover { charge, sessions, used_at };
         Self::succeeding(tree, Arc::new(terms), handover).map_err(Failure::from)
     }
 
     /// Goes on with what the daemon of the tree before has handed over.
     fn succeeding(tree: Owned, terms: Arc<Terms>, handover: Handover) -> Result<Self, Error> {
-        let Handover { charge, sessions } = handover;
+        let Handover { charge, sessions, used_at } = handover;
         let poller = Poller::new()?;
         if charge.paused_until.is_none() {
             poller.add(&charge.listener, LISTENER, Interest::READ)?;
@@ -158,7 +162,7 @@ impl Daemon {
             poller,
             sessions: Vec::new(),
             next_token: FIRST_SESSION,
-            used_at: Instant::now(),
+            used_at,
             role: Role::Newest(charge),
             attempt: None,
         };
@@ -243,6 +247,13 @@ impl Daemon {
             }
         };
         let Charge { listener, earlier, .. } = *charge;
+        // A command that finds no tree from now on finds out why.
+        if let Err(error) = &served {
+            leave_reason(&terms, error.to_string());
+        } else if is_empty {
+            let reason = reasons.first().map_or("", |(_, reason)| reason);
+            leave_reason(&terms, format!("no host is left: {reason}"));
+        }
         // No new command finds the tree while it ends; those who use it see that it has.
         drop(listener);
         let cancelled = attempt.map(Attempt::cancel);
@@ -251,12 +262,6 @@ impl Daemon {
         let _ = cancelled.map(JoinHandle::join);
         Earlier::end(earlier);
         drop((sessions, poller));
-        if let Err(error) = &served {
-            leave_reason(&terms, &error.to_string());
-        } else if is_empty {
-            let reason = reasons.first().map_or("", |(_, reason)| reason);
-            leave_reason(&terms, &format!("no host is left: {reason}"));
-        }
         Ended { result: served.and(closed).map_err(Failure::from), heir: None }
     }
 
@@ -305,7 +310,7 @@ impl Daemon {
             Role::Newest(charge) => {
                 charge.earlier.retain(Earlier::is_there);
                 let Charge { place, listener, earlier, path, .. } = &mut **charge;
-                let is_in_use = has_commands || !earlier.is_empty();
+                let is_in_use = has_commands || earlier.iter().any(Earlier::is_in_use);
                 // A command that is still connected has its answers.
                 if place.is_gone(now, || listener.has_its_file()) && !is_in_use {
                     tell_gone(&self.terms.name, path);
@@ -411,10 +416,10 @@ impl Daemon {
         charge.returned.push(line);
         let surplus = charge.returned.len().saturating_sub(RETURNS_MAX);
         charge.returned.drain(..surplus);
-        charge.earlier.push(earlier);
         charge.schedule.put_off();
         let sessions = std::mem::take(&mut self.sessions).into_iter();
         let (running, waiting): (Vec<_>, Vec<_>) = sessions.partition(|one| one.commands() > 0);
+        charge.earlier.push(if running.is_empty() { earlier.unused() } else { earlier });
         self.sessions = running;
         for session in &waiting {
             session.leave(&self.poller)?;
@@ -422,7 +427,7 @@ impl Daemon {
         // Its name is the next one's.
         self.tree.withdraw();
         // If that thread has failed, what it was to get is gone, and the leash ends this tree.
-        let _ = offer.send(Handover { charge, sessions: waiting });
+        let _ = offer.send(Handover { charge, sessions: waiting, used_at: self.used_at });
         Ok(())
     }
 
@@ -503,8 +508,9 @@ fn tell(line: &str) {
 }
 
 /// For a command that looks for the tree later.
-fn leave_reason(terms: &Terms, reason: &str) {
+fn leave_reason(terms: &Terms, reason: String) {
     if let Ok(folder) = runtime_folder() {
-        ending::leave(&folder, &terms.name, reason);
+        let served = Served { reach: terms.reach.clone(), hosts: terms.hosts.clone() };
+        ending::leave(&folder, &terms.name, &Ending { reason, served: Some(served) });
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Found;
 use super::shared::SharedTree;
-use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::exit::{Failure, complain_all, print};
 
 /// How long a tree may take to end.
 const END_TIME: Duration = Duration::from_secs(30);
@@ -27,7 +27,11 @@ pub struct Arguments {
 /// [`Failure`] where none is up, or it does not end.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let trees = match arguments.all {
-        true => super::all()?,
+        true => {
+            let trees = super::all()?;
+            complain_all(&super::ended(|_, _| true));
+            trees
+        }
         false => vec![super::named(arguments.name.as_deref())?],
     };
     for tree in trees {

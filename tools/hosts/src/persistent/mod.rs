@@ -31,6 +31,7 @@ use sapwood_launch::quoted;
 use sapwood_topology::NodeSet;
 use sapwood_transport::{Address, Error, Interest, Link, Poller, connect_own};
 
+use self::ending::Ending;
 use self::message::{Description, Line, Reply, VERSION, absence_of_text};
 use crate::absence::{line, nodes};
 use sapwood_command_line::exit::{Failure, complain};
@@ -98,18 +99,20 @@ pub fn all() -> Result<Vec<Found>, Failure> {
     Ok(found)
 }
 
-/// Removes a control socket whose daemon was killed. One that is just being made answers as little,
-/// but its tree is visible already; and in the place of the one that did not answer there may be
-/// another by now, which does.
+/// Removes a control socket whose daemon was killed, and leaves that as the reason. One that is
+/// just being made answers as little, but its tree is visible already; and in the place of the one
+/// that did not answer there may be another by now, which does.
 fn remove_if_left(folder: &Path, path: &Path) -> Result<(), Failure> {
     let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
     if VisibleNetwork::all()?.iter().any(|network| network.name == name) {
         return Ok(());
     }
     let Some(_right) = right_to(folder) else { return Ok(()) };
-    if matches!(connect_own(&address_of(path)?), Err(Error::Refused { .. })) {
-        // Another process that has removed it has done the same work.
-        let _ = std::fs::remove_file(path);
+    // Another process that has removed it has done the same work.
+    if matches!(connect_own(&address_of(path)?), Err(Error::Refused { .. }))
+        && std::fs::remove_file(path).is_ok()
+    {
+        ending::leave(folder, name, &Ending::of_killed());
     }
     Ok(())
 }
@@ -204,16 +207,18 @@ pub fn named(name: Option<&str>) -> Result<Found, Failure> {
     match name {
         Some(name) => match names.iter().position(|known| known == name) {
             Some(at) => Ok(found.swap_remove(at)),
-            None if names.is_empty() => Err(nothing_is_up()),
-            None => {
-                Err(Failure::usage(format!("no tree is called '{name}'; up: {}", names.join(", "))))
-            }
+            None if names.is_empty() => Err(nothing_is_up(Some(name))),
+            None => Err(Failure::usage(format!(
+                "no tree is called '{name}'; up: {}{}",
+                names.join(", "),
+                why_ended(Some(name))
+            ))),
         },
         None if found.len() > 1 => Err(Failure::usage(format!(
             "several trees are up: {}; choose one by its name: sapwood down NAME",
             names.join(", ")
         ))),
-        None => found.pop().ok_or_else(nothing_is_up),
+        None => found.pop().ok_or_else(|| nothing_is_up(None)),
     }
 }
 
@@ -225,12 +230,24 @@ pub fn hosts_of(name: &str) -> Result<NodeSet, Failure> {
     named(Some(name))?.description.hosts.parse().map_err(Failure::usage)
 }
 
-fn nothing_is_up() -> Failure {
-    let folder = sapwood::existing_runtime_folder().ok().flatten();
-    let ended = folder.map(|folder| ending::told(&folder)).unwrap_or_default();
+fn nothing_is_up(name: Option<&str>) -> Failure {
     Failure::usage(format!(
-        "no tree of this user is up on this machine; 'sapwood up' starts one{ended}"
+        "no tree of this user is up on this machine; 'sapwood up' starts one{}",
+        why_ended(name)
     ))
+}
+
+/// Why the tree of this name has ended by itself, or why each has where none is named, to be said
+/// behind a line that it is not up. It is not said again.
+pub fn why_ended(name: Option<&str>) -> String {
+    let lines = ended(|known, _| name.is_none_or(|name| name == known));
+    lines.iter().map(|line| format!("; {line}")).collect()
+}
+
+/// A line for each tree that has ended by itself and is meant, which is not given again.
+pub(crate) fn ended(is_meant: impl Fn(&str, &Ending) -> bool) -> Vec<String> {
+    let folder = sapwood::existing_runtime_folder().ok().flatten();
+    folder.map(|folder| ending::take(&folder, is_meant)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -250,10 +267,13 @@ mod tests {
         drop(right);
         remove_if_left(folder.path(), &path).unwrap();
         assert!(!path.exists());
+        let told = ending::take(folder.path(), |name, _| name == "never-up");
+        assert_eq!(told, ["tree 'never-up' has ended: its daemon was killed or has crashed"]);
         // The one before has been looked at.
         let _listener = UnixListener::bind(&path).unwrap();
         remove_if_left(folder.path(), &path).unwrap();
         assert!(path.exists(), "a tree is reached by it");
+        assert!(ending::take(folder.path(), |_, _| true).is_empty());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::message::{
 use crate::absence::{Absence, everyone};
 use crate::selection::Reach;
 use crate::tree_access::{Channels, Tree};
-use sapwood_command_line::exit::Failure;
+use sapwood_command_line::exit::{Failure, complain_all};
 
 /// Most bytes of standard input on their way to the daemon.
 const INPUT_BYTES_MAX: usize = 256 << 10;
@@ -49,7 +49,8 @@ pub struct SharedTree {
 }
 
 /// A tree that covers these hosts and reaches them in this way, and under which ranks; none if
-/// nothing of the kind is up.
+/// nothing of the kind is up. Of several it is the one in which the fewest of these hosts are
+/// missing, and of those the first by its name.
 ///
 /// # Errors
 /// Where the tree was asked for by its name, and is not there, does not cover the hosts, or reaches
@@ -65,10 +66,13 @@ pub fn find(
         let trees = super::all().unwrap_or_default();
         let usable = trees.into_iter().filter(|tree| tree.description.terms == terms);
         let covers = |tree: Found| Some((tree.ranks_of(hosts).ok()?, tree));
-        return match usable.filter_map(covers).next() {
-            Some((ranks, tree)) => Ok(Some((SharedTree::new(tree)?, ranks))),
-            None => Ok(None),
+        // They come by their names, and of equals the first is taken.
+        let best = usable.filter_map(covers).min_by_key(|(ranks, tree)| tree.missing(ranks));
+        let Some((ranks, tree)) = best else {
+            complain_all(&super::ended(|_, ending| ending.may_have_served(&terms, hosts)));
+            return Ok(None);
         };
+        return Ok(Some((SharedTree::new(tree)?, ranks)));
     };
     let tree = super::named(Some(name))?;
     let theirs = &tree.description.terms;
@@ -85,6 +89,16 @@ pub fn find(
 impl Found {
     fn hosts(&self) -> &str {
         &self.description.hosts
+    }
+
+    /// How many of these ranks are not there.
+    fn missing(&self, ranks: &RankSet) -> u64 {
+        let mut missing = RankSet::new();
+        for (absent, _) in absence_of_text(&self.description.absent).unwrap_or_default() {
+            missing.union_with(absent.as_ref());
+        }
+        missing.intersect_with(ranks.as_ref());
+        missing.len()
     }
 
     /// The ranks of these hosts, in the same order, or those that the tree does not have.

@@ -19,6 +19,7 @@ pub(crate) struct Earlier {
     /// Closed with it.
     _leash: PipeWriter,
     ended: Receiver<()>,
+    is_in_use: bool,
 }
 
 /// The two ends of a leash.
@@ -28,7 +29,8 @@ pub(crate) struct Earlier {
 pub(crate) fn succession() -> std::io::Result<(Leash, Earlier)> {
     let (end, leash) = std::io::pipe()?;
     let (sender, ended) = channel();
-    Ok((Leash { end, _ended: sender }, Earlier { _leash: leash, ended }))
+    let earlier = Earlier { _leash: leash, ended, is_in_use: true };
+    Ok((Leash { end, _ended: sender }, earlier))
 }
 
 impl Leash {
@@ -42,6 +44,16 @@ impl Earlier {
     /// Whether something is left of it.
     pub(crate) fn is_there(&self) -> bool {
         self.ended.try_recv() != Err(TryRecvError::Disconnected)
+    }
+
+    /// The same of a tree in which no command goes on: it ends by itself.
+    pub(crate) fn unused(self) -> Self {
+        Self { is_in_use: false, ..self }
+    }
+
+    /// Whether commands went on in it when it gave way.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.is_in_use
     }
 
     /// Has these end, all at the same time, and waits until they have.
@@ -81,5 +93,15 @@ mod tests {
         drop(leash);
         assert!(!tree.is_there());
         Earlier::end(vec![tree]);
+    }
+
+    #[test]
+    fn a_tree_without_commands_is_there_until_it_has_ended_and_not_in_use() {
+        let (leash, tree) = succession().unwrap();
+        assert!(tree.is_in_use());
+        let tree = tree.unused();
+        assert!(tree.is_there() && !tree.is_in_use());
+        drop(leash);
+        assert!(!tree.is_there());
     }
 }

@@ -30,7 +30,7 @@ use crate::signals::Signals;
 use crate::tree::Purpose;
 use crate::tree_access::{Owned, Tree};
 use sapwood_command_line::exit::{
-    self, Failure, OWN_FAILURE, UNREACHED, by_signal, complain, print,
+    self, Failure, OWN_FAILURE, UNREACHED, by_signal, complain, complain_all, print,
 };
 use sapwood_command_line::times::time;
 
@@ -161,6 +161,8 @@ fn serve_here(arguments: &Arguments, lets_go: bool) -> Result<ExitCode, Failure>
              with --replace, or give it another --name"
         )));
     }
+    // Why the one before is not there any more.
+    complain_all(&super::ended(|known, _| known == name.as_str()));
     let targets = Targets::of(arguments.selection.resolve()?)?;
     let plan = plan(&targets, &arguments.reach, Purpose::Kept, super::AGENT)?;
     // What could not be started anyhow costs no tree that is there.

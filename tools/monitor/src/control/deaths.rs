@@ -18,6 +18,9 @@ const KILLED_WITHIN: Duration = Duration::from_millis(500);
 /// Of ends that near each other it is not known which came first: leaves look one after another.
 const TOGETHER: Duration = Duration::from_millis(10);
 
+/// What is added to the signal by which a launcher has killed all ranks that ended.
+const BY_LAUNCHER: &str = ", as a launcher ends its ranks";
+
 /// Ends of ranks, in the order in which they were told.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Deaths {
@@ -63,10 +66,14 @@ impl Deaths {
         self.launcher = Some(code);
     }
 
-    /// Ranks that did not end in order, the first one apart from those that followed it.
+    /// Ranks that did not end in order, the first one apart from those that followed it; none is
+    /// the first of those that their launcher has killed together.
     pub(crate) fn section(&self) -> Vec<Death> {
         let mut ends: Vec<&End> = self.ends.iter().filter(|end| !end.kind.is_in_order()).collect();
         ends.sort_by_key(|end| (end.elapsed, end.first_rank));
+        if were_killed_together(&ends, self.launcher) {
+            return self.together(&ends);
+        }
         let Some(first) = first_of(&ends, self.launcher) else { return Vec::new() };
         let alone = RankSet::range(first.first_rank, first.first_rank);
         let mut deaths = vec![self.death(first, &alone, true)];
@@ -77,6 +84,23 @@ impl Deaths {
             }
         }
         deaths
+    }
+
+    /// Ranks that their launcher has killed, those together that were inside the same.
+    fn together(&self, ends: &[&End]) -> Vec<Death> {
+        let mut kinds: Vec<End> = Vec::new();
+        for &end in ends {
+            match kinds.iter_mut().find(|known| known.kind == end.kind) {
+                Some(known) => known.ranks.union_with(end.ranks.as_ref()),
+                None => kinds.push(end.clone()),
+            }
+        }
+        let death = |end: &End| {
+            let mut death = self.death(end, &end.ranks, false);
+            death.cause.push_str(BY_LAUNCHER);
+            death
+        };
+        kinds.iter().map(death).collect()
     }
 
     /// Of ranks that died, those that had ended in order before, if they are the fewer: others may
@@ -115,6 +139,20 @@ impl Deaths {
             inside: end.kind.inside.clone(),
         }
     }
+}
+
+/// Whether a launcher has killed all of these ranks at once, as MPICH's does when MPI ends a
+/// program with an error: none of them is known to have died first. Where another has killed a
+/// rank, the launcher ends with the number of that signal, as MPICH's does, or with 128 more; a
+/// code of 0 says nothing of it. The ends are in order of time.
+fn were_killed_together(ends: &[&End], launcher: Option<i32>) -> bool {
+    let kill = Signal::KILL.as_raw();
+    let is_other = launcher.is_some_and(|code| ![0, kill, 128 + kill].contains(&code));
+    let are_killed = ends.iter().all(|end| end.kind.cause == Cause::Signal(kill));
+    let ranks: u64 = ends.iter().map(|end| end.ranks.len()).sum();
+    let (Some(first), Some(last)) = (ends.first(), ends.last()) else { return false };
+    let is_at_once = last.elapsed <= first.elapsed + FOLLOWS_WITHIN;
+    is_other && are_killed && is_at_once && ranks > 1
 }
 
 /// The death that others followed: the first one, but for the signal by which a launcher ends the
@@ -264,6 +302,50 @@ mod tests {
         };
         assert_eq!(first(38_000_000), "1");
         assert_eq!(first(20_000_000), "2", "long after the others");
+    }
+
+    #[test]
+    fn none_is_the_first_of_ranks_that_their_launcher_has_killed_together() {
+        let inside = |call: &str| EndKind { inside: call.into(), ..kind(Cause::Signal(9), false) };
+        let told = |last_ns, last: &str, launcher| {
+            let mut report = RankReport::default();
+            report.end(0, inside("MPI_Bcast"), 41_000_000);
+            report.end(1, inside("MPI_Bcast"), 40_000_000);
+            report.end(2, inside(last), last_ns);
+            let mut deaths = Deaths::default();
+            deaths.take(&report, Duration::from_secs(2));
+            // The same kind of end may be told in two reports.
+            let mut late = RankReport::default();
+            late.end(3, inside("MPI_Bcast"), 139_000_000);
+            deaths.take(&late, Duration::from_millis(2100));
+            if let Some(code) = launcher {
+                deaths.launcher_ended(code);
+            }
+            let deaths = deaths.section();
+            (Death::lines(&deaths, 8), deaths.iter().any(|death| death.is_first))
+        };
+        let (when, cause) =
+            ("1.959 s after the start", "signal 9 (killed), as a launcher ends its ranks");
+        let line = format!("ranks 0-3 were killed together, {when}: {cause}, inside MPI_Bcast");
+        // The error of MPI with which MPICH's launcher ended the program.
+        assert_eq!(told(38_000_000, "MPI_Bcast", Some(14)), (vec![line], false));
+        let with_others = |ranks: &str, seconds: &str, call: &str| {
+            format!(
+                "{ranks} killed together with the others, {seconds} s after the start: {cause}, \
+                 inside {call}"
+            )
+        };
+        assert_eq!(
+            told(38_000_000, "MPI_Barrier", Some(14)).0,
+            [
+                with_others("ranks 0-1,3 were", "1.959", "MPI_Bcast"),
+                with_others("rank 2 was", "1.962", "MPI_Barrier"),
+            ]
+        );
+        for launcher in [Some(9), Some(137), Some(0), None] {
+            assert!(told(38_000_000, "MPI_Barrier", launcher).1, "{launcher:?}: one was killed");
+        }
+        assert!(told(900_000_000, "MPI_Barrier", Some(14)).1, "long before the others");
     }
 
     #[test]

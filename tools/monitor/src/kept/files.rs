@@ -142,14 +142,12 @@ fn two_runs(ranks: &[(PathBuf, KeptRank)]) -> Option<[&Path; 2]> {
     };
     let other = named.find(unlike);
     let by_name = first.zip(other);
-    let timed = ranks.iter().filter(|one| one.1.header.made_ns != 0);
-    let ended = timed.clone().min_by_key(|one| {
-        let header = &one.1.header;
-        header.made_ns.saturating_add(header.lasted_ns)
-    });
-    let began = timed.max_by_key(|one| one.1.header.made_ns);
-    let is_before = |one: &KeptRank, other: &KeptRank| one.header.is_before(&other.header);
-    let by_time = ended.zip(began).filter(|(one, other)| is_before(&one.1, &other.1));
+    // A run that was over before some file was made was so before the newest one was made.
+    let newest = ranks.iter().max_by_key(|one| one.1.header.made_ns);
+    let is_before = |one: &&(PathBuf, KeptRank)| {
+        newest.is_some_and(|newest| one.1.header.is_before(&newest.1.header))
+    };
+    let by_time = ranks.iter().find(is_before).zip(newest);
     by_name.or(by_time).map(|(one, other)| [one.0.as_path(), other.0.as_path()])
 }
 

@@ -14,7 +14,7 @@ use sapwood::RankSet;
 use sapwood_command_line::exit::{Failure, complain_all};
 use sapwood_report::freeze::{Freeze, FreezeParts, FreezeReason};
 use sapwood_report::ranks_text;
-use sapwood_report::why::{Parts, Why};
+use sapwood_report::why::{Parts, Stuck, Why};
 use sapwood_trace::{
     Coscheduling, Findings, Frozen, FrozenEvent, Ledger, Presence, Standing, Verdict,
 };
@@ -36,6 +36,9 @@ const READINGS_MAX: u64 = 1 << 16;
 const LIVING_READINGS_MAX: u64 = 16;
 /// Readings in turn that bring nothing new.
 const QUIET_READINGS: u32 = 2;
+/// What is not known of waits in which ranks have ended.
+const WHEN_KILLED: &str = "when the ranks were killed: a wait is told until the last call that \
+                           began or returned, and may have been one of a program that did well";
 /// All processor time that a reading wants.
 const UNLIMITED_NS: u64 = u64::MAX;
 
@@ -51,18 +54,7 @@ pub fn why_of_files(folder: &Path) -> Result<Why, Failure> {
     let is_over = living.is_empty();
     let readings_max = if is_over { READINGS_MAX } else { LIVING_READINGS_MAX };
     let findings = findings(&mut hosts, world_size, readings_max);
-    let mut standing = Standing::default();
-    let mut elapsed = Duration::ZERO;
-    for host in &mut hosts {
-        let KeptTime { begin_ns, last_ns } = host.close_kept();
-        elapsed = elapsed.max(Duration::from_nanos(last_ns.saturating_sub(begin_ns)));
-        standing.merge(host.stood_last(&living, world_size, last_ns));
-    }
-    // All calls of those that have ended have lasted until then.
-    let verdict = match is_over {
-        true => Verdict::of(&standing, 0),
-        false => long_waits(&standing, nanoseconds(STANDING_DEADLINE)),
-    };
+    let KeptVerdict { elapsed, standing, verdict } = verdict(&mut hosts, &living, world_size);
     let mut why = Why::of(&Parts {
         program: &program,
         elapsed,
@@ -76,20 +68,43 @@ pub fn why_of_files(folder: &Path) -> Result<Why, Failure> {
     });
     let missing = all_ranks(world_size).difference(ranks.as_ref());
     if !missing.is_empty() {
-        let what = if missing.len() == 1 { "rank" } else { "ranks" };
-        let folder = folder.display();
-        why.unknown.insert(0, format!("{what} {missing}: no file in '{folder}' that can be read"));
+        why.unknown.insert(0, without_file(&missing, folder));
     }
     if !is_over {
         note_living(&mut why, &standing, &hosts, &living);
     } else if why.stuck.is_some() {
-        why.unknown.push(
-            "when the ranks were killed: a wait is told until the last call that began or \
-             returned, and may have been one of a program that did well"
-                .to_owned(),
-        );
+        why.unknown.push(WHEN_KILLED.to_owned());
     }
     Ok(why)
+}
+
+/// Why ranks waited at the last moment of which their files know.
+struct KeptVerdict {
+    /// From the begin of the program until then.
+    elapsed: Duration,
+    standing: Standing,
+    verdict: Option<Verdict>,
+}
+
+fn verdict(hosts: &mut [Tables], living: &RankSet, world_size: u32) -> KeptVerdict {
+    let mut standing = Standing::default();
+    let mut elapsed = Duration::ZERO;
+    for host in hosts {
+        let KeptTime { begin_ns, last_ns } = host.close_kept();
+        elapsed = elapsed.max(Duration::from_nanos(last_ns.saturating_sub(begin_ns)));
+        standing.merge(host.stood_last(living, world_size, last_ns));
+    }
+    // All calls of those that have ended have lasted until then.
+    let verdict = match living.is_empty() {
+        true => Verdict::of(&standing, 0),
+        false => long_waits(&standing, nanoseconds(STANDING_DEADLINE)),
+    };
+    KeptVerdict { elapsed, standing, verdict }
+}
+
+fn without_file(ranks: &RankSet, folder: &Path) -> String {
+    let ranks = ranks_text(&ranks.to_string());
+    format!("{ranks}: no file in '{}' that can be read", folder.display())
 }
 
 /// Notes which ranks have died while others run, and which run on other hosts.
@@ -110,7 +125,7 @@ fn note_living(why: &mut Why, standing: &Standing, hosts: &[Tables], living: &Ra
 }
 
 /// Shows the last calls of ranks by the files that they have kept in a folder, as far as they are
-/// of one host: times of several ones cannot be put side by side.
+/// of one host: times of several ones cannot be put side by side. Why ranks waited is told of all.
 ///
 /// # Errors
 /// [`Failure`] as those of [`why_of_files`], or when the ranks are on several hosts.
@@ -122,6 +137,9 @@ pub fn freeze_of_files(folder: &Path, wishes: &FreezeWishes) -> Result<Freeze, F
         true => all_ranks(world_size),
         false => wishes.ranks.clone(),
     };
+    let KeptVerdict { elapsed, standing, verdict } = verdict(&mut hosts, &living, world_size);
+    let stuck = verdict.map(|verdict| Stuck::of(elapsed, &verdict, &standing, None));
+    let statement = stuck.map_or_else(String::new, |stuck| stuck.statement);
     hosts.retain(|host| host.ranks.keys().any(|&rank| wanted.contains(rank)));
     let count = hosts.len();
     let [host] = &mut hosts[..] else {
@@ -141,17 +159,28 @@ pub fn freeze_of_files(folder: &Path, wishes: &FreezeWishes) -> Result<Freeze, F
         ranks: wishes.ranks.clone(),
     };
     let frozen = frozen_last(host, &question, last_ns).map_err(Failure::usage)?;
-    Ok(Freeze::of(
+    let is_over = living.is_empty();
+    let all = all_ranks(world_size);
+    let mut freeze = Freeze::of(
         frozen,
         &FreezeParts {
             program: &program,
             elapsed: Duration::from_nanos(last_ns.saturating_sub(begin_ns)),
-            reason: if living.is_empty() { FreezeReason::End } else { FreezeReason::Asked },
-            statement: "",
+            reason: if is_over { FreezeReason::End } else { FreezeReason::Asked },
+            statement: &statement,
             last: wishes.last,
-            missing: &wanted.difference(ranks.as_ref()),
+            missing: &wanted.difference(all.as_ref()),
         },
-    ))
+    );
+    let mut missing = all.difference(ranks.as_ref());
+    missing.intersect_with(wanted.as_ref());
+    if !missing.is_empty() {
+        freeze.unknown.insert(0, without_file(&missing, folder));
+    }
+    if is_over && !statement.is_empty() {
+        freeze.unknown.push(WHEN_KILLED.to_owned());
+    }
+    Ok(freeze)
 }
 
 fn all_ranks(world_size: u32) -> RankSet {
@@ -372,7 +401,7 @@ mod tests {
     fn of_hosts_whose_clocks_were_not_compared_it_is_not_told_who_came_last() {
         let folder = folder_on(*b"aba");
         let why = why_of_files(folder.path()).expect("three ranks");
-        let undecided = "1 collectives whose last rank is unknown, as the hosts' clocks are not \
+        let undecided = "1 collective whose last rank is unknown, as the hosts' clocks are not \
                          exact enough";
         assert!(why.unknown.iter().any(|line| line == undecided), "{:?}", why.unknown);
         // Of one host the times are known.
@@ -396,7 +425,8 @@ mod tests {
         assert_eq!(kept.ranks.to_string(), "0,2");
         let told: Vec<&str> = kept.notes.iter().map(String::as_str).collect();
         let [first, second, third] = told[..] else { panic!("three lines: {told:?}") };
-        assert!(first.contains("rank-1.a.101.events' is left out: ") && first.contains("rings"));
+        let cut = "events' is left out: event file: it is cut: it has 400 bytes of 896";
+        assert!(first.contains("/rank-1.a.101.") && first.ends_with(cut), "{first}");
         assert!(second.contains("rank-7.a.9.profile' is left out: "), "{second}");
         assert!(third.contains("rank-8.a.9.profile' is left out: "), "{third}");
         let why = why_of_files(folder.path()).expect("two ranks");
@@ -416,8 +446,36 @@ mod tests {
         let returned: Vec<u32> =
             freeze.events.iter().filter(|one| !one.is_open).map(|one| one.rank).collect();
         assert_eq!((freeze.ranks, returned), (3, vec![0, 1, 2]));
+        assert_eq!(
+            freeze.statement,
+            "rank 2 was last seen outside MPI, and has not entered MPI_Barrier number 2 on \
+             MPI_COMM_WORLD"
+        );
+        assert_eq!(freeze.unknown, [WHEN_KILLED]);
         let error = frozen(&folder_on(*b"aba")).expect_err("two hosts");
         assert!(error.to_string().contains("the files are of 2 hosts"), "{error}");
+    }
+
+    #[test]
+    fn of_files_that_are_cut_or_empty_that_is_told_and_their_ranks_have_no_file() {
+        let folder = folder_on(*b"aaa");
+        let path = |name: &str| folder.path().join(name);
+        let cut = |name: &str, bytes: u64| {
+            let file = fs::OpenOptions::new().write(true).open(path(name));
+            file.and_then(|file| file.set_len(bytes)).expect("it may be cut");
+        };
+        cut("rank-0.a.100.events", 0);
+        cut("rank-2.a.102.profile", 520);
+        let notes = KeptFolder::read(folder.path()).expect("one rank").notes;
+        let [first, second] = &notes[..] else { panic!("two lines: {notes:?}") };
+        assert!(first.ends_with(".events' is left out: it is cut: it has 0 bytes"), "{first}");
+        assert!(second.ends_with(".profile' is left out: it is cut: it has 520 bytes"), "{second}");
+        let freeze = frozen(&folder).expect("one rank");
+        let missing = without_file(&"0,2".parse().expect("ranks"), folder.path());
+        assert!(missing.starts_with("ranks 0,2: no file in '"), "{missing}");
+        let unknown = &freeze.unknown;
+        assert_eq!(unknown.first(), Some(&missing));
+        assert!(!unknown.iter().any(|line| line.contains("did not answer")), "{unknown:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::process::{FlockType, Pid, PidfdFlags, fcntl_getlk, pidfd_open};
 use sapwood::RankSet;
 use sapwood_launch::own_host_name;
-use sapwood_profile::{Moment, TableReader};
+use sapwood_profile::{Moment, ProfileError, TableReader};
 use sapwood_trace::{CallKind, EventFile, Presence, Source, Standing};
 use sapwood_transport::SharedTable;
 
@@ -99,7 +99,8 @@ impl KeptRank {
         let whole = RankTable::without_process(table, RankControl::new(None, NO_PROCESS), 0);
         let words = whole.words().map_err(KeptError::Table)?;
         let reader = TableReader::new(&words);
-        let reader = reader.map_err(|error| KeptError::Table(error.to_string()))?;
+        let reader =
+            reader.map_err(|error| KeptError::Table(table_problem(&error, table_bytes)))?;
         let profile = reader.profile();
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
         let process = match process {
@@ -264,6 +265,22 @@ impl RankTable {
     }
 }
 
+/// Bytes of a file, which are whole words.
 fn length(file: &File) -> Result<u64, String> {
-    file.metadata().map(|file| file.len()).map_err(|error| error.to_string())
+    let file = file.metadata().map_err(|error| error.to_string())?;
+    let bytes = file.len();
+    let is_cut = file.is_file() && (bytes == 0 || !bytes.is_multiple_of(8));
+    if is_cut { Err(cut(bytes)) } else { Ok(bytes) }
+}
+
+/// What is wrong with a table of this length.
+fn table_problem(error: &ProfileError, bytes: u64) -> String {
+    match error {
+        ProfileError::Table { what: "number of bytes" | "length", .. } => cut(bytes),
+        _ => error.to_string(),
+    }
+}
+
+fn cut(bytes: u64) -> String {
+    format!("it is cut: it has {bytes} bytes")
 }

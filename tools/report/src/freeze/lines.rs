@@ -2,8 +2,8 @@
 
 use sapwood_packet::RankSet;
 
-use super::{Freeze, FreezeEvent, FreezePlace};
-use crate::mixed_calls::wrong_lines;
+use super::{Freeze, FreezePlace};
+use crate::mixed_calls::{MixedCalls, wrong_lines};
 use crate::quantity;
 use crate::text::{Grid, Side, cut_in_the_middle, ranks_text};
 
@@ -80,7 +80,7 @@ impl Freeze {
         // The program may have begun within the window.
         let length = self.end_ns.saturating_sub(self.begin_ns) as f64;
         let length = if self.elapsed_s > 0.0 { length.min(self.elapsed_s * 1e9) } else { length };
-        let calls = quantity::whole(self.events.len() as u128);
+        let counted = |number: usize, things| quantity::counted(number as u128, things);
         let threads: usize = self.processes.iter().map(|process| process.threads.len()).sum();
         let ranks: RankSet = self.processes.iter().map(|process| process.rank).collect();
         if ranks.is_empty() {
@@ -91,9 +91,11 @@ impl Freeze {
             false => String::new(),
         };
         format!(
-            "the last {}: {calls} calls of {threads} threads of {} ranks{of_all}; {}",
+            "the last {}: {} of {} of {}{of_all}; {}",
             quantity::time(length),
-            self.processes.len(),
+            counted(self.events.len(), "calls"),
+            counted(threads, "threads"),
+            counted(self.processes.len(), "ranks"),
             self.clock_text()
         )
     }
@@ -156,8 +158,9 @@ impl Freeze {
         ]
     }
 
-    /// A call that has not returned, of which it is not known who is absent.
-    fn open_call(&self, event: &FreezeEvent) -> String {
+    /// A call that has not returned, of which it is not known that a rank is absent.
+    fn open_call(&self, at: usize) -> String {
+        let event = &self.events[at];
         let mut text = format!("waiting: rank {} in {}", event.rank, event.function);
         if let Some(number) = event.sequence {
             text.push_str(&format!(" number {number}"));
@@ -173,12 +176,34 @@ impl Freeze {
         if let Some(tag) = event.tag {
             text.push_str(&format!(" tag {tag}"));
         }
-        let longest = quantity::time((event.end_ns - event.begin_ns) as f64);
-        text.push_str(&format!(", for {longest}"));
+        text.push_str(&for_so_long(event.end_ns - event.begin_ns));
+        if let Some(unlike) = self.unlike(at) {
+            text.push_str(&format!("; {unlike} called another function or root there"));
+        }
         if event.kind == "collective" && self.processes.len() < self.ranks as usize {
             text.push_str("; the ranks for which it waits are unknown, as not all ranks were read");
         }
         text
+    }
+
+    /// The ranks that called another thing than this call in the same collective, where that is
+    /// told as wrong.
+    fn unlike(&self, at: usize) -> Option<String> {
+        let event = &self.events[at];
+        let name = self.communicator_of(event);
+        let is_told = |one: &MixedCalls| {
+            Some(one.number) == event.sequence && one.communicator.as_str() == name
+        };
+        if !self.mixed.iter().any(is_told) {
+            return None;
+        }
+        let one = self.collectives.iter().find(|one| one.arrivals.contains(&at))?;
+        let others = one.arrivals.iter().map(|&other| &self.events[other]);
+        let others = others.filter(|other| {
+            (other.function.as_str(), other.peer) != (event.function.as_str(), event.peer)
+        });
+        let unlike: RankSet = others.map(|other| other.rank).collect();
+        (!unlike.is_empty()).then(|| ranks_text(&unlike.to_string()))
     }
 
     /// Calls that have not returned, those with absent members first.
@@ -187,15 +212,15 @@ impl Freeze {
         for one in self.collectives.iter().filter(|one| !one.absent.is_empty()) {
             let open = one.arrivals.iter().map(|&at| &self.events[at]).filter(|one| one.is_open);
             let ranks: sapwood_packet::RankSet = open.clone().map(|event| event.rank).collect();
-            let longest = open.map(|event| event.end_ns - event.begin_ns).max().unwrap_or(0);
+            let longest = open.map(|event| event.end_ns - event.begin_ns).max();
             let name = self.communicators.get(one.communicator).map_or("", |one| &one.name);
             lines.push(format!(
-                "waiting: {} in {} number {} on {name} for {}, for {}",
+                "waiting: {} in {} number {} on {name} for {}{}",
                 ranks_text(&ranks.to_string()),
                 one.function,
                 one.sequence,
                 ranks_text(&one.absent),
-                quantity::time(longest as f64)
+                for_so_long(longest.unwrap_or(0))
             ));
         }
         let told: Vec<usize> = self
@@ -205,21 +230,45 @@ impl Freeze {
             .flat_map(|one| one.arrivals.iter().copied())
             .collect();
         let others = self.events.iter().enumerate().filter(|(at, _)| !told.contains(at));
-        for (_, event) in others.filter(|(_, event)| event.is_open) {
-            lines.push(self.open_call(event));
-        }
-        if lines.len() > OPEN_MAX {
-            let more = lines.len() - OPEN_MAX;
-            lines.truncate(OPEN_MAX);
-            lines.push(format!("and {more} more places where ranks wait"));
+        let others: Vec<usize> =
+            others.filter(|(_, event)| event.is_open).map(|(at, _)| at).collect();
+        let all = lines.len() + others.len();
+        let room = OPEN_MAX.saturating_sub(lines.len());
+        lines.extend(others.iter().take(room).map(|&at| self.open_call(at)));
+        lines.truncate(OPEN_MAX);
+        if all > OPEN_MAX {
+            lines.push(format!("and {} more places where ranks wait", all - OPEN_MAX));
         }
         lines
     }
 }
 
+/// For how long a call has been in progress, as far as that is known: of the last call of ranks
+/// that have ended, only when it began.
+fn for_so_long(ns: i64) -> String {
+    if ns > 0 { format!(", for {}", quantity::time(ns as f64)) } else { String::new() }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::freeze::tests::{freeze, frozen};
+
+    #[test]
+    fn of_calls_of_which_only_the_begin_is_known_it_is_not_told_how_long_they_last() {
+        let mut all = frozen();
+        all.events.iter_mut().filter(|event| event.is_open).for_each(|event| event.span = 0);
+        let lines = freeze(all.clone()).lines();
+        let waiting = |lines: Vec<String>| -> Vec<String> {
+            lines.into_iter().filter(|line| line.starts_with("waiting: ")).collect()
+        };
+        let place = "in MPI_Allreduce number 4 on MPI_COMM_WORLD";
+        assert_eq!(waiting(lines), [format!("waiting: ranks 0,2-3 {place} for rank 1")]);
+        // With a member of which nothing is known, each is told by itself.
+        all.seats.remove(&(7, 1));
+        let lines = waiting(freeze(all).lines());
+        assert_eq!(lines[0], format!("waiting: rank 0 {place}"));
+        assert_eq!(lines.len(), 3);
+    }
 
     #[test]
     fn a_window_is_told_as_a_table() {

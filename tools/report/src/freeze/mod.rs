@@ -436,13 +436,11 @@ fn communicators(frozen: &Frozen) -> Vec<(u64, FreezeCommunicator)> {
     found.into_iter().map(one).collect()
 }
 
-/// The collectives of the window in which ranks did not call the same, by communicator. The number
-/// of a call that has not returned may be that of the next one.
+/// The collectives of the window in which ranks did not call the same, by communicator.
 fn mixtures(frozen: &Frozen, relations: &Relations) -> BTreeMap<u64, Mixture> {
-    let has_returned = |one: &FrozenInstance| {
-        one.is_whole() && one.arrivals.iter().all(|&at| !frozen.events[at].is_open)
+    let is_told = |one: &&FrozenInstance| {
+        one.kinds.second.is_some() && one.is_whole() && relations.is_numbered(frozen, one)
     };
-    let is_told = |one: &&FrozenInstance| one.kinds.second.is_some() && has_returned(one);
     let mut found: BTreeMap<u64, Mixture> = BTreeMap::new();
     for one in relations.instances.iter().filter(is_told) {
         found.entry(one.key.0).or_default().add(one.key.1, one.size, &one.kinds);
@@ -587,7 +585,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn calls_that_do_not_fit_together_are_named_but_not_those_in_progress() {
+    fn calls_that_do_not_fit_together_are_named_but_not_before_all_ranks_have_come() {
         let broadcast = Function::named("MPI_Bcast").expect("a function of MPI").id;
         let mut all = frozen();
         let others = |event: &&mut FrozenEvent| event.rank == 2 && event.sequence > 2;
@@ -604,6 +602,27 @@ pub(crate) mod tests {
         );
         let is_mixed: Vec<bool> = freeze.collectives.iter().map(|one| one.is_mixed).collect();
         assert_eq!(is_mixed, [false, true, true]);
+    }
+
+    #[test]
+    fn a_call_in_progress_that_does_not_fit_is_named_where_its_number_is_certain() {
+        let mut all = frozen();
+        let open = |event: &&FrozenEvent| event.is_open && event.rank == 0;
+        let call = *all.events.iter().find(open).expect("it waits");
+        let function = Function::named("MPI_Bcast").expect("a function of MPI").id;
+        all.events.push(FrozenEvent { rank: 1, function, peer: 1, ..call });
+        let found = freeze(all.clone());
+        let [one] = &found.mixed[..] else { panic!("{:?}", found.mixed) };
+        assert_eq!((one.culprit, one.number, one.collectives), (Some(1), 4, 1));
+        let lines = found.lines();
+        let has = |text: &str| lines.iter().any(|line| line == text);
+        assert!(has(&format!("wrong: {}", one.text)), "{lines:?}");
+        let waiting = "waiting: rank 0 in MPI_Allreduce number 4 on MPI_COMM_WORLD, for 10.0 s; \
+                       rank 1 called another function or root there";
+        assert!(has(waiting), "{lines:?}");
+        // Without the call before, it may be one of number 3 that has returned since.
+        all.events.retain(|event| (event.rank, event.sequence) != (0, 3));
+        assert!(freeze(all).mixed.is_empty());
     }
 
     #[test]

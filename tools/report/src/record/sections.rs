@@ -158,7 +158,8 @@ pub struct Death {
     pub ranks: String,
     /// When the first of them was seen to, from the start of the program.
     pub elapsed_s: f64,
-    /// Whether it was the first death, which others may have followed.
+    /// Whether it was the first death, which others may have followed. None is where a launcher has
+    /// killed all together.
     pub is_first: bool,
     /// `signal 9`, `exit code 7`, `MPI_Abort(13)` or what else is known.
     pub cause: String,
@@ -168,30 +169,48 @@ pub struct Death {
 }
 
 impl Death {
-    /// A line for people.
+    /// A line for people for each of these, which are all of a program.
     #[must_use]
-    pub fn line(&self) -> String {
-        let ranks = ranks_text(&self.ranks);
+    pub fn sentences(deaths: &[Self]) -> Vec<String> {
+        let has_first = deaths.iter().any(|death| death.is_first);
+        let others = if deaths.len() > 1 { " with the others" } else { "" };
+        let told = |death: &Self| {
+            let seconds = death.elapsed_s;
+            death.sentence(&match has_first {
+                true if death.is_first => {
+                    format!("{} first, {seconds:.3} s after the start", death.verb())
+                }
+                true => "followed".to_owned(),
+                false => {
+                    let were = if death.ranks.contains([',', '-']) { "were" } else { "was" };
+                    format!("{were} killed together{others}, {seconds:.3} s after the start")
+                }
+            })
+        };
+        deaths.iter().map(told).collect()
+    }
+
+    /// What its ranks did.
+    fn verb(&self) -> &'static str {
         // A program may return any code when it has finalized.
         let has_returned =
             self.cause.starts_with("exit code") && self.cause.ends_with(" after MPI_Finalize");
-        let verb = if has_returned { "ended" } else { "died" };
-        let when = if self.is_first {
-            format!("{verb} first, {:.3} s after the start", self.elapsed_s)
-        } else {
-            "followed".to_string()
-        };
+        if has_returned { "ended" } else { "died" }
+    }
+
+    fn sentence(&self, how: &str) -> String {
         let inside = match self.inside.as_str() {
             "" => String::new(),
             inside => format!(", inside {inside}"),
         };
-        format!("{ranks} {when}: {}{inside}", self.cause)
+        format!("{} {how}: {}{inside}", ranks_text(&self.ranks), self.cause)
     }
 
     /// A line for each of them, and one for those beyond this number.
     #[must_use]
     pub fn lines(deaths: &[Self], most: usize) -> Vec<String> {
-        let mut lines: Vec<String> = deaths.iter().take(most).map(Self::line).collect();
+        let mut lines = Self::sentences(deaths);
+        lines.truncate(most);
         if deaths.len() > most {
             lines.push(format!("{} more ends of other kinds", deaths.len() - most));
         }

@@ -25,9 +25,9 @@ pub struct RankEnd {
 }
 
 impl RankEnd {
-    /// Of ranks that did not end in order.
+    /// Of ranks that did not end in order, with the same in words.
     #[must_use]
-    pub fn of_death(death: &Death) -> Self {
+    pub fn of_death(death: &Death, text: String) -> Self {
         Self {
             ranks: death.ranks.clone(),
             elapsed_s: death.elapsed_s,
@@ -35,7 +35,7 @@ impl RankEnd {
             is_in_order: false,
             cause: death.cause.clone(),
             inside: death.inside.clone(),
-            text: death.line(),
+            text,
         }
     }
 

@@ -188,19 +188,18 @@ impl SlowMessages {
     }
 
     fn line(&self) -> String {
-        let times = |times: u64| quantity::whole(times.into());
+        let times = |times: u64| quantity::counted(times.into(), "times");
         let (rank, wait_s) = (self.rank, seconds(self.send_wait_s));
         let sends = times(self.late_sends);
-        let sends =
-            format!("messages of rank {rank} came late {sends} times: others waited {wait_s}");
+        let sends = format!("messages of rank {rank} came late {sends}: others waited {wait_s}");
         let (receives, wait_s) = (times(self.late_receives), seconds(self.receive_wait_s));
         let is_small = |part_s: f64| part_s < self.total_s() * PART_MIN;
         if is_small(self.receive_wait_s) {
             format!("{sends} for them")
         } else if is_small(self.send_wait_s) {
-            format!("rank {rank} received late {receives} times: senders waited {wait_s}")
+            format!("rank {rank} received late {receives}: senders waited {wait_s}")
         } else {
-            format!("{sends}; it received late {receives} times: senders waited {wait_s}")
+            format!("{sends}; it received late {receives}: senders waited {wait_s}")
         }
     }
 }
@@ -213,11 +212,11 @@ impl SlowPlace {
         };
         let mut lines = wrapped(
             &format!(
-                "{}. {}{on}: {} lost in {} calls, {} of the ranks' time",
+                "{}. {}{on}: {} lost in {}, {} of the ranks' time",
                 at + 1,
                 self.function,
                 seconds(self.lost_s),
-                quantity::whole(self.collectives.into()),
+                quantity::counted(self.collectives.into(), "calls"),
                 quantity::percent(Some(self.lost_share)),
             ),
             "",
@@ -251,9 +250,9 @@ impl SlowGroup {
         let waited_s = if is_shared { self.lost_s } else { self.waited_s };
         let together = if waiters.starts_with("rank ") { "" } else { " together" };
         format!(
-            "{who} came last{turns} {} times of {}, by {} {mostly}{}: {waiters} waited {}{together} \
+            "{who} came last{turns} {} of {}, by {} {mostly}{}: {waiters} waited {}{together} \
              ({})",
-            quantity::whole(self.times_last.into()),
+            quantity::counted(self.times_last.into(), "times"),
             quantity::whole(place.collectives.into()),
             seconds(self.late_s),
             quantity::whole(self.times_late.into()),

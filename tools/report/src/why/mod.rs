@@ -167,7 +167,9 @@ impl Why {
     /// Notes how ranks ended: those that did not end in order, and those that had before.
     pub fn note_ends(&mut self, deaths: &[Death], before: Option<RankEnd>) {
         self.deaths = Death::lines(deaths, DEATHS_MAX);
-        self.ends = deaths.iter().map(RankEnd::of_death).collect();
+        let texts = Death::sentences(deaths);
+        let ends = deaths.iter().zip(texts).map(|(death, text)| RankEnd::of_death(death, text));
+        self.ends = ends.collect();
         // Behind the first death, which may have come of it.
         let at = self.ends.len().min(1);
         self.deaths.splice(at..at, before.iter().map(|end| end.text.clone()));
@@ -185,7 +187,7 @@ impl Why {
 /// Lines for what the waits do not tell.
 fn gaps(findings: &Findings) -> Vec<String> {
     let known = [
-        (findings.counter(Counter::Dropped), "calls overwritten before they were read"),
+        (findings.counter(Counter::Dropped), "calls overwritten unread"),
         (
             findings.undecided,
             "collectives whose last rank is unknown, as the hosts' clocks are not exact enough",
@@ -204,7 +206,11 @@ fn gaps(findings: &Findings) -> Vec<String> {
         (findings.counter(Counter::Unreadable), "ranks whose calls cannot be read any more"),
     ];
     let told = known.into_iter().filter(|(count, _)| *count > 0);
-    told.map(|(count, what)| format!("{} {what}", crate::quantity::whole(count.into()))).collect()
+    let line = |(count, what): (u64, &str)| {
+        let (things, rest) = what.split_once(' ').unwrap_or((what, ""));
+        format!("{} {rest}", crate::quantity::counted(count.into(), things))
+    };
+    told.map(line).collect()
 }
 
 /// The ranks of a communicator where its name does not tell them.

@@ -27,7 +27,8 @@ const STACKS_MAX: usize = 4;
 pub struct Stuck {
     /// When this was seen, from the start of the program.
     pub seen_s: f64,
-    /// For how long no rank that waits has gone on.
+    /// For how long no rank that waits has gone on; 0 where that is not known, or not how long it
+    /// has been so for the reason that is told.
     pub for_s: f64,
     /// `absent`, `deviation`, `ring`, `split`, `none-missing` or `unknown`.
     pub finding: String,
@@ -47,8 +48,8 @@ pub struct Stuck {
     pub stacks: Vec<RankStack>,
 }
 
-/// Collectives in which ranks wait though none is missing, since others have returned from a call
-/// that does not fit: another function or root.
+/// Collectives in which ranks wait though all have come, since others have returned from a call
+/// that does not fit: another function or root. Those by which ranks are named are not among them.
 pub(super) fn unlike_calls(
     findings: &Findings,
     verdict: &Verdict,
@@ -56,11 +57,17 @@ pub(super) fn unlike_calls(
 ) -> Vec<MixedCalls> {
     let unfinished = findings.unfinished.iter();
     let told = unfinished.filter_map(|(&space, one)| {
+        let is_here = |place: &Place| (place.space, place.number) == (space, one.number);
+        let is_named = |odd: &Odd| {
+            let is_unlike =
+                matches!(odd.difference, Difference::Operation(..) | Difference::Unlike(..));
+            is_unlike && is_here(&odd.place)
+        };
+        if verdict.odd.iter().any(is_named) {
+            return None;
+        }
         let is_there = |waiting: &&Waiting| {
-            let Place { kind, space: there, number, .. } = waiting.place;
-            // Where ranks are named, those that wait for these tell nothing of other calls.
-            let is_open = verdict.odd.is_empty() || waiting.targets.is_empty();
-            is_open && kind == CallKind::Collective && (there, number) == (space, one.number)
+            waiting.place.kind == CallKind::Collective && is_here(&waiting.place)
         };
         let inside: Vec<(Called, Rank)> =
             verdict.waiting.iter().filter(is_there).flat_map(calls).collect();
@@ -168,7 +175,11 @@ impl Stuck {
             Finding::NoneMissing => "none-missing",
             Finding::Unknown => "unknown",
         };
-        let (seen_s, for_s) = (at.as_secs_f64(), seconds(verdict.lasts_ns));
+        // By files it is not known when a rank died, and others may have waited before.
+        let is_death = verdict.odd.first().is_some_and(|one| one.doing == Doing::Lost);
+        let is_timed = !(is_death && standing.source == Source::Files);
+        let for_s = if is_timed { seconds(verdict.lasts_ns) } else { 0.0 };
+        let seen_s = at.as_secs_f64();
         let culprits = verdict.culprits();
         let stacks = stacks.filter(|stacks| stacks.elapsed_s >= seen_s - for_s);
         let mut stacks = stacks.map_or_else(Vec::new, |stacks| of_ranks(stacks, &culprits));
@@ -543,7 +554,7 @@ fn waiting_text(one: &Waiting, standing: &Standing) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sapwood_trace::{Posture, Seat, Standpoint};
+    use sapwood_trace::{Kinds, Posture, Presence, Seat, Standpoint, Unfinished};
 
     use super::*;
     use crate::record::StackFrame;
@@ -573,6 +584,10 @@ mod tests {
         standing
     }
 
+    fn bcast() -> u32 {
+        Function::named("MPI_Bcast").expect("a function of MPI").id
+    }
+
     fn stuck(standing: &Standing, stacks: Option<&Stacks>) -> Stuck {
         let verdict = Verdict::of(standing, 2 * SECOND).expect("ranks wait");
         Stuck::of(Duration::from_secs(10), &verdict, standing, stacks)
@@ -591,6 +606,53 @@ mod tests {
         outside.postures.get_mut(&0).expect("a rank of the job").call = None;
         let outside = stuck(&outside, None).statement;
         assert_eq!(outside, format!("rank 0 is making other calls, {missed}"));
+    }
+
+    #[test]
+    fn by_files_it_is_not_told_for_how_long_ranks_are_stuck_for_one_that_has_died() {
+        let mut there = standing(SECOND, 0);
+        there.source = Source::Files;
+        assert!(stuck(&there, None).line().starts_with("stuck for 4.00 s: rank 0 is making"));
+        there.postures.get_mut(&0).expect("a rank of the job").presence = Presence::Lost;
+        let dead = stuck(&there, None);
+        let line = dead.line();
+        assert!(line.starts_with("stuck: rank 0 has died, in MPI_File_write, and has"), "{line}");
+        assert!(line.ends_with("for rank 0, for 4.00 s"), "{line}");
+        // A call that did not fit was there before.
+        let root = |rank: u32| Some(u32::from(rank == 1));
+        for (rank, made) in [(0, 6), (1, 6), (2, 5)] {
+            let seat = there.seats.get_mut(&(WORLD, rank)).expect("a member");
+            (seat.made, seat.last_function) = (made, bcast());
+            seat.last_root = root(rank);
+        }
+        let call = &mut there.postures.get_mut(&2).expect("a rank of the job").call;
+        let inside = call.as_mut().expect("a call");
+        (inside.function, inside.side) = (bcast(), Side::Rank(0));
+        let line = stuck(&there, None).line();
+        let unlike = "stuck for 4.00 s: rank 1 called MPI_Bcast with root 1 where most called \
+                      MPI_Bcast with root 0 (number 6 on MPI_COMM_WORLD); rank 0 has died";
+        assert!(line.starts_with(unlike), "{line}");
+    }
+
+    #[test]
+    fn a_call_that_does_not_fit_is_told_where_ranks_are_named_for_another_reason() {
+        let there = standing(SECOND, 0);
+        let mut verdict = Verdict::of(&there, 2 * SECOND).expect("ranks wait");
+        let called = |root| Called { function: bcast(), root };
+        let mut kinds = Kinds::of(called(0), 0);
+        kinds.merge(&Kinds::of(called(1), 2));
+        let open = Unfinished { number: 6, size: 3, count: 2, kinds, amounts: None };
+        let mut findings = Findings::default();
+        findings.unfinished.insert(WORLD, open);
+        let [group] = &mut verdict.waiting[..] else { panic!("one place") };
+        group.ranks = [1].into_iter().collect();
+        (group.place.function, group.place.side) = (bcast(), Side::Rank(0));
+        let told = |verdict: &Verdict| unlike_calls(&findings, verdict, |_, _| String::new());
+        let [one] = &told(&verdict)[..] else { panic!("{:?}", told(&verdict)) };
+        assert_eq!((one.number, one.culprit), (6, Some(2)));
+        let operation = |root| Operation { function: bcast(), root: Some(root) };
+        verdict.odd[0].difference = Difference::Operation(operation(1), operation(0));
+        assert!(told(&verdict).is_empty(), "it is named with its call");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::cases::FaultKind;
 use super::judgement::{Accused, accused};
 use super::trial::DEADLINE;
+use super::watch::nanoseconds;
 
 /// Ranks.
 pub(super) const RANKS: u32 = 1_000;
@@ -46,8 +47,7 @@ fn simulate(kind: Option<FaultKind>, rank: u32, random: &mut Random) -> Result<A
     let findings = if is_slow { slowness(kind, rank, random)? } else { Findings::default() };
     let standing = through_leaves(&standing)?;
     let elapsed = Duration::from_nanos(ROUND_NS) * ROUNDS;
-    let long_ns = u64::try_from(DEADLINE.as_nanos() / 2).unwrap_or(u64::MAX);
-    let verdict = Verdict::of(&standing, long_ns);
+    let verdict = Verdict::of(&standing, nanoseconds(DEADLINE) / 2);
     let why = Why::of(&Parts {
         program: "simulated",
         elapsed,
@@ -87,7 +87,7 @@ fn together() -> Result<Standing, Failure> {
 /// Ranks that wait for longer than the deadline because of what one does or has done.
 fn standstill(kind: Option<FaultKind>, odd: u32, random: &mut Random) -> Result<Standing, Failure> {
     let mut job = together()?;
-    let long_ns = u64::try_from(DEADLINE.as_nanos()).unwrap_or(u64::MAX);
+    let long_ns = nanoseconds(DEADLINE);
     job.postures.values_mut().for_each(|one| one.for_ns = long_ns + random.below(JITTER_NS));
     if kind == Some(FaultKind::OtherRoot) {
         other_root(&mut job, odd, random)?;
