@@ -4,6 +4,7 @@
 //! repository. What the rules mean and why is in `docs/STYLE.md`. Rules about which crate may touch
 //! what are not here but in [`crate::layers`] and [`crate::io_line`].
 
+mod examples;
 mod links;
 mod prose;
 mod unlisted;
@@ -59,6 +60,7 @@ pub fn check(files: &[File]) -> Report {
         report.findings.extend(vague::words(file, text));
         report.findings.extend(links::broken(file, text, files));
         report.findings.extend(unlisted::tests(file, text, files));
+        report.findings.extend(examples::run(file, text, files));
         report.long_files += usize::from(is_source(file) && lines(text) > FILE_LINES_AIM);
         let Some(language) = Language::of(file.path.as_ref(), text) else { continue };
         let masked = mask(text, language);

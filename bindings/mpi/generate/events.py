@@ -53,8 +53,7 @@ def records_bytes(function, row):
 
 def tells_bytes_before(function, row):
     """Whether the bytes of this process are told while it is inside; its event has them then, too."""
-    starts = any(p.base == "MPI_Request" for p in function.parameters)
-    return records_bytes(function, row) and not starts and row.bytes.partition("(")[0] in KNOWN_BEFORE
+    return records_bytes(function, row) and row.bytes.partition("(")[0] in KNOWN_BEFORE
 
 
 def collective(function, row, a, starts):
@@ -64,7 +63,9 @@ def collective(function, row, a, starts):
     kind = "SAPWOOD_EVENT_COLLECTIVE" + ("_STARTED" if starts else "")
     moved = "bytes" if records_bytes(function, row) else "SAPWOOD_NO_AMOUNT"
     counted = f"sapwood_collective({row.id}, {kind}, {a.comm(comm)}, {root}, {moved}, begin, ticks);"
-    failed = [f"    sapwood_space_number_lost({a.comm(comm)});"]
+    parts = f".function = {row.id}, .kind = {kind}, .root = {root}, .error = {a.error}, .bytes = {moved}"
+    failed = [f"    sapwood_collective_failed({a.comm(comm)}, (struct sapwood_failed_collective){{{parts}, "
+              ".begin = begin, .ticks = ticks});"]
     # Which others one of neighbours waits for is not followed.
     if not starts or rules.stem(function.name)[0].startswith(NEIGHBOURS):
         return [], ["    " + counted], failed

@@ -248,7 +248,9 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
                   f"    {returns}{call};",
                   "    uint64_t ticks = sapwood_ticks() - begin;"]
         if events.records_bytes(function, row):
-            lines.append(f"    uint64_t bytes = LIKELY({succeeded}) ? ({bytes_expression(row.bytes, a)}) : 0;")
+            # Of one that MPI has refused for its arguments these may be no types and communicators.
+            lines.append(f"    uint64_t bytes = LIKELY({succeeded}) || sapwood_has_begun_work({a.error}) ? "
+                         f"({bytes_expression(row.bytes, a)}) : 0;")
         if recorded:
             lines += [f"    if (LIKELY({succeeded})) {{", *["    " + line for line in recorded],
                       *(["    } else {", *["    " + line for line in failed]] if failed else []), "    }"]
@@ -322,6 +324,7 @@ PROLOGUE = """/* Generated from mpi.h and functions.table. Do not edit. */
 #include "chain.h"
 #include "completions.h"
 #include "extras.h"
+#include "failures.h"
 #include "library.h"
 #include "messages.h"
 #include "observe.h"

@@ -216,9 +216,15 @@ static void take_snapshot(uint64_t mark)
     atomic_store_explicit(&snapshot->mark, mark, memory_order_release);
 }
 
+/* Whether a leaf has the page, or may attach and find it. */
+static bool may_be_watched(void)
+{
+    return socket_to_leaf >= 0 || page_fd >= 0;
+}
+
 void sapwood_mark(void)
 {
-    if (socket_to_leaf < 0)
+    if (!may_be_watched())
         return;
     pthread_mutex_lock(&mark_lock);
     struct sapwood_header *header = &sapwood_table->header;
@@ -229,8 +235,8 @@ void sapwood_mark(void)
         WRITE(header->marks_left_out, READ(header->marks_left_out) + 1);
     atomic_store_explicit(&header->marks, mark, memory_order_release);
     pthread_mutex_unlock(&mark_lock);
-    /* Only if the leaf sleeps: it looks at the marks by itself when it has work to do. */
-    if (READ(sapwood_control.armed) != 0 && atomic_exchange(&sapwood_control.armed, 0) != 0) {
+    /* Only if the leaf sleeps: it looks at the marks by itself when it has work to do, and if it has attached. */
+    if (socket_to_leaf >= 0 && READ(sapwood_control.armed) != 0 && atomic_exchange(&sapwood_control.armed, 0) != 0) {
         ssize_t sent = send(socket_to_leaf, "m", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
         (void)sent;
     }

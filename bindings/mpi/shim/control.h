@@ -18,9 +18,11 @@
  *    28  flags            u32      SAPWOOD_CONTROL_ bits
  *    32  interval_ns      u64      time between two rounds; 0 if they do not go by time
  *    40  sampling_ns      u64      time between two samples of stacks; 0 none
- *    64  taken            u64      marks whose snapshots the leaf has copied
+ *    64  taken            u64      marks whose snapshots the leaf has copied, or that came before
+ *                                  a leaf has attached
  *    72  armed            u32      1 if the leaf wants a word at the next mark; the rank
- *                                  sets it to 0 and sends one byte
+ *                                  sets it to 0 and sends one byte. A leaf that has attached gets
+ *                                  none, and looks from time to time
  *
  *   written by the rank
  *   128  obeyed           u32      number of the settings that it obeys
@@ -161,7 +163,8 @@ SAPWOOD_HIDDEN void sapwood_control_level(int level);
 SAPWOOD_HIDDEN bool sapwood_select(uint32_t function, uint64_t *calls, uint64_t *ns, uint64_t *bytes);
 /* In that phase, after it was counted: every n-th call of one function is a mark. */
 SAPWOOD_HIDDEN void sapwood_call_ended(uint32_t function);
-/* The rank reaches a mark: takes a snapshot of the slots, and never waits. */
+/* The rank reaches a mark: takes a snapshot of the slots if a leaf has copied those before, and never waits. Marks are
+ * numbered whether or not a leaf is there: one that attaches later begins with the next. */
 SAPWOOD_HIDDEN void sapwood_mark(void);
 /* At the entry of MPI_Abort. */
 SAPWOOD_HIDDEN void sapwood_note_abort(int code);

@@ -187,8 +187,10 @@ void sapwood_events_switch(bool on)
     if (sapwood_events == NULL)
         return;
     _Atomic uint32_t *state = &sapwood_events->header.state;
+    _Atomic uint64_t *paused_ns = &sapwood_events->header.paused_ns;
     if (!on) {
-        atomic_fetch_and(state, ~(uint32_t)SAPWOOD_EVENTS_RECORDING);
+        if (atomic_fetch_and(state, ~(uint32_t)SAPWOOD_EVENTS_RECORDING) & SAPWOOD_EVENTS_RECORDING)
+            atomic_store_explicit(paused_ns, sapwood_monotonic_ns(), memory_order_relaxed);
     } else if ((READ(*state) & SAPWOOD_EVENTS_RECORDING) == 0) {
         struct sapwood_ring *ring = own_ring();
         /* So that no call of this thread waits for its memory. */
@@ -196,6 +198,7 @@ void sapwood_events_switch(bool on)
             ((volatile char *)ring)[at] = ((volatile char *)ring)[at];
         if (ring != NULL)
             put_clock(ring);
+        atomic_store_explicit(paused_ns, 0, memory_order_relaxed);
         atomic_fetch_or(state, SAPWOOD_EVENTS_RECORDING);
     }
     /* Where messages are counted from the start they are counted on while nothing is recorded. */

@@ -30,7 +30,9 @@
  *    88  without_ring     u64      records of threads that have no ring
  *    96  without_space    u64      calls on communicators that found no space
  *   104  unsure           u64      receives of which it is not known which message they took
- *   112  reserved         144 bytes 0
+ *   112  paused_ns        u64      CLOCK_MONOTONIC when recording was last switched off; 0 while it is on,
+ *                                  and before it was on first
+ *   120  reserved         136 bytes 0
  *
  *   space, 64 bytes: a communicator since it was made, or first seen, or a window
  *     0  handle           u64      0 once it is freed
@@ -162,7 +164,8 @@ struct sapwood_events_header {
     _Atomic uint64_t without_ring;
     _Atomic uint64_t without_space;
     _Atomic uint64_t unsure;
-    uint64_t reserved[18];
+    _Atomic uint64_t paused_ns;
+    uint64_t reserved[17];
 };
 
 struct sapwood_space {
@@ -198,6 +201,7 @@ struct sapwood_events {
 static_assert(sizeof(struct sapwood_events_header) == 256, "header bytes");
 static_assert(offsetof(struct sapwood_events_header, state) == 64, "state");
 static_assert(offsetof(struct sapwood_events_header, unsure) == 104, "unsure");
+static_assert(offsetof(struct sapwood_events_header, paused_ns) == 112, "paused_ns");
 static_assert(sizeof(struct sapwood_space) == 64, "space bytes");
 static_assert(sizeof(struct sapwood_record) == 32, "record bytes");
 static_assert(sizeof(struct sapwood_ring) == 64, "ring header bytes");

@@ -57,7 +57,8 @@
  *   388  snapshots_capacity u32
  *   392  marks            u64      iteration marks that the rank has reached; release store
  *                                  after the snapshot of the last one
- *   400  marks_left_out   u64      marks without a snapshot: the leaf had not copied older ones
+ *   400  marks_left_out   u64      marks without a snapshot: the leaf had not copied older ones,
+ *                                  or there was none
  *   408  run              u64      of a table that is kept in a file: a number by which its launcher tells this
  *                                  run from others; 0 where it gives none
  *   416  kept_unix_ns     u64      of the same: when the file was made, since 1970; 0 of others
@@ -113,9 +114,9 @@
  *     8  since            u64      ticks when it entered or left that call
  *    16  communicator     u64      handle; 0 none
  *    24  peer             u32      rank as the program gave it; SAPWOOD_NO_NUMBER none
- *    28  tag              u32      the same; of a blocking collective that needs the same amount of data of all
- *                                  processes, the bytes of this one, and 1, as u32, from its entry until it is
- *                                  counted in its communicator; 0 where they are not known
+ *    28  tag              u32      the same; of a call that makes or starts a collective that needs the same amount
+ *                                  of data of all processes, the bytes of this one, and 1, as u32, from its entry
+ *                                  until it is counted in its communicator; 0 where they are not known
  *    32  region           u64      key of the innermost open region; 0 none
  *    40  thread           u32      thread id; 0 when no thread has this activity
  *    44  destination      i32      of a call that sends to one and receives from another, to whom it sends; of

@@ -28,6 +28,12 @@ PATIENCE = ["--timeout", f"{watched.RUN_SECONDS_MAX - 20}s"]
 TREE = ["--ranks-per-leaf", "2", "--topology", "2x1", "--interval", "200ms"]
 
 
+def members(ranks):
+    """The numbers in a set of ranks, such as 0-2,5."""
+    bounds = [part.split("-") for part in ranks.split(",") if part]
+    return [rank for ends in bounds for rank in range(int(ends[0]), int(ends[-1]) + 1)]
+
+
 class LeftRunning:
     """Whether only these ranks still run after the iterations of all, as far as the front-end knows."""
 
@@ -114,7 +120,7 @@ class Control:
     def preloaded(self, **settings):
         """A program that works with the shim alone; what ends it, and its process."""
         shim = os.path.join(library_folder(), f"libsapwood-mpi-{self.abi}.so")
-        mark = new_mark()
+        mark = self.preloaded_mark = new_mark()
         environment = {**os.environ, MARK: mark, "LD_PRELOAD": shim, **settings}
         with Paced(self.abi, RANKS) as paced:
             job = subprocess.Popen(paced.command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -261,6 +267,33 @@ class Control:
         self.assertRegex(run.errors, r"sapwood: ranks? [0-9] ended first, .*: exit code 3 after MPI_Finalize")
         self.assertNotIn("died first", run.errors)
 
+    def test_a_job_whose_process_group_is_ended_is_told_to_be_ended_by_that_signal(self):
+        def end(run):
+            paced.wait_for_ranks(run)
+
+            def has_all():
+                last = self.last_round(run)
+                return last and last["covered"] == EVERYONE
+            run.wait_for("a round of all ranks", has_all)
+            # As `timeout` does.
+            os.kill(run.process.pid, signal.SIGTERM)
+            os.killpg(run.process.pid, signal.SIGTERM)
+
+        with Paced(self.abi, RANKS) as paced:
+            run = Watched(paced.command, *TREE, "--no-live", while_running=end)
+        told = run.profile["told_to_end"]
+        self.assertEqual((told["signal"], run.profile["is_final"]), ("SIGTERM", True), run.errors)
+        named = [rank for how in ("ended", "otherwise", "running") for rank in members(told[how])]
+        self.assertEqual(sorted(named), list(range(RANKS)), told)
+        self.assertRegex(run.report,
+                         r"(?m)^ended +by SIGTERM, which was received [0-9.]+ s after the start\n +ranks? [0-9,-]+ ")
+        # None is said to be the reason of the others, and what was counted is there.
+        self.assertNotIn("died first", run.errors)
+        self.assertNotIn(True, [death["is_first"] for death in run.profile["deaths"]])
+        self.assertEqual(run.profile["covered"], EVERYONE, run.errors)
+        [calls] = [event["calls"] for event in run.profile["events"] if event["name"] == "MPI_Allreduce"]
+        self.assertGreater(calls["min"], 0)
+
     def test_a_program_that_ends_in_order_has_no_deaths(self):
         run = self.run_marked(2, "finalize", "--no-live")
         self.assertEqual(run.code, 0, run.errors)
@@ -328,6 +361,49 @@ class Control:
         run = self.run_attached(act)
         self.assertEqual(run.profile["settings"]["change"], 6)
         self.assertEqual(run.profile["states"]["finalized"], EVERYONE, run.errors)
+
+    def marks(self):
+        """Of each rank of the preloaded program: marks that it has reached, and those without a snapshot."""
+        found = []
+        for pid, _ in marked(self.preloaded_mark):
+            # A process may end, or open and close files, meanwhile.
+            with contextlib.suppress(OSError):
+                for name in os.listdir(f"/proc/{pid}/fd"):
+                    path = f"/proc/{pid}/fd/{name}"
+                    if os.readlink(path).startswith("/memfd:sapwood-profile"):
+                        with open(path, "rb") as table:
+                            words = table.read(408)[392:]
+                        found.append([int.from_bytes(words[at:at + 8], "little") for at in (0, 8)])
+        return found
+
+    def test_iterations_of_a_job_that_is_attached_to_begin_with_the_next_mark_of_all(self):
+        def act(run):
+            try:
+                run.wait_for("a monitor that is found", self.is_found)
+                run.wait_for("iterations", lambda: json.loads(self.control("--json"))["iterations"] >= 3)
+                told.append(json.loads(self.control("--json")))
+            finally:
+                paced.end()
+
+        def are_left_out():
+            found = self.marks()
+            return len(found) == RANKS and all(left_out > 0 for _, left_out in found) and found
+
+        told = []
+        # Every 20th MPI_Bcast; more than four marks pass before a leaf is there.
+        with self.preloaded(SAPWOOD_MPI_EVERY="20:38") as (paced, job):
+            before = max(marks for marks, _ in wait_until("marks that are left out", are_left_out))
+            run = Watched(["attach", str(job.pid)], "--quiet", "--interval", "200ms", while_running=act,
+                          environment={"XDG_RUNTIME_DIR": self.runtime})
+            self.assertEqual((run.code, job.wait(watched.RUN_SECONDS_MAX)), (0, 0), run.errors)
+        self.assertEqual(told[0]["marks_left_out"], 0, "those before are not counted")
+        found = [record for record in run.rounds if record["iteration"] is not None]
+        self.assertGreaterEqual(len(found), 3)
+        self.assertGreater(found[0]["iteration"], before)
+        for record in found:
+            self.assertEqual(record["covered"], EVERYONE)
+            [calls] = [event["calls"] for event in record["events"] if event["name"] == "MPI_Bcast"]
+            self.assertEqual((calls["min"], calls["max"]), (20 * record["iteration"],) * 2)
 
     def test_one_of_two_that_are_attached_controls_and_the_other_goes_on_with_its_settings(self):
         def act(run):

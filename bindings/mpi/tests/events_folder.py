@@ -1,8 +1,8 @@
 """Kills MPI programs with all that watches them, and reads the files that their ranks have kept in a folder.
 
 `sapwood trace why --from FOLDER` must name the rank that had not come, as it does of a program that lives, with
-and without a monitor; name files that cannot be read, and go on; and a folder that cannot be used must change
-nothing of the program.
+and without a monitor; name files that cannot be read, and go on, without an accusation that these may refute; tell how
+ranks ended as the monitor did; and a folder that cannot be used must change nothing of the program.
 
 Needs the environment that watched.py names; `make truth` sets it.
 """
@@ -18,8 +18,9 @@ import unittest
 
 import watched
 from marks import MARK, end_what_is_left, kill, marked, new_mark
+from paced import Paced
 from standstills import words_until
-from watched import LAUNCHERS, Hang, has_mpi, library_folder, sapwood, test_program
+from watched import LAUNCHERS, Hang, Watched, has_mpi, library_folder, sapwood, test_program
 from why import WhyTruth, expected_of, ranks_of
 
 CASE = "early_break"
@@ -158,6 +159,69 @@ class FolderTruth:
         self.assertIn("not known: ranks 0-1: no file in", done.stdout)
         self.assertIn("rank 3 has not entered MPI_Allreduce number 40 on high", " ".join(done.stdout.split()))
 
+    def test_without_the_files_of_some_ranks_no_other_one_is_accused(self):
+        self.hang()
+        os.truncate(self.file_of(2, ".events"), 8192)
+        with open(self.file_of(3, ".profile"), "wb") as file:
+            file.write(os.urandom(4096))
+        why = found(self.folder)
+        self.assertEqual((why["stuck"]["finding"], why["stuck"]["culprits"]), ("unknown", ""), why["stuck"])
+        which, without = why["unknown"][:2]
+        self.assertRegex(which, "^ranks 2-3: no file in '.*' that can be read: .*rank 2: event file: it is cut")
+        self.assertTrue(without.startswith("whether others wait for ranks 2-3, and which rank"), without)
+
+    @unittest.skipIf(os.geteuid() == 0, "the superuser may read any file")
+    def test_a_file_that_another_user_may_not_read_is_told_with_the_reason(self):
+        self.hang()
+        os.chmod(self.file_of(3, ".events"), 0)
+        why = found(self.folder)
+        self.assertEqual(why["stuck"]["culprits"], "", why["stuck"])
+        self.assertRegex(why["unknown"][0], "^rank 3: no file in '.*' that can be read: Permission denied")
+
+    def test_how_ranks_ended_is_told_by_the_file_of_the_monitor_as_by_itself(self):
+        folder, file = (os.path.join(self.folder, name) for name in ("made", "why.json"))
+        command = WhyTruth.command(self, CASE, self.expected)
+        with Doomed([sapwood(), "trace", "why", "--json", file, "--events-folder", folder, "--", *command]) as run:
+            words_until(run, "sapwood:   waiting: ")
+            [name] = [name for name in os.listdir(folder) if name.startswith("rank-3.") and name.endswith(".profile")]
+            kill([int(name.split(".")[-2])])
+            run.process.communicate(timeout=watched.RUN_SECONDS_MAX)
+        with open(file, encoding="utf-8") as text:
+            told = json.load(text)
+        why = found(folder)
+        self.assertEqual((why["ends"], why["deaths"]), (told["ends"], told["deaths"]))
+        killed = [one["cause"] for one in why["ends"] if 3 in ranks_of(one["ranks"])]
+        self.assertTrue(killed and killed[0].startswith("signal 9"), why["ends"])
+        self.assertFalse([line for line in why["unknown"] if line.startswith("how ranks ended")], why["unknown"])
+        self.assertEqual(os.stat(os.path.join(folder, "ends.json")).st_mode & 0o777, 0o600)
+        os.remove(os.path.join(folder, "ends.json"))
+        self.assertIn("not known: how ranks ended, and which of them first: no monitor", read(folder).stdout)
+
+    def test_ranks_whose_tracing_is_paused_are_told_while_they_run_and_by_their_files(self):
+        kept = os.path.join(self.folder, "kept")
+        environment = {"XDG_RUNTIME_DIR": self.folder, **RING}
+
+        def ask(*words):
+            return subprocess.run([sapwood(), *words], env={**os.environ, **environment}, capture_output=True,
+                                  text=True, timeout=watched.RUN_SECONDS_MAX)
+
+        def is_told(*words):
+            done = ask("trace", "why", *words, "--json", "-")
+            unknown = json.loads(done.stdout)["unknown"] if done.returncode == 0 else []
+            return any(line.startswith("calls of ranks 0-1: their tracing is paused, ") for line in unknown)
+
+        def act(run):
+            paced.wait_for_ranks(run)
+            ask("mpi", "control", "--tracing", "off").check_returncode()
+            for words in ((), ("--from", kept)):
+                run.wait_for("ranks that are paused", lambda words=words: is_told(*words))
+            paced.end()
+
+        with Paced(self.abi, 2) as paced:
+            run = Watched(paced.command, "--interval", "100ms", "--quiet", "--events-folder", kept, while_running=act,
+                          environment=environment)
+        self.assertEqual(run.code, 0, run.errors)
+
     def test_of_a_program_that_runs_it_is_said_how_long_it_has_been_stuck(self):
         with Doomed.preloaded(self.abi, os.path.join("culprits", CASE), self.expected["ranks"], self.folder):
             why = self.until_it_hangs()
@@ -255,8 +319,26 @@ class OpenMpi(FolderTruth, unittest.TestCase):
                               timeout=watched.RUN_SECONDS_MAX)
         self.assertEqual(done.returncode, 0, done.stderr)
         why = found(self.folder)
-        self.assertEqual((why["ranks"], why["stuck"]), (2, None), why)
+        self.assertEqual((why["ranks"], why["stuck"], why["ends"]), (2, None, []), why)
         self.assertGreater(why["collectives"], 0, why)
+        # Another run does not mix its files with these.
+        before = sorted(os.listdir(self.folder))
+        self.assertIn("ends.json", before)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=watched.RUN_SECONDS_MAX)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+        self.assertIn("holds files of an earlier run, such as '", done.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    def test_a_folder_that_others_may_write_is_refused_before_the_program_starts(self):
+        os.chmod(self.folder, 0o777)
+        words = [sapwood(), "trace", "why", "--events-folder", self.folder, "--", *LAUNCHERS[self.abi], "2",
+                 test_program(self.abi, "solver")]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=watched.RUN_SECONDS_MAX)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+        self.assertIn("may be written by all users (mode 777)", done.stderr)
+        self.assertEqual(os.listdir(self.folder), [])
 
 
 class Mpich(FolderTruth, unittest.TestCase):

@@ -419,7 +419,7 @@ static void untold(int count)
     MPI_Comm_free(&ring);
 }
 
-/* A call that makes a communicator is refused at one rank, which goes on. */
+/* A call that makes a communicator, and a collective, are refused at one rank, which goes on without them. */
 static void refused(int count)
 {
     MPI_Comm first, second, third;
@@ -430,6 +430,8 @@ static void refused(int count)
     MPI_Comm_dup(MPI_COMM_WORLD, &first);
     MPI_Comm_dup(MPI_COMM_WORLD, &second);
     MPI_Comm_dup(second, &third);
+    if (rank == 1 && MPI_Allreduce(dims, periods, 2, MPI_INT, MPI_OP_NULL, first) == MPI_SUCCESS)
+        MPI_Abort(MPI_COMM_WORLD, 2);
     for (int i = 0; i < count; i++) {
         MPI_Bcast(&word, 1, MPI_INT, 0, first);
         MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, second);

@@ -28,6 +28,11 @@ WRONG = ("mixed", "amounts", "uneven")
 # What a program that only waits is watched for.
 SLOW_SECONDS = 8
 COLLECTIVES_MIN = 10
+# What the last rank gives to the twelfth collective of the cases of amounts; the others give 80 bytes.
+GIVEN = {
+    "bcast": ("MPI_Bcast", 72), "allreduce": ("MPI_Allreduce", 88),
+    "ibcast": ("MPI_Ibcast", 72), "iallreduce": ("MPI_Iallreduce", 88), "refused": ("MPI_Iallreduce", 72),
+}
 # The calls in which the cases' programs do not name a communicator as MPI does.
 WITHOUT_NAME = ("MPI_File_write_at_all", "MPI_File_close")
 
@@ -76,6 +81,8 @@ for step in range(20):
         count = 11 if is_odd else 10
         row.Allreduce([own, count, MPI.DOUBLE], [all, count, MPI.DOUBLE])
 """
+# The same with mpi4py's exceptions, for which `python -m mpi4py` ends the program.
+RAISES = ABORTS.replace("row.Set_errhandler(MPI.ERRORS_ARE_FATAL)\n", "")
 
 
 def ranks_of(text):
@@ -217,7 +224,7 @@ class WhyTruth:
             self.assertEqual((one["calls"], one["communicator"]), ([fewer, most], "row"), case)
 
     def test_of_a_right_program_no_call_is_called_wrong(self):
-        for case in ("made", "makers", "truncated", "collectives", "communicators", "started", "untold", "refused"):
+        for case in ("made", "makers", "collectives", "communicators", "started", "untold", "refused"):
             for tree in self.trees:
                 with tempfile.TemporaryDirectory() as notes:
                     program = [test_program(self.abi, "waits"), case, os.path.join(notes, "notes")]
@@ -239,27 +246,50 @@ class WhyTruth:
             said = "wrong: MPI_Reduce number 12 on row: rank 3 gave 72 bytes where 3 ranks gave 80 bytes"
             self.assertIn(said, run.errors)
 
-    def aborted(self, call, command):
-        """Checks what is said of a program that MPI ends in this call, to which rank 3 gave another amount."""
-        function, bytes_ = {"bcast": ("MPI_Bcast", 72), "allreduce": ("MPI_Allreduce", 88)}[call]
+    def aborted(self, case, call, command=None, ends=True):
+        """Checks what is said of a program that ends for this call, to which rank 3 gave another amount; without
+        `ends` the MPI may take no notice of it."""
+        expected = expected_of(case)
+        function, bytes_ = GIVEN[call]
         for tree in self.trees:
-            run = WhyRun([*command, call], *tree, out=False)
-            self.assertNotEqual(run.code, 0)
+            run = WhyRun([*(command or self.command(case, expected)), call], *tree, out=False)
+            if ends:
+                self.assertNotEqual(run.code, 0)
             self.assertEqual([name for name in WRONG if run.why[name]], ["amounts"], run.errors)
             [one] = run.why["amounts"]
             most = {"bytes": 80, "count": 3, "lowest": 0}
             self.assertEqual(one["amounts"], [{"bytes": bytes_, "count": 1, "lowest": 3}, most], run.errors)
             self.assertEqual((one["function"], one["number"], one["communicator"]), (function, 12, "row"), one)
-            self.assertEqual([one["culprit"]], expected_of("aborted_amounts")["culprits"], one)
+            self.assertEqual([one["culprit"]], expected["culprits"], one)
             text = " ".join(line.removeprefix("sapwood:").strip() for line in run.errors.splitlines())
             said = f"wrong: {function} number 12 on row: rank 3 gave {bytes_} bytes where 3 ranks gave 80 bytes"
             self.assertIn(said, text)
 
     def test_a_rank_that_gives_less_to_a_broadcast_is_named_though_mpi_ends_the_program_there(self):
-        self.aborted("bcast", self.command("aborted_amounts", expected_of("aborted_amounts")))
+        self.aborted("aborted_amounts", "bcast")
 
     def test_a_rank_that_gives_more_to_a_reduction_is_named_though_mpi_ends_another_one_there(self):
-        self.aborted("allreduce", self.command("aborted_amounts", expected_of("aborted_amounts")))
+        self.aborted("aborted_amounts", "allreduce")
+
+    def test_a_rank_that_gives_less_to_a_broadcast_is_named_though_its_call_returns_an_error(self):
+        self.aborted("failed_amounts", "bcast")
+
+    def test_a_rank_that_gives_more_to_a_reduction_is_named_though_the_call_of_another_one_returns_an_error(self):
+        self.aborted("failed_amounts", "allreduce")
+
+    def test_a_rank_is_named_that_goes_on_behind_a_call_which_has_failed_for_its_amount(self):
+        one = self.told_as_wrong("truncated", "amounts")
+        most = {"bytes": 8, "count": 3, "lowest": 0}
+        self.assertEqual(one["amounts"], [{"bytes": 4, "count": 1, "lowest": 3}, most])
+        self.assertEqual((one["function"], one["number"], one["collectives"]), ("MPI_Bcast", 21, 1), one)
+
+    def test_a_rank_is_named_that_gives_another_amount_to_a_collective_which_it_starts(self):
+        # Open MPI ends the program in a wait for it.
+        for call in ("ibcast", "iallreduce"):
+            self.aborted("started_amounts", call, ends=self.abi == "openmpi")
+
+    def test_a_rank_is_named_that_gives_another_amount_to_the_call_that_starts_a_collective_and_dies_there(self):
+        self.aborted("started_amounts", "refused")
 
     def test_no_rank_is_accused_of_the_collective_in_which_a_program_died_that_gave_the_same_by_other_types(self):
         for tree in self.trees:
@@ -340,7 +370,12 @@ class OpenMpi(WhyTruth, unittest.TestCase):
 
     def test_a_rank_of_a_program_of_mpi4py_is_named_whose_amount_made_mpi_end_it(self):
         for call in ("bcast", "allreduce"):
-            self.aborted(call, [*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-c", ABORTS])
+            self.aborted("aborted_amounts", call, [*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-c", ABORTS])
+
+    def test_a_rank_of_a_program_of_mpi4py_is_named_whose_amount_made_a_call_raise_an_exception(self):
+        for call in ("bcast", "allreduce"):
+            command = [*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-m", "mpi4py", "-c", RAISES]
+            self.aborted("failed_amounts", call, command)
 
     def test_exception_finalize(self):
         self.assertEqual(self.stuck("exception_finalize")["odd"][0]["doing"], "finalizing")

@@ -19,6 +19,13 @@ pub enum ProfileError {
         /// What should be there, or its upper limit.
         wanted: u64,
     },
+    /// A table ends before what its header announces: its file was copied in part, or cut.
+    Cut {
+        /// The bytes that it has.
+        bytes: u64,
+        /// Those that it should have, at least.
+        wanted: u64,
+    },
     /// A packet is not of the format that is read. Cure: give the stream to leaves only.
     Format {
         /// What should have been in it.
@@ -74,6 +81,9 @@ impl fmt::Display for ProfileError {
                 f,
                 "profile table: {what} is {found}, not {wanted}; use shim and tree of one release"
             ),
+            Self::Cut { bytes, wanted } => {
+                write!(f, "profile table: it is cut: it has {bytes} bytes of {wanted}")
+            }
             Self::Format { wanted, format } => {
                 write!(f, "profile: a packet of format '{format}' is no {wanted}")
             }

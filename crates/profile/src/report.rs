@@ -3,7 +3,7 @@
 //! It travels as the values of one packet; sets of ranks are numbers of ranges and then the ranges:
 //!
 //! ```text
-//!  0  %ud    version of this format, 2
+//!  0  %ud    version of this format, 3
 //!  1  %ud    1 if a rank has asked for advice
 //!  2  %uld   marks of iterations that are in no round
 //!  3  %aud   numbers of changes of settings, increasing
@@ -18,6 +18,8 @@
 //! 12  %auld  K times since the first of them ended, in nanoseconds before the question
 //! 13  %aud   K lowest ranks with this
 //! 14  %as    the file names of the programs that the ranks run
+//! 15  %aud   K numbers of the leaves that have noticed the first of them
+//! 16  %auld  K times since the first of them that another leaf has noticed; 0 none
 //! ```
 
 use alloc::boxed::Box;
@@ -42,10 +44,10 @@ pub const END_KINDS_MAX: usize = 256;
 /// Names of programs in a report, at most; of more the first in order.
 pub const PROGRAMS_MAX: usize = 8;
 
-const VERSION: u32 = 2;
-const LAYOUT: [Directive; 15] = [
+const VERSION: u32 = 3;
+const LAYOUT: [Directive; 17] = [
     WORD, WORD, LONG, WORDS, WORDS, WORDS, BYTES, WORDS, BYTES, NAMES, WORDS, WORDS, LONGS, WORDS,
-    NAMES,
+    NAMES, WORDS, LONGS,
 ];
 const WRONG: ProfileError = ProfileError::Contradiction { what: "ends of ranks" };
 
@@ -122,6 +124,11 @@ pub struct EndStatistics {
     pub oldest_ns: u64,
     /// The lowest rank of those that ended then.
     pub oldest_rank: Rank,
+    /// The leaf that has noticed it.
+    pub leaf: u32,
+    /// The same as `oldest_ns` of the first of them that another leaf has noticed; 0 for none. Only
+    /// what one leaf has noticed is in the order in which it came.
+    pub next_ns: u64,
 }
 
 /// What some ranks report.
@@ -137,6 +144,8 @@ pub struct RankReport {
     pub marks_left_out: u64,
     /// The file names of the programs that the ranks run.
     pub programs: BTreeSet<String>,
+    /// The leaf that notices ends. Not part of the packet, which has that of each end.
+    pub leaf: u32,
 }
 
 /// Takes in the file names of programs, and keeps [`PROGRAMS_MAX`] of them: the first in order.
@@ -159,7 +168,9 @@ impl RankReport {
     /// Takes in the end of one rank, this number of nanoseconds ago.
     pub fn end(&mut self, rank: Rank, kind: EndKind, age_ns: u64) {
         let ranks = RankSet::range(rank, rank);
-        self.add_end(kind, EndStatistics { ranks, oldest_ns: age_ns, oldest_rank: rank });
+        let (oldest_ns, oldest_rank, leaf) = (age_ns, rank, self.leaf);
+        let end = EndStatistics { ranks, oldest_ns, oldest_rank, leaf, next_ns: 0 };
+        self.add_end(kind, end);
     }
 
     fn add_end(&mut self, mut kind: EndKind, other: EndStatistics) {
@@ -169,10 +180,15 @@ impl RankReport {
         match self.ends.get_mut(&kind) {
             Some(mine) => {
                 mine.ranks.union_with(other.ranks.as_ref());
+                mine.next_ns = mine.next_ns.max(other.next_ns);
+                if mine.leaf != other.leaf {
+                    mine.next_ns = mine.next_ns.max(mine.oldest_ns.min(other.oldest_ns));
+                }
                 let is_older = (other.oldest_ns, u32::MAX - other.oldest_rank)
                     > (mine.oldest_ns, u32::MAX - mine.oldest_rank);
                 if is_older {
                     (mine.oldest_ns, mine.oldest_rank) = (other.oldest_ns, other.oldest_rank);
+                    mine.leaf = other.leaf;
                 }
             }
             None => {
@@ -217,6 +233,8 @@ impl RankReport {
             .array(&all.iter().map(|one| one.oldest_ns).collect::<Vec<_>>())
             .array(&all.iter().map(|one| one.oldest_rank).collect::<Vec<_>>())
             .strings(&self.programs.iter().map(String::as_str).collect::<Vec<_>>())
+            .array(&all.iter().map(|one| one.leaf).collect::<Vec<_>>())
+            .array(&all.iter().map(|one| one.next_ns).collect::<Vec<_>>())
     }
 
     /// Reads the values of a packet.
@@ -243,6 +261,8 @@ impl RankReport {
         let inside = texts(values, 9, count)?;
         let oldest: &[u64] = column(values, 12, count)?;
         let oldest_ranks: &[u32] = column(values, 13, count)?;
+        let leaves: &[u32] = column(values, 15, count)?;
+        let next: &[u64] = column(values, 16, count)?;
         let ranks = sets(values, 10, count)?;
         for (at, (inside, ranks)) in inside.into_iter().zip(ranks).enumerate() {
             let cause = Cause::of(causes[at], codes[at].cast_signed()).ok_or(WRONG)?;
@@ -252,7 +272,9 @@ impl RankReport {
                 return Err(WRONG);
             }
             let kind = EndKind { cause, is_finalized, inside };
-            report.add_end(kind, EndStatistics { ranks, oldest_ns, oldest_rank });
+            let (leaf, next_ns) = (leaves[at], next[at]);
+            let end = EndStatistics { ranks, oldest_ns, oldest_rank, leaf, next_ns };
+            report.add_end(kind, end);
         }
         let names = values.strings(14)?.map(|name| String::from_utf8_lossy(name).into_owned());
         add_programs(&mut report.programs, names);
@@ -314,6 +336,29 @@ mod tests {
         let told = (killed.ranks.to_string(), killed.oldest_ns, killed.oldest_rank);
         assert_eq!(told, ("1,3".to_owned(), 900, 3));
         assert_eq!(RankReport::decode(one.encode().as_ref()), Ok(one));
+    }
+
+    #[test]
+    fn the_next_end_is_the_first_that_another_leaf_has_noticed() {
+        let of_leaf = |leaf, ends: &[(Rank, u64)]| {
+            let mut report = RankReport { leaf, ..RankReport::default() };
+            ends.iter().for_each(|&(rank, age)| report.end(rank, kind(Cause::Signal(9)), age));
+            RankReport::decode(report.encode().as_ref()).expect("its own packet")
+        };
+        let leaves =
+            [(0, [(0, 900), (1, 890)]), (1, [(2, 600), (3, 700)]), (2, [(4, 650), (5, 1)])];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+            let mut merged = RankReport::default();
+            for at in order {
+                let (leaf, ends) = &leaves[at];
+                merged.merge(of_leaf(*leaf, ends));
+            }
+            let killed = &merged.ends[&kind(Cause::Signal(9))];
+            let told = (killed.oldest_rank, killed.leaf, killed.oldest_ns, killed.next_ns);
+            assert_eq!(told, (0, 0, 900, 700), "{order:?}");
+        }
+        let alone = of_leaf(7, &[(0, 900), (1, 890)]);
+        assert_eq!(alone.ends[&kind(Cause::Signal(9))].next_ns, 0);
     }
 
     #[test]

@@ -90,18 +90,19 @@ impl<'a> TableReader<'a> {
     /// Checks the header of a copy of a table, which is given as its 64-bit words.
     ///
     /// # Errors
-    /// [`ProfileError::Table`] or [`ProfileError::Rank`], saying what is wrong.
+    /// [`ProfileError::Table`] or [`ProfileError::Rank`], saying what is wrong;
+    /// [`ProfileError::Cut`] where its end is missing.
     pub fn new(words: &'a [u64]) -> Result<Self, ProfileError> {
         let bytes: &[u8] = bytemuck::cast_slice(words);
         let header_bytes = HEADER_BYTES as u64;
-        equal("number of bytes", (bytes.len() as u64).min(header_bytes), header_bytes)?;
+        is_whole(bytes, header_bytes)?;
         equal("magic number", words[0], MAGIC)?;
         equal("version", word(bytes, 8).into(), VERSION.into())?;
         equal("length of its header", word(bytes, 12).into(), header_bytes)?;
         // Snapshots come last and need not be in the copy.
         let snapshots = place(bytes, 384);
         let front = if snapshots == 0 { long(bytes, 208) } else { snapshots.min(long(bytes, 208)) };
-        at_most("length", front, bytes.len() as u64)?;
+        is_whole(bytes, front)?;
 
         let capacity = at_most("number of slots", place(bytes, 176), bytes.len() as u64 / 64)?;
         let used = at_most("number of used slots", place(bytes, 180), capacity)?;
@@ -627,6 +628,11 @@ fn label(bytes: &[u8]) -> String {
 
 fn wrong(what: &'static str, found: u64, wanted: u64) -> ProfileError {
     ProfileError::Table { what, found, wanted }
+}
+
+fn is_whole(bytes: &[u8], wanted: u64) -> Result<(), ProfileError> {
+    let bytes = bytes.len() as u64;
+    if bytes >= wanted { Ok(()) } else { Err(ProfileError::Cut { bytes, wanted }) }
 }
 
 fn equal(what: &'static str, found: u64, wanted: u64) -> Result<(), ProfileError> {

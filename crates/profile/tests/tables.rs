@@ -266,8 +266,19 @@ fn a_header_of_something_else_is_refused_with_what_was_found() {
     ] {
         assert!(message(at, bytes).contains("table"), "{at}");
     }
-    assert!(TableReader::new(&[]).is_err());
-    assert!(TableReader::new(&Table::new(0, 1).words()[..31]).is_err());
+}
+
+#[test]
+fn a_table_that_is_cut_is_refused_as_such() {
+    let words = Table::new(0, 1).words();
+    for (count, wanted) in [(0, 512), (31, 512), (64, TABLE_BYTES), (words.len() - 1, TABLE_BYTES)]
+    {
+        let error = TableReader::new(&words[..count]).err();
+        let (bytes, wanted) = (count as u64 * 8, wanted as u64);
+        assert_eq!(error, Some(ProfileError::Cut { bytes, wanted }), "{count} words");
+    }
+    let error = ProfileError::Cut { bytes: 8, wanted: 512 };
+    assert_eq!(error.to_string(), "profile table: it is cut: it has 8 bytes of 512");
 }
 
 fn function(name: &str) -> u32 {

@@ -12,6 +12,7 @@ use sapwood_transport::check_file_limit;
 pub(crate) struct Draft {
     place: PathBuf,
     path: PathBuf,
+    is_in_place: bool,
 }
 
 impl Draft {
@@ -21,7 +22,7 @@ impl Draft {
         name.push(format!(".{}", std::process::id()));
         let path = PathBuf::from(name);
         let _ = fs::remove_file(&path);
-        Self { place: place.to_path_buf(), path }
+        Self { place: place.to_path_buf(), path, is_in_place: false }
     }
 
     /// Where the draft is written.
@@ -35,15 +36,19 @@ impl Draft {
     }
 
     /// Puts it in its place; what stood there stays when this fails.
-    pub(crate) fn put_in_place(self) -> io::Result<()> {
-        fs::rename(&self.path, &self.place)
+    pub(crate) fn put_in_place(mut self) -> io::Result<()> {
+        fs::rename(&self.path, &self.place)?;
+        self.is_in_place = true;
+        Ok(())
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // After the rename there is nothing of that name.
-        let _ = fs::remove_file(&self.path);
+        if !self.is_in_place {
+            // It may not have been written.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 

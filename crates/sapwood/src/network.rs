@@ -566,6 +566,11 @@ impl Network {
         Ok(())
     }
 
+    /// Makes the network visible no more: another one may have its name.
+    pub fn unpublish(&mut self) {
+        self.publication = None;
+    }
+
     /// The next question of another process of this user, if there is one; only a network that is
     /// published gets any. Each is to be answered soon: who asks waits.
     pub fn next_question(&mut self) -> Option<Question> {

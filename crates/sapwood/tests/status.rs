@@ -152,7 +152,10 @@ fn two_networks_cannot_have_one_name_and_busy_ones_do_not_answer() {
     let (mut second, _) = network("2", Links::Unix);
     let refused = second.publish(&name).unwrap_err().to_string();
     assert!(refused.contains("already"), "{refused}");
+    first.unpublish();
+    second.publish(&name).unwrap();
     second.publish(&format!("{name}-b")).unwrap();
+    first.publish(&name).unwrap();
     let all = VisibleNetwork::all().unwrap();
     let mine: Vec<_> = all.iter().filter(|one| one.name.starts_with(&name)).collect();
     assert_eq!(mine.len(), 2);

@@ -21,6 +21,8 @@ pub(crate) struct Deviation {
     pub(crate) common: Option<Operation>,
     /// Whether no operation is that of most.
     pub(crate) is_split: bool,
+    /// Whether members whose files cannot be read change nothing of it.
+    pub(crate) is_sure: bool,
     /// Ranks that wait there for these.
     waiters: u64,
     /// What the odd ones have in common with other ranks that wait: their communicator, and its
@@ -64,6 +66,7 @@ pub(crate) fn deviations(
                 odd: group.targets.clone(),
                 common: None,
                 is_split: false,
+                is_sure: true,
                 waiters: group.ranks.len(),
                 company: (0, 0),
             }
@@ -86,6 +89,7 @@ fn joint(standing: &Standing, group: &Waiting, inside: &[&Waiting], all: &[Waiti
             by_operation.entry(operation).or_default().insert(rank);
         }
     }
+    let unread = standing.unread_members(space) as u64;
     let waiters = |odd: &RankSet| {
         let here = all.iter().filter(|one| is_here(one));
         here.map(|one| one.ranks.difference(odd.as_ref()).len()).sum()
@@ -96,13 +100,16 @@ fn joint(standing: &Standing, group: &Waiting, inside: &[&Waiting], all: &[Waiti
             odd.union_with(one.targets.as_ref());
         }
         let waiters = waiters(&odd);
-        let (place, common, is_split) = (group.place, None, false);
-        return Deviation { place, odd, common, is_split, waiters, company: (0, 0) };
+        let (place, common, is_split, is_sure) = (group.place, None, false, unread == 0);
+        return Deviation { place, odd, common, is_split, is_sure, waiters, company: (0, 0) };
     }
     let most = by_operation.values().map(RankSet::len).max().unwrap_or(0);
     let mut largest = by_operation.iter().filter(|(_, ranks)| ranks.len() == most);
     let common = largest.next().map(|(operation, _)| *operation);
     let is_split = largest.next().is_some();
+    let others = by_operation.iter().filter(|(operation, _)| Some(**operation) != common);
+    let second = others.map(|(_, ranks)| ranks.len()).max().unwrap_or(0);
+    let is_sure = unread == 0 || most > second + unread;
     let mut odd = RankSet::new();
     for (operation, ranks) in &by_operation {
         if is_split || Some(*operation) != common {
@@ -113,7 +120,7 @@ fn joint(standing: &Standing, group: &Waiting, inside: &[&Waiting], all: &[Waiti
     let fits = |one: &&Waiting| is_here(one) && Some(one.place.operation()) == common;
     let place = all.iter().find(fits).map_or(group.place, |one| one.place);
     let waiters = waiters(&odd);
-    Deviation { place, odd, common, is_split, waiters, company: (0, 0) }
+    Deviation { place, odd, common, is_split, is_sure, waiters, company: (0, 0) }
 }
 
 /// The operation with which a rank is, or was, in a collective, if that is known.

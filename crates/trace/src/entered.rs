@@ -10,7 +10,7 @@ use sapwood_packet::Rank;
 
 use crate::instance::Pattern;
 use crate::mixture::{Called, Kinds, Unfinished};
-use crate::standing::{CallKind, Posture, Presence, Side, Standing, Standpoint};
+use crate::standing::{Posture, Presence, Side, Standing, Standpoint};
 use crate::verdict::Verdict;
 
 /// A rank that has entered a collective and does not return from it.
@@ -58,10 +58,10 @@ impl Entered {
         ranks.filter_map(one).filter(is_inside).collect()
     }
 
-    /// Of a rank that is in a call, if that is a collective of a known number.
+    /// Of a rank that is in a call, if that is a collective of a known number, or starts one.
     fn of(standing: &Standing, rank: Rank, call: &Standpoint) -> Option<Self> {
         let seat = standing.seats.get(&(call.space, rank))?;
-        let is_counted = call.kind == CallKind::Collective
+        let is_counted = call.is_collective()
             && call.pattern != Pattern::Unknown
             && !seat.is_number_lost
             && !seat.is_between;
@@ -122,7 +122,7 @@ mod tests {
     use crate::gathered::Gathered;
     use crate::instance::{Arrival, Instance};
     use crate::ledger::Ledger;
-    use crate::standing::Seat;
+    use crate::standing::{CallKind, Seat};
 
     const ROW: u64 = 7;
     const BCAST: u32 = 4;
@@ -194,6 +194,17 @@ mod tests {
             assert_eq!(closed.unequal_amounts_with(&entered), told, "when nothing more comes");
             assert!(closed.unequal_amounts().is_empty());
         }
+    }
+
+    #[test]
+    fn a_rank_that_died_where_it_started_a_collective_is_compared_with_those_that_started_it() {
+        let mut job = job([12, 12, 12, 11]);
+        let start = Standpoint { kind: CallKind::CollectiveStart, ..broadcast(Some(72)) };
+        set(&mut job, 3, lost(start));
+        let told = returned(&THREE).findings().unequal_amounts_with(&Entered::dead(&job));
+        assert_eq!((told[&ROW].number, told[&ROW].culprit()), (12, Some(3)));
+        set(&mut job, 3, lost(Standpoint { kind: CallKind::Other, ..start }));
+        assert!(Entered::dead(&job).is_empty());
     }
 
     #[test]

@@ -106,6 +106,9 @@ pub struct EventFile {
     pub without_space: u64,
     /// Receives of which it is not known which message they took.
     pub unsure: u64,
+    /// When recording was last switched off, by `CLOCK_MONOTONIC`; 0 while it is on, and before it
+    /// was on first.
+    pub paused_ns: u64,
     spaces: usize,
     rings: usize,
     ring_records: usize,
@@ -174,6 +177,7 @@ impl EventFile {
             without_ring: header[11],
             without_space: header[12],
             unsure: header[13],
+            paused_ns: header[14],
             spaces: place(spaces),
             rings: place(rings),
             ring_records: place(records),
@@ -299,6 +303,7 @@ mod tests {
         header[8] = 3 | 16 | 4 << 32;
         header[9] = 2 | 2 << 32;
         header[10] = 16 | (256 + 4 * 64) << 32;
+        header[14] = 99;
         header
     }
 
@@ -309,6 +314,7 @@ mod tests {
         let file = EventFile::read(&header(), WORDS).expect("a whole file");
         assert_eq!((file.rank, file.world_size, file.is_recording), (3, 8, true));
         assert!(file.clock.is_cycles && !file.is_order_lost && file.is_finalized);
+        assert_eq!(file.paused_ns, 99);
         assert_eq!(file.spaces(), 32..48);
         assert_eq!((file.head(0), file.head(1)), (64, 64 + 72));
         assert_eq!(file.record(1, 17), 64 + 72 + 8 + 4..64 + 72 + 8 + 8);

@@ -180,7 +180,7 @@ pub(crate) const fn is_joint(kind: CallKind) -> bool {
 fn place_in(call: &Standpoint) -> Place {
     let Standpoint { function, kind, side, .. } = *call;
     // That of a collective is what this rank gives, in which others may differ that wait alike.
-    let tag = call.tag.filter(|_| !is_joint(kind));
+    let tag = call.tag.filter(|_| !is_joint(kind) && !call.is_collective());
     Place { space: space_of(call), number: 0, function, behind: 0, kind, side, tag }
 }
 
@@ -223,10 +223,20 @@ type RankKey = Vec<sapwood_packet::RankRange>;
 
 /// Whether those in `MPI_Finalize` are the few that have left the others.
 pub(crate) fn ends_early(standing: &Standing) -> bool {
+    let unread = standing.unread();
+    2 * (ending(standing) + unread) <= standing.postures.len() + unread
+}
+
+/// Whether they are most ranks. Where files are missing it may be known of neither.
+fn have_most_ended(standing: &Standing) -> bool {
+    2 * ending(standing) > standing.postures.len() + standing.unread()
+}
+
+/// Ranks in `MPI_Finalize`, or behind it.
+fn ending(standing: &Standing) -> usize {
     let is_ending =
         |posture: &&Posture| matches!(posture.presence, Presence::Finalizing | Presence::Ended);
-    let ending = standing.postures.values().filter(is_ending).count();
-    2 * ending <= standing.postures.len()
+    standing.postures.values().filter(is_ending).count()
 }
 
 /// Where a rank waits, and for whom.
@@ -236,6 +246,10 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
     if posture.presence == Presence::Finalizing {
         place.space = ENDING;
         place.number = 1;
+        if !have_most_ended(standing) {
+            one.is_known = false;
+            return Waiting { place, ..one };
+        }
         one.targets = standing
             .postures
             .keys()
@@ -270,12 +284,14 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
             place.number = call.request;
             place.behind = started(standing, rank, &place);
             one.targets = absent(standing, rank, &place, call.pattern);
+            one.is_known = is_answered(standing, &place, &one.targets);
         }
         CallKind::Wait if call.is_request_known => message(standing, rank, &place, &mut one),
         CallKind::Wait => match unanswered(standing, rank) {
             Some(pending) => {
                 place = Place { function: call.function, kind: call.kind, ..pending };
                 one.targets = absent(standing, rank, &place, call.pattern);
+                one.is_known = is_answered(standing, &place, &one.targets);
             }
             None => one.is_known = false,
         },
@@ -294,12 +310,18 @@ fn is_for_others(standing: &Standing, rank: Rank, place: &Place) -> bool {
 /// Whether all members of a place are known.
 fn is_whole(standing: &Standing, place: &Place) -> bool {
     if matches!(place.kind, CallKind::File | CallKind::Window) {
-        return true;
+        return standing.unread() == 0;
     }
     let mut members = standing.members(place.space).peekable();
     let size = members.peek().map_or(0, |(_, seat)| seat.size as usize);
     let is_between = members.peek().is_some_and(|(_, seat)| seat.is_between);
     !is_between && size > 0 && members.count() >= size
+}
+
+/// Whether it is known for whom one waits that has started a collective: for some, or for none of
+/// all members.
+fn is_answered(standing: &Standing, place: &Place, targets: &RankSet) -> bool {
+    !targets.is_empty() || standing.unread_members(place.space) == 0
 }
 
 /// Other ranks that have locked the part of a window that one wants.
@@ -320,6 +342,8 @@ fn message(standing: &Standing, rank: Rank, place: &Place, one: &mut Waiting) {
             one.targets = standing.member(place.space, local).into_iter().collect();
             one.is_known = !one.targets.is_empty();
         }
+        // Each of those without a file may be the one that was to send.
+        Side::Any if standing.unread_members(place.space) > 0 => one.is_known = false,
         Side::Any => {
             one.is_any = true;
             let members = standing.members(place.space).map(|(member, _)| member);
@@ -339,6 +363,8 @@ fn exchange(standing: &Standing, rank: Rank, place: &Place, destination: Side, o
             one.targets = member.into_iter().collect();
             one.is_known = member.is_some();
         }
+        // It may wait for its source, whose file is not there.
+        _ if !one.is_known && standing.unread() > 0 => {}
         _ => one.also = member.into_iter().collect(),
     }
 }
@@ -386,6 +412,10 @@ fn absent(standing: &Standing, rank: Rank, place: &Place, pattern: Pattern) -> R
     }
     // What comes from the root, or goes there, waits for it before all others.
     let root = operation.root.and_then(|root| standing.member(place.space, root));
+    let is_rooted = pattern != Pattern::All && operation.root.is_some();
+    if is_rooted && root.is_none() && standing.unread_members(place.space) > 0 {
+        return RankSet::new();
+    }
     match root {
         Some(root) if pattern != Pattern::All && root != rank && absent.contains(root) => {
             RankSet::range(root, root)

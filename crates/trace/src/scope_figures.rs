@@ -234,10 +234,23 @@ impl ScopeFigures {
 
     /// Adds the value of an event to its group.
     pub fn add(&mut self, key: ScopeKey, ns: u64, reduction: ScopeReduction) {
+        self.add_all(key, [ns], reduction);
+    }
+
+    /// Adds the values of several events of one group.
+    pub fn add_all(
+        &mut self,
+        key: ScopeKey,
+        values: impl IntoIterator<Item = u64>,
+        reduction: ScopeReduction,
+    ) {
         let group = self.groups.entry(key).or_default();
+        let values = values.into_iter();
         match reduction {
-            ScopeReduction::Sums => group.add_to_sums(ns),
-            ScopeReduction::Sketch | ScopeReduction::Top { .. } => group.add(ns),
+            ScopeReduction::Sums => values.for_each(|ns| group.add_to_sums(ns)),
+            ScopeReduction::Sketch | ScopeReduction::Top { .. } => {
+                values.for_each(|ns| group.add(ns));
+            }
         }
     }
 
@@ -282,8 +295,11 @@ impl ScopeFigures {
     /// Keeps this number of groups, those with the largest sums, and folds all others into one. It
     /// is what the scope asks for: not counted as a lack of space.
     pub fn keep_largest(&mut self, groups: u32) {
-        let keys = self.smallest_first();
         let kept = usize::try_from(groups).unwrap_or(usize::MAX);
+        if self.groups.len() <= kept {
+            return;
+        }
+        let keys = self.smallest_first();
         let folded = keys.len().saturating_sub(kept);
         for &key in &keys[..folded] {
             self.fold(key);

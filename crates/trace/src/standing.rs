@@ -76,6 +76,9 @@ pub enum CallKind {
     /// It waits for a message, and until one that it sends is taken: which of the two is late, and
     /// the destination, are not known.
     Exchange = 10,
+    /// It starts a collective that is counted on its communicator once the call has returned, for
+    /// which it need not wait for others.
+    CollectiveStart = 11,
 }
 
 /// The other side of a call, in the numbering of its communicator.
@@ -105,7 +108,8 @@ pub struct Standpoint {
     pub side: Side,
     /// To whom it sends while it receives from `side`; none unless it is an exchange.
     pub destination: Side,
-    /// The tag of its message. Of a collective its [`amount`](Self::amount) and 1, or 0.
+    /// The tag of its message. Of a collective, or the start of one, its [`amount`](Self::amount)
+    /// and 1, or 0.
     pub tag: Option<i32>,
     /// The collective behind the request that it waits for, by its number on the communicator; 0
     /// for none.
@@ -115,12 +119,18 @@ pub struct Standpoint {
 }
 
 impl Standpoint {
-    /// How many bytes this rank gives in a collective that needs the same of all; none of another
-    /// call, and where that is not known.
+    /// How many bytes this rank gives in a collective, or at the start of one, that needs the same
+    /// of all; none of another call, and where that is not known.
     #[must_use]
     pub fn amount(&self) -> Option<u32> {
-        let tag = self.tag.filter(|_| self.kind == CallKind::Collective)?;
+        let tag = self.tag.filter(|_| self.is_collective())?;
         tag.cast_unsigned().checked_sub(1)
+    }
+
+    /// Whether it is a collective that is counted on its communicator, or the start of one.
+    #[must_use]
+    pub(crate) const fn is_collective(&self) -> bool {
+        matches!(self.kind, CallKind::Collective | CallKind::CollectiveStart)
     }
 }
 
@@ -154,6 +164,11 @@ pub struct Posture {
     pub is_locked: bool,
     /// Whether since the moment before it has made tests or probes, and nothing else.
     pub is_polling: bool,
+    /// For how long it has not recorded its calls, in nanoseconds; 0 if it does, and where there is
+    /// no file of its events.
+    pub unrecorded_ns: u64,
+    /// Whether its collectives were not counted for a time, so that their numbers mean nothing.
+    pub is_order_lost: bool,
 }
 
 impl Posture {
@@ -256,6 +271,30 @@ impl Standing {
     pub fn members(&self, space: u64) -> impl Iterator<Item = (Rank, &Seat)> {
         let range = (space, 0)..=(space, Rank::MAX);
         self.seats.range(range).map(|(&(_, rank), seat)| (rank, seat))
+    }
+
+    /// Ranks whose files cannot be read, so that nothing is known of them. Of one that a tree has
+    /// never seen it is known that it has not come.
+    #[must_use]
+    pub fn unread(&self) -> usize {
+        match self.source {
+            Source::Tree => 0,
+            Source::Files | Source::FilesOfEnded => {
+                (self.world_size as usize).saturating_sub(self.postures.len())
+            }
+        }
+    }
+
+    /// Those among the members of a communicator, or of what stands for one: at most as many.
+    #[must_use]
+    pub fn unread_members(&self, space: u64) -> usize {
+        let unread = self.unread();
+        if unread == 0 {
+            return 0;
+        }
+        let size = self.members(space).next().map(|(_, seat)| seat.size as usize);
+        let lacking = size.map(|size| size.saturating_sub(self.members(space).count()));
+        lacking.unwrap_or(unread).min(unread)
     }
 
     /// The rank in the program of a communicator's rank.

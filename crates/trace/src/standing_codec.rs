@@ -1,11 +1,12 @@
 //! Packets of where ranks stand, and the filter that merges them.
 //!
 //! ```text
-//!  0  %ud    version, 7
+//!  0  %ud    version, 8
 //!  1  %ud    ranks of the program
-//!  2  %auld  ranks, 10 words each: rank and codes; communicator; function and side; tag and
+//!  2  %auld  ranks, 11 words each: rank and codes; communicator; function and side; tag and
 //!            request; how long; calls; polls; the function polled and blocked threads; the
-//!            destination of an exchange; how long another thread has computed
+//!            destination of an exchange; how long another thread has computed; how long it has
+//!            not recorded
 //!  3  %auld  seats, 5 words each: communicator; rank and rank there; size and number; flags and
 //!            function; root and what it has locked
 //!  4  %auld  collective calls on files and windows, 3 words each: rank and function; kind; number
@@ -30,7 +31,7 @@ use crate::standing::{CallKind, Posture, Presence, Seat, Side, Standing, Standpo
 /// The name of the filter that merges where ranks stand. It takes no parameters.
 pub const TRACE_STANDING: &str = "trace-standing";
 
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONG: Directive = Directive::new(ElementType::Uint64, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
@@ -46,6 +47,7 @@ const IS_REQUEST_KNOWN: u32 = 4;
 const IS_LOCKED: u32 = 8;
 /// The call is that in which the process has ended.
 const HAS_ENDED_IN: u32 = 16;
+const IS_ORDER_LOST: u32 = 32;
 const IS_FREED: u32 = 1;
 const IS_BETWEEN: u32 = 2;
 const IS_NUMBER_LOST: u32 = 4;
@@ -66,7 +68,7 @@ pub(crate) const PRESENCES: [Presence; 7] = [
     Presence::Ended,
 ];
 /// By their codes.
-const KINDS: [CallKind; 11] = [
+const KINDS: [CallKind; 12] = [
     CallKind::Other,
     CallKind::Collective,
     CallKind::Creation,
@@ -78,6 +80,7 @@ const KINDS: [CallKind; 11] = [
     CallKind::Poll,
     CallKind::Lock,
     CallKind::Exchange,
+    CallKind::CollectiveStart,
 ];
 
 const fn side_code(side: Side) -> u32 {
@@ -106,7 +109,8 @@ fn push_posture(row: &mut Vec<u64>, (&rank, one): (&Rank, &Posture)) {
         | flag(one.call.is_none() && one.ended_in.is_some(), HAS_ENDED_IN)
         | flag(call.tag.is_some(), HAS_TAG)
         | flag(call.is_request_known, IS_REQUEST_KNOWN)
-        | flag(one.is_locked, IS_LOCKED);
+        | flag(one.is_locked, IS_LOCKED)
+        | flag(one.is_order_lost, IS_ORDER_LOST);
     let codes =
         one.presence as u32 | (call.kind as u32) << 8 | (call.pattern as u32) << 16 | flags << 24;
     row.extend([
@@ -120,6 +124,7 @@ fn push_posture(row: &mut Vec<u64>, (&rank, one): (&Rank, &Posture)) {
         pair(one.polled, one.blocked_threads),
         side_code(call.destination).into(),
         one.beside_ns,
+        one.unrecorded_ns,
     ]);
 }
 
@@ -153,6 +158,8 @@ fn posture(words: &[u64]) -> Result<(Rank, Posture), TraceError> {
         blocked_threads,
         is_locked: has(IS_LOCKED),
         is_polling: false,
+        unrecorded_ns: words[10],
+        is_order_lost: has(IS_ORDER_LOST),
     };
     Ok((rank, one))
 }
@@ -194,7 +201,7 @@ fn seat(words: &[u64]) -> ((u64, Rank), Seat) {
 
 impl Standing {
     /// Words of a row of each array, from the array of postures on.
-    pub const ROW_WORDS: [usize; 3] = [10, 5, 3];
+    pub const ROW_WORDS: [usize; 3] = [11, 5, 3];
 
     /// As the values of a packet.
     #[must_use]
@@ -316,8 +323,11 @@ mod tests {
             blocked_threads: 2,
             is_locked: true,
             is_polling: false,
+            unrecorded_ns: 5,
+            is_order_lost: true,
         };
-        let aborted = Posture { call: None, ended_in: Some(call), ..posture };
+        let start = Standpoint { kind: CallKind::CollectiveStart, ..call };
+        let aborted = Posture { call: None, ended_in: Some(start), ..posture };
         let seat = Seat {
             rank: 2,
             size: 3,

@@ -8,6 +8,9 @@
 //! have the least in common with the others. If that does not decide, all of the ring are told.
 //! Where a rank that has died or is stopped is an end, calls that contradict each other are told
 //! before it: they were there before, and it may be only a victim of them.
+//!
+//! Where files of ranks cannot be read, nothing is said that these may contradict: no majority is
+//! told that they could turn, and no end of waits that may be for them alone.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -349,11 +352,21 @@ impl<'a> Graph<'a> {
             return (Finding::Deviation, vec![holder], Vec::new());
         }
         let all = deviations(standing, &inside, self.groups);
-        let Some(best) = all.iter().map(Deviation::weight).min() else {
+        let best = all.iter().filter(|one| one.is_sure).map(Deviation::weight).min();
+        // With the files that cannot be read it may be the one that explains more.
+        let is_rival = |one: &Deviation| {
+            let is_more = one.common.is_some();
+            let is_less = best.is_none_or(|best| best.0 && (is_more || one.odd.len() <= best.1));
+            !one.is_sure && is_less
+        };
+        if all.iter().any(is_rival) {
+            return (Finding::Unknown, Vec::new(), Vec::new());
+        }
+        let Some(best) = best else {
             return (Finding::Ring, Vec::new(), self.ring(circle));
         };
         let is_tied = all.iter().filter(|one| one.odd.len() == best.1).count() > 1;
-        let mut least = all.into_iter().filter(|one| one.weight() == best);
+        let mut least = all.into_iter().filter(|one| one.is_sure && one.weight() == best);
         let (first, second) = (least.next(), least.next());
         let is_mismatch = first.as_ref().is_some_and(Deviation::is_mismatch);
         if let Some(blocked) = self.blocked(standing, &inside, is_tied).filter(|_| !is_mismatch) {
@@ -413,7 +426,7 @@ impl<'a> Graph<'a> {
             })
         };
         let found = deviations(standing, &groups, self.groups);
-        let mismatches = found.iter().filter(|one| one.is_mismatch());
+        let mismatches = found.iter().filter(|one| one.is_mismatch() && one.is_sure);
         let odd = mismatches.flat_map(|one| self.deviating(standing, one));
         odd.filter(|one| !is_named(one)).collect()
     }
@@ -549,9 +562,10 @@ fn difference(
     }
 }
 
-/// Whether more members of a place are inside of its operation than are, or were, in another one.
+/// Whether more members of a place are inside of its operation than are, or were, in another one,
+/// or may be by files that cannot be read.
 fn is_common(standing: &Standing, place: &Place) -> bool {
-    let (mut same, mut others) = (0, 0);
+    let (mut same, mut others) = (0, standing.unread_members(place.space));
     for rank in members(standing, place.space) {
         match Progress::of(standing, place.space, rank).part(place.number, place.operation()) {
             Turnout::Differs(_) => others += 1,

@@ -46,7 +46,7 @@ fn spread(reduction: ScopeReduction) -> ScopeFigures {
     let mut figures = ScopeFigures::default();
     for rank in 0..4 {
         let key = ScopeKey { rank, ..ScopeKey::default() };
-        (1..=1_000_u64).for_each(|step| figures.add(key, step * step, reduction));
+        figures.add_all(key, (1..=1_000_u64).map(|step| step * step), reduction);
     }
     figures
 }

@@ -491,6 +491,19 @@ fn a_started_collective_is_waited_for_by_its_number() {
 }
 
 #[test]
+fn of_ranks_that_start_a_collective_with_other_amounts_no_tag_is_told() {
+    let mut job = job(&[80; 4]);
+    for rank in 0..4_u32 {
+        let tag = Some(81 + rank.cast_signed() / 3);
+        let start = Standpoint { tag, ..collective(IALLREDUCE, WORLD) };
+        enter(&mut job, &[rank], Standpoint { kind: CallKind::CollectiveStart, ..start });
+    }
+    let verdict = verdict(&job);
+    let [group] = &verdict.waiting[..] else { panic!("they are in one call: {verdict:?}") };
+    assert_eq!((group.place.tag, group.place.number, group.is_known), (None, 0, false));
+}
+
+#[test]
 fn collective_calls_on_files_are_counted_together() {
     let mut job = job(&[0; 4]);
     let file = |function| Standpoint { function, kind: CallKind::File, ..Standpoint::default() };
@@ -565,6 +578,76 @@ fn a_rank_that_was_never_seen_is_the_one_that_is_missing() {
     let verdict = verdict(&job);
     assert_eq!((verdict.culprits().to_string(), verdict.unseen), ("2".into(), 1));
     assert_eq!(verdict.odd[0].doing, Doing::Unseen);
+}
+
+/// The same job by kept files, of which these ranks' cannot be read.
+fn without_files(job: &Standing, ranks: &[u32]) -> Standing {
+    let mut job = Standing { source: Source::FilesOfEnded, ..job.clone() };
+    job.postures.retain(|rank, _| !ranks.contains(rank));
+    job.seats.retain(|(_, rank), _| !ranks.contains(rank));
+    job
+}
+
+#[test]
+fn without_the_file_of_a_root_or_a_sender_no_other_rank_is_waited_for() {
+    let mut job = job(&[40; 4]);
+    for pattern in [Pattern::FromRoot, Pattern::ToRoot] {
+        enter(&mut job, &[1], rooted(BCAST, WORLD, 2, pattern));
+        assert_eq!(named(&job), (Finding::Absent, "2".into()));
+        assert_eq!(named(&without_files(&job, &[2, 3])), (Finding::Unknown, String::new()));
+    }
+    let any = Standpoint { side: Side::Any, ..message(RECV, CallKind::Receive, 0) };
+    for call in [any, exchange(2, 0), message(RECV, CallKind::Receive, 3)] {
+        enter(&mut job, &[1], call);
+        assert_ne!(named(&job).1, "");
+        assert_eq!(named(&without_files(&job, &[2, 3])), (Finding::Unknown, String::new()));
+    }
+}
+
+#[test]
+fn a_majority_that_unread_files_may_turn_accuses_no_rank() {
+    let mut job = job(&[40; 5]);
+    enter(&mut job, &[0], collective(BARRIER, WORLD));
+    enter(&mut job, &[1, 2, 3, 4], collective(ALLREDUCE, WORLD));
+    assert_eq!(named(&job), (Finding::Deviation, "0".into()));
+    assert_eq!(named(&without_files(&job, &[4])), (Finding::Deviation, "0".into()));
+    assert_eq!(named(&without_files(&job, &[3, 4])), (Finding::Unknown, String::new()));
+    set_presence(&mut job, 0, Presence::Stopped);
+    let verdict = verdict(&without_files(&job, &[3, 4]));
+    let is_of_most = |one: &Difference| matches!(one, Difference::Operation(..));
+    assert!(!verdict.odd.iter().any(|one| is_of_most(&one.difference)), "{:?}", verdict.odd);
+}
+
+#[test]
+fn in_a_circle_those_who_lack_least_are_named_only_if_unread_files_lack_more() {
+    const PAIR: u64 = 7;
+    let mut job = job(&[40; 4]);
+    add(&mut job, PAIR, &[(0, 3), (1, 3)]);
+    enter(&mut job, &[0], collective(BARRIER, WORLD));
+    enter(&mut job, &[1], collective(ALLREDUCE, PAIR));
+    enter(&mut job, &[2, 3], collective(BARRIER, WORLD));
+    assert_eq!(named(&job), (Finding::Deviation, "1".into()));
+    assert_eq!(named(&without_files(&job, &[2, 3])), (Finding::Unknown, String::new()));
+}
+
+#[test]
+fn who_ends_early_is_not_known_of_ranks_that_may_be_most() {
+    let mut job = job(&[40; 4]);
+    enter(&mut job, &[0, 2, 3], Standpoint { function: FINALIZE, ..Standpoint::default() });
+    [0, 2, 3].iter().for_each(|&rank| set_presence(&mut job, rank, Presence::Finalizing));
+    enter(&mut job, &[1], message(RECV, CallKind::Receive, 0));
+    assert_eq!(named(&without_files(&job, &[2, 3])), (Finding::Unknown, String::new()));
+    set_presence(&mut job, 1, Presence::Computing);
+    job.postures.get_mut(&1).expect("a rank of the job").call = None;
+    assert_eq!(named(&without_files(&job, &[3])), (Finding::Unknown, String::new()));
+    assert_eq!(named(&job).1, "1");
+}
+
+#[test]
+fn a_rank_whose_own_file_says_that_it_has_not_come_is_named() {
+    let mut job = job(&[40; 4]);
+    enter(&mut job, &[1, 2, 3], collective(ALLREDUCE, WORLD));
+    assert_eq!(named(&without_files(&job, &[2, 3])), (Finding::Absent, "0".into()));
 }
 
 #[test]

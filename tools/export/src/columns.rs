@@ -1,7 +1,8 @@
 //! The columns of per-round rows, for Parquet and CSV: a row for each event in each round.
 //!
 //! A column is named by the path of the member in `rounds.ndjson` that it holds, so that
-//! `calls.sum` is the member `sum` of the event's `calls`. docs/monitor-outputs.md describes each.
+//! `calls.sum` is the member `sum` of the event's `calls`. A number that is 0 because settings left
+//! it out is null. docs/monitor-outputs.md describes each.
 
 use sapwood_report::record::{Event, EventTotals, EventWait, Metric, RoundRecord};
 
@@ -91,9 +92,9 @@ pub fn all() -> Vec<Column> {
         }),
         Column::new("ranks", Kind::Whole, |_, event| Cell::Whole(event.ranks.into())),
     ]);
-    columns.extend(of_a_metric("calls", |event| &event.calls));
-    columns.extend(of_a_metric("time_ns", |event| &event.time_ns));
-    columns.extend(of_a_metric("bytes", |event| &event.bytes));
+    columns.extend(of_a_metric("calls", "calls", |event| &event.calls));
+    columns.extend(of_a_metric("time_ns", "time", |event| &event.time_ns));
+    columns.extend(of_a_metric("bytes", "bytes", |event| &event.bytes));
     let imbalance = |_: &RoundRecord, event: &Event| optional(event.imbalance);
     columns.push(Column::new("imbalance", Kind::OptionalNumber, imbalance));
     columns.extend(of_the_interval());
@@ -160,40 +161,96 @@ fn of_the_wait() -> [Column; 4] {
 }
 
 fn of_the_interval() -> [Column; 3] {
-    let column = |member: &str, get: fn(&EventTotals) -> u128| {
+    let column = |member: &str, group: &'static str, get: fn(&EventTotals) -> u128| {
         let path = format!("event_intervals.{member}");
         Column::new(path, Kind::OptionalWhole, move |record, event| {
-            let totals = record.interval_of(event);
-            totals.map_or(Cell::Null, |totals| Cell::Whole(in_64_bits(get(&totals))))
+            let new = record.interval_of(event).map(|totals| get(&totals));
+            let is_told = |new: &u128| *new > 0 || !is_left_out(record, event, group);
+            new.filter(is_told).map_or(Cell::Null, |new| Cell::Whole(in_64_bits(new)))
         })
     };
     [
-        column("calls", |totals| totals.calls),
-        column("time_ns", |totals| totals.time_ns),
-        column("bytes", |totals| totals.bytes),
+        column("calls", "calls", |totals| totals.calls),
+        column("time_ns", "time", |totals| totals.time_ns),
+        column("bytes", "bytes", |totals| totals.bytes),
     ]
 }
 
-fn of_a_metric(name: &str, metric: fn(&Event) -> &Metric) -> [Column; 7] {
+/// Whether the settings of a round leave out a number of an event, by the group of such numbers.
+fn is_left_out(record: &RoundRecord, event: &Event, group: &str) -> bool {
+    record.settings.as_ref().is_some_and(|settings| settings.leaves_out(&event.class, group))
+}
+
+fn of_a_metric(name: &str, group: &'static str, metric: fn(&Event) -> &Metric) -> [Column; 7] {
     let column = |member: &str, kind, get: fn(&Metric) -> Cell| {
-        Column::new(format!("{name}.{member}"), kind, move |_, event| get(metric(event)))
+        Column::new(format!("{name}.{member}"), kind, move |record, event| {
+            let metric = metric(event);
+            let is_told = metric.sum > 0 || !is_left_out(record, event, group);
+            if is_told { get(metric) } else { Cell::Null }
+        })
     };
     [
-        column("sum", Kind::Whole, |metric| Cell::Whole(in_64_bits(metric.sum))),
-        column("mean", Kind::Number, |metric| Cell::Number(metric.mean)),
+        column("sum", Kind::OptionalWhole, |metric| Cell::Whole(in_64_bits(metric.sum))),
+        column("mean", Kind::OptionalNumber, |metric| Cell::Number(metric.mean)),
         column("standard_deviation", Kind::OptionalNumber, |metric| {
             optional(metric.standard_deviation)
         }),
-        column("min", Kind::Whole, |metric| Cell::Whole(metric.min)),
-        column("min_rank", Kind::Whole, |metric| Cell::Whole(metric.min_rank.into())),
-        column("max", Kind::Whole, |metric| Cell::Whole(metric.max)),
-        column("max_rank", Kind::Whole, |metric| Cell::Whole(metric.max_rank.into())),
+        column("min", Kind::OptionalWhole, |metric| Cell::Whole(metric.min)),
+        column("min_rank", Kind::OptionalWhole, |metric| Cell::Whole(metric.min_rank.into())),
+        column("max", Kind::OptionalWhole, |metric| Cell::Whole(metric.max)),
+        column("max_rank", Kind::OptionalWhole, |metric| Cell::Whole(metric.max_rank.into())),
     ]
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use sapwood_profile::{Counters, EventKey, RankProfile, Round};
+    use sapwood_report::record::Settings;
+
     use super::*;
+
+    /// A region that was called, with neither time nor bytes.
+    fn record(groups: &[&str]) -> RoundRecord {
+        let mut rank = RankProfile::new(0, 1);
+        let counters = Counters { count: 7, time_ns: 0, bytes: 0 };
+        rank.events.insert(EventKey::Region("solve".into()), counters);
+        let mut round = Round::new(1);
+        round.add(&rank).expect("a new rank");
+        let mut record = RoundRecord::new(1, Duration::from_secs(1), &round, &[]);
+        let mut same = record.clone();
+        let sums = same.note_event_intervals(None);
+        record.note_event_intervals(Some(&sums));
+        let known = ["collective", "regions", "calls", "time", "bytes"];
+        let [groups_known, groups] =
+            [&known[..], groups].map(|names| names.iter().map(|&name| name.to_owned()).collect());
+        record.settings = Some(Settings { groups, groups_known, ..Settings::default() });
+        record
+    }
+
+    #[test]
+    fn a_number_that_settings_leave_out_is_null_and_one_that_is_0_is_not() {
+        let told = |groups: &[&str], path: &str| {
+            let record = record(groups);
+            let column = all().into_iter().find(|column| column.path == path).expect("a column");
+            column.cell(&record, &record.events[0])
+        };
+        let all_groups = ["collective", "regions", "calls", "time", "bytes"];
+        let without_time = ["collective", "regions", "calls", "bytes"];
+        let without_regions = ["collective", "calls", "time", "bytes"];
+        for path in ["time_ns.sum", "time_ns.max", "event_intervals.time_ns"] {
+            assert_eq!(told(&all_groups, path), Cell::Whole(0), "{path}");
+            assert_eq!(told(&without_time, path), Cell::Null, "{path}");
+            assert_eq!(told(&without_regions, path), Cell::Null, "{path}");
+        }
+        assert_eq!(told(&without_time, "time_ns.mean"), Cell::Null);
+        assert_eq!(told(&without_time, "bytes.sum"), Cell::Whole(0), "these are counted");
+        // What was counted before stays; nothing has come since.
+        assert_eq!(told(&without_regions, "calls.sum"), Cell::Whole(7));
+        assert_eq!(told(&without_regions, "event_intervals.calls"), Cell::Null);
+        assert_eq!(told(&without_time, "event_intervals.calls"), Cell::Whole(0));
+    }
 
     #[test]
     fn every_column_is_a_member_of_a_record_and_is_documented() {

@@ -74,6 +74,7 @@ fn facts(profile: &Profile) -> Markup {
         if profile.is_final { "" } else { "the program had not ended when this was written" };
     let command = profile.command.join(" ");
     let settings = profile.settings.as_ref().and_then(Settings::changed_line);
+    let ending = profile.told_to_end.as_ref().map(|told| told.lines().join("; "));
     let rows = [
         ("date", profile.started.clone()),
         ("command", visible(&command)),
@@ -86,6 +87,7 @@ fn facts(profile: &Profile) -> Markup {
         ("watched", watched),
         ("ranks", format!("{} of {}", profile.ranks_covered, profile.world_size)),
         ("state", state.to_owned()),
+        ("ended", ending.unwrap_or_default()),
         ("running", profile.states.running.clone()),
         ("finalized", profile.states.finalized.clone()),
         ("exited", profile.states.exited.clone()),

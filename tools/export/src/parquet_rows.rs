@@ -7,8 +7,9 @@ use crate::parquet_table::{GROUP_ROWS_MAX, Table};
 
 /// The file's name.
 pub(crate) const FILE: &str = "rounds.parquet";
-/// Which form the file has, under the key `schema` of its metadata.
-const SCHEMA: &str = "sapwood.rounds/1";
+/// Which form the file has, under the key `schema` of its metadata. In the first, numbers that
+/// settings left out were 0.
+const SCHEMA: &str = "sapwood.rounds/2";
 
 pub(crate) fn encode(
     rounds: impl Iterator<Item = Result<RoundRecord, String>>,

@@ -1,6 +1,8 @@
 //! The folder of a run, finished or not, and what is written beside its files.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use sapwood_report::record::RoundRecord;
 use sapwood_report::{Profile, ROUNDS_FILE, RoundsReader, write_whole};
@@ -17,6 +19,8 @@ pub struct Run {
     folder: PathBuf,
     /// The report.
     pub profile: Profile,
+    /// Lines of the file of rounds that are not whole, when it was read last.
+    partial: Rc<Cell<u64>>,
 }
 
 impl Run {
@@ -28,15 +32,28 @@ impl Run {
         let hint = "name a folder that 'sapwood mpi --out' has left";
         let profile = Profile::read(&folder.join("profile.json"));
         let profile = profile.map_err(|error| format!("{error}; {hint}"))?;
-        Ok(Self { folder: folder.to_path_buf(), profile })
+        Ok(Self { folder: folder.to_path_buf(), profile, partial: Rc::default() })
     }
 
-    /// The rounds and the iterations, one after another.
+    /// One line, if rounds are left out of what was exported because their lines are not whole.
+    #[must_use]
+    pub fn partial_line(&self) -> Option<String> {
+        let file = self.folder.join(ROUNDS_FILE);
+        let (lines, are) = match self.partial.get() {
+            0 => return None,
+            1 => ("1 line".to_owned(), "is"),
+            many => (format!("{many} lines"), "are"),
+        };
+        Some(format!("{lines} of '{}' {are} not whole and left out", file.display()))
+    }
+
+    /// The rounds and the iterations, one after another, without lines that are not whole.
     ///
     /// # Errors
     /// [`ExportError`] when there is no file of rounds.
     pub fn rounds(&self) -> Result<RoundsReader, ExportError> {
-        RoundsReader::open(&self.folder)
+        let reader = RoundsReader::open(&self.folder)?;
+        Ok(reader.without_partial_lines(Rc::clone(&self.partial)))
     }
 
     /// The rounds by time or on demand alone: the counts of an iteration are those at each rank's
@@ -223,6 +240,25 @@ mod tests {
         let rows: Vec<[&str; 3]> = lines.map(|line| places.map(|place| line[place])).collect();
         let new = [["", "", ""], ["4", "133200000", "0"], ["0", "0", "0"], ["6", "199800000", "0"]];
         assert_eq!(rows, new);
+    }
+
+    #[test]
+    fn a_line_that_is_not_whole_is_left_out_and_told() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let run = run_with_iterations(folder.path());
+        assert_eq!(run.partial_line(), None);
+        let file = folder.path().join(ROUNDS_FILE);
+        let text = std::fs::read_to_string(&file).expect("it is there");
+        let mut lines: Vec<&str> = text.lines().collect();
+        // The round behind the first and its five iterations.
+        lines[6] = &lines[6][..100];
+        std::fs::write(&file, lines.join("\n") + "\n").expect("it may be written");
+        let formats = [Format::Csv, Format::Parquet, Format::Html];
+        run.export(&formats, folder.path(), 1000).expect("it is written");
+        let told = run.partial_line().expect("a line is not whole");
+        assert!(told.starts_with("1 line of '") && told.ends_with("' is not whole and left out"));
+        let rows = std::fs::read_to_string(folder.path().join("rounds.csv")).expect("it is there");
+        assert_eq!(rows.lines().count(), 1 + 17);
     }
 
     #[test]

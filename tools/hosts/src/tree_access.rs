@@ -182,8 +182,7 @@ impl Owned {
 
     /// Has other processes find it no more under the name that it was published by.
     pub fn withdraw(&mut self) {
-        // A network that is published anew loses its name first, and this is the name of none.
-        let _ = self.network.publish("");
+        self.network.unpublish();
     }
 
     /// Ends the tree.

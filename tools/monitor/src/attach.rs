@@ -256,6 +256,7 @@ fn observe(
     let mut pages = AttachedPages::of(&found.ranks);
     let mut collection = Collection::open(job, &base, arguments, None)?;
     pages.follow(&mut collection.guidance.settings);
+    collection.guidance.begin_late();
     if let Some(line) = pages.switched_off_line() {
         complain(line);
     }
@@ -323,6 +324,9 @@ fn until_end(
         }
         let is_verdict = views.tell_news(collection, elapsed);
         let places = stacks.step(collection, elapsed, line.is_some() || is_verdict).lines;
+        for record in collection.take_iterations(elapsed) {
+            views.outputs.append(&record, false);
+        }
         collection.serve_requests(&mut watching.requests, elapsed);
         // The table in place has it already. That ranks do not come is said in quiet runs, too.
         let is_said = !views.screen.is_in_place();

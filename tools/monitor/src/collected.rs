@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sapwood_profile::{RankRows, Round};
+use sapwood_report::ends::Ends;
 use sapwood_report::freeze::Freeze;
 use sapwood_report::record::{Settings, Stacks};
 use sapwood_report::scope::ScopeRecord;
@@ -11,6 +12,7 @@ use sapwood_report::{Analysis, FirstLost, HostRanks, Intervals, Missing, Outdate
 use sapwood_trace::{Findings, Standing};
 
 use super::control::deaths::Deaths;
+use super::events_folder::ends_of;
 use super::standing::Held;
 use super::tallies::Answers;
 
@@ -81,6 +83,19 @@ impl Collected {
     /// The verdict that held, with where the ranks are that it names, if that was read since.
     pub(crate) fn stuck(&self) -> Option<Stuck> {
         self.held.as_ref().map(|held| held.stuck(self.still_stacks.as_ref()))
+    }
+
+    /// How ranks ended, when the launcher has ended with this code.
+    pub(crate) fn ends(&self, elapsed: Duration, code: i32) -> Ends {
+        // Of a program of which no rank has come its size is a guess.
+        let has_come = !self.round.covered().is_empty();
+        let ranks = if has_come { self.round.world_size() } else { 0 };
+        Ends {
+            has_ended: true,
+            was_told_to_end: self.was_told_to_end,
+            code: Some(code),
+            ..ends_of(&self.deaths, &self.program, ranks, elapsed)
+        }
     }
 
     /// An answer about waits has come. A leaf tells how long its ranks waited in a collective with

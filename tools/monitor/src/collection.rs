@@ -21,7 +21,6 @@ use sapwood_report::{Missing, Outdated, RoundRecord, Standstill};
 use super::Arguments;
 use super::analysis::{Head, Inquiry};
 use super::collected::Collected;
-use super::control::request::nanoseconds;
 use super::effort::WaitsEffort;
 use super::freeze::FreezeWatch;
 use super::guidance::Guidance;
@@ -34,6 +33,7 @@ use super::scope::Scopes;
 use super::stack_reader;
 use super::standing::{Deadline, StandingWatch};
 use super::tallies::{self, Answers, Extras, TALLIES, TALLY_ROWS};
+use super::times::nanoseconds;
 use super::tree_start::{absent_leaves, builder};
 use super::waits::WaitsInquiry;
 use sapwood_command_line::exit::{Failure, complain};
@@ -48,6 +48,9 @@ const LAST_ROUND_MS: u32 = 2_000;
 const LAST_TIMEOUT: Duration = Duration::from_secs(3);
 /// A launcher may end a moment before the last of its ranks: for this time these are asked again.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
+/// The same if the program was told to end. Open MPI's launcher, told by the group and by us, ends
+/// at once and its ranks 1 s later; others may close their files first.
+const TOLD_ENDING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two such questions.
 const ENDING_PAUSE: Duration = Duration::from_millis(50);
 /// How long a level waits for the stacks of others, once some have come.
@@ -313,7 +316,7 @@ impl Collection {
 
     /// The iterations that have come, as records.
     pub(crate) fn take_iterations(&mut self, elapsed: Duration) -> Vec<RoundRecord> {
-        let iterations = self.guidance.iterations();
+        let iterations = self.guidance.iterations(self.result.round.covered().len());
         self.result.iterations += iterations.len() as u64;
         let record = |(number, round): (u64, Round)| {
             let record = RoundRecord::new(number - 1, elapsed, &round, &[]);
@@ -600,7 +603,7 @@ impl Collection {
 
     /// The same for a program that runs on, or whose code is not known.
     pub(crate) fn finish_at(mut self, elapsed: Duration, code: Option<i32>) -> Collected {
-        let has_ended = code.is_some();
+        let (begun, has_ended) = (Instant::now(), code.is_some());
         let depth = self.network.topology().depth();
         let wait = Duration::from_millis(u64::from(depth * LAST_ROUND_MS)) + LAST_TIMEOUT;
         self.all_places(LAST_TIMEOUT);
@@ -634,7 +637,7 @@ impl Collection {
             let reason = "no MPI_Init was seen: the program ended before it or ran unobserved";
             self.result.missing.push(Missing { ranks, reason: reason.to_string() });
         }
-        self.guidance.finish(elapsed, LAST_TIMEOUT);
+        self.guidance.finish(elapsed + begun.elapsed(), LAST_TIMEOUT);
         self.name_program();
         self.guidance.deaths.launcher_ended(code.unwrap_or(0));
         self.result.deaths = std::mem::take(&mut self.guidance.deaths);
@@ -667,11 +670,19 @@ impl Collection {
     /// Whether a round came after the program's end; one in which no rank runs any more, or is
     /// inside `MPI_Finalize`, if that can be had.
     fn last_round_at_rest(&mut self, wait: Duration, has_ended: bool) -> bool {
-        let patience = if has_ended { ENDING_TIMEOUT } else { Duration::ZERO };
+        let patience = match (has_ended, self.ending) {
+            (true, Some(_)) => TOLD_ENDING_TIMEOUT,
+            (true, None) => ENDING_TIMEOUT,
+            (false, _) => Duration::ZERO,
+        };
         let ending = Instant::now() + patience;
         let mut has_come = false;
         loop {
             let Some(round) = self.last_round(wait) else { break };
+            // Leaves that were ended with the job have nothing: what was known before is kept.
+            if round.covered().is_empty() && !self.result.round.covered().is_empty() {
+                break;
+            }
             let is_at_rest = round.is_at_rest();
             self.result.round = round;
             has_come = true;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use sapwood_profile::{Condition, Figure};
 
 use super::proc_stat::{self, STRETCH_MIN, USED_PARTS};
+use super::times::nanoseconds;
 
 /// A process that gives its processor up less often than this wants one, and others have it: it
 /// computes as well.
@@ -70,7 +71,6 @@ impl Conditions {
             return;
         }
         if let (Some(before), Some(since)) = (self.stretch, since) {
-            let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
             let used = cpu_ns.saturating_sub(before.cpu_ns).saturating_mul(USED_PARTS);
             let paused = pauses.saturating_sub(before.pauses);
             self.slept = used <= nanoseconds(since)

@@ -8,8 +8,8 @@ use sapwood_report::{printable, quantity};
 
 use super::collection::Collection;
 use super::control::FreezeOrder;
-use super::control::request::nanoseconds;
 use super::freeze::{Asked, FreezeQuestion};
+use super::times::nanoseconds;
 use super::waits::{Question, offsets};
 
 impl Collection {

@@ -19,6 +19,8 @@ use sapwood_command_line::exit::Failure;
 const ITERATION_MS: u32 = 10_000;
 /// Events of which the program gets advice, those with the most time.
 const ADVICE_EVENTS_MAX: usize = 59;
+/// Iterations that may be left out at the begin because they are not of all ranks.
+const PARTIAL_MAX: u32 = 16;
 /// Questions whose answers are awaited, at most.
 const ASKED_MAX: usize = 64;
 
@@ -39,6 +41,8 @@ pub(crate) struct Guidance {
     advised: u64,
     /// Marks without a snapshot, as they came too fast.
     pub(crate) marks_left_out: u64,
+    /// Iterations that are left out if they are not of all ranks, before the first that is.
+    partial_left: u32,
 }
 
 impl Guidance {
@@ -70,7 +74,14 @@ impl Guidance {
             wants_advice: false,
             advised: 0,
             marks_left_out: 0,
+            partial_left: 0,
         })
+    }
+
+    /// The ranks have run before: their marks are taken from moments on that are not the same, so
+    /// that the first iterations may lack some.
+    pub(crate) fn begin_late(&mut self) {
+        self.partial_left = PARTIAL_MAX;
     }
 
     /// Tells the settings and what is known of ends, and asks what the ranks report. A tree of
@@ -127,14 +138,19 @@ impl Guidance {
         }
     }
 
-    /// Iterations that have come, by their numbers from 1.
-    pub(crate) fn iterations(&mut self) -> Vec<(u64, Round)> {
+    /// Iterations that have come, by their numbers from 1. `ranks` is the number of ranks
+    /// that rounds have.
+    pub(crate) fn iterations(&mut self, ranks: u64) -> Vec<(u64, Round)> {
         let mut found = Vec::new();
         while let Ok(Some(answer)) = self.marks.try_recv() {
             let round = answer.value().ok().and_then(|values| Round::decode(values).ok());
-            if let Some(round) = round.filter(|_| !answer.is_late) {
-                found.push((answer.wave + 1, round));
+            let Some(round) = round.filter(|_| !answer.is_late) else { continue };
+            if self.partial_left > 0 && round.covered().len() < ranks {
+                self.partial_left -= 1;
+                continue;
             }
+            self.partial_left = 0;
+            found.push((answer.wave + 1, round));
         }
         found
     }

@@ -11,7 +11,6 @@ use std::time::Duration;
 use sapwood::{BackEnd, Error, FIRST_TAG, Received, Tag, Values, Wave};
 
 use super::analysis::{Head, Moments};
-use super::control::request::nanoseconds;
 use super::freeze::{FREEZE, FreezeQuestion};
 use super::presence::Attachable;
 use super::rank_control::ControlQuestion;
@@ -20,6 +19,7 @@ use super::stack_reader::StackReader;
 use super::standing::STANDING;
 use super::tables::Tables;
 use super::tallies;
+use super::times::nanoseconds;
 use super::waits::{WAITS, WaitsQuestion};
 use sapwood_command_line::exit::{Failure, complain};
 
@@ -150,7 +150,7 @@ fn serve(
         }
     }
     back_end.flush()?;
-    if back_end.turn(IDLE_TURN)? {
+    if back_end.turn(tables.marks_wait().unwrap_or(IDLE_TURN))? {
         look(back_end, tables);
         stacks.look(back_end)?;
     }
@@ -194,7 +194,7 @@ fn answer(
     let (wave, answer) = match received.tag() {
         CONTROL => {
             let question = ControlQuestion::decode(values)?;
-            (question.wave, tables.control(&question).encode())
+            (question.wave, tables.control(back_end.rank(), &question).encode())
         }
         WAITS => {
             let asked = WaitsQuestion::decode(values)?;

@@ -64,6 +64,7 @@ mod symbols;
 mod tables;
 mod tallies;
 mod thread_use;
+mod times;
 mod tree_start;
 mod usage;
 mod verdicts;
@@ -242,6 +243,10 @@ impl Arguments {
 
     /// The folder in which ranks keep their files, by the option or the variable.
     fn kept_folder(&self) -> Option<PathBuf> {
+        // Ranks that run already keep their files where they were told to.
+        if self.command.first().is_some_and(|word| *word == attach::ATTACH) {
+            return None;
+        }
         let variable =
             || std::env::var_os(events_folder::VARIABLE).filter(|folder| !folder.is_empty());
         self.events_folder.clone().or_else(|| variable().map(PathBuf::from))
@@ -366,7 +371,9 @@ fn base_name() -> Result<String, Failure> {
 /// What is known of the run by this time.
 fn report(job: &Job, elapsed: Duration, collected: Collected, interval: Duration) -> Report {
     let stuck = collected.stuck();
+    let last = collected.has_ended.then_some(&collected.round);
     Report {
+        told_to_end: collected.deaths.told(last),
         program: collected.program,
         command: job.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         mpi: job.mpi.clone(),

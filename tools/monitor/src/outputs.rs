@@ -12,12 +12,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use sapwood_command_line::exit::{Failure, complain};
 use sapwood_export::{Format, Run, openmetrics};
+use sapwood_report::ends::Ends;
 use sapwood_report::record::EventSums;
 use sapwood_report::{Report, ReportError, RoundRecord, RoundsFile, is_descriptor};
 use sapwood_transport::{Page, PageServer};
 
 use super::Arguments;
-use super::events_folder;
+use super::control::deaths::Deaths;
+use super::events_folder::{self, EndsFile};
 use super::folder::OutFolder;
 
 /// The report is replaced no sooner than this after the time before.
@@ -43,6 +45,8 @@ pub(crate) struct Outputs {
     last: Option<RoundRecord>,
     /// When the report was last replaced, as a time of the program.
     replaced: Option<Duration>,
+    /// How ranks end, where they keep files.
+    ends: Option<EndsFile>,
     /// Whether it was said that something cannot be written.
     is_said: bool,
 }
@@ -53,9 +57,8 @@ impl Outputs {
     /// # Errors
     /// [`Failure`] that names the folder or the address.
     pub(crate) fn prepare(arguments: &Arguments) -> Result<Self, Failure> {
-        if let Some(folder) = arguments.kept_folder() {
-            events_folder::prepare(&folder).map_err(Failure::usage)?;
-        }
+        let kept = arguments.kept_folder().map(|folder| events_folder::prepare(&folder));
+        let ends = kept.transpose().map_err(Failure::usage)?.map(EndsFile::new);
         let folder = arguments.out.as_deref().map(OutFolder::prepare).transpose();
         let folder = folder.map_err(Failure::usage)?;
         let server = arguments.listen.map(PageServer::bind).transpose().map_err(Failure::usage)?;
@@ -74,6 +77,7 @@ impl Outputs {
             server,
             last: None,
             replaced: None,
+            ends,
             is_said: false,
         })
     }
@@ -130,6 +134,22 @@ impl Outputs {
             sapwood_report::write_whole(&file, text.as_bytes())?;
         }
         Ok(())
+    }
+
+    /// Leaves how ranks have ended beside the files that they keep, once more of them have.
+    pub(crate) fn note_ends(&mut self, deaths: &Deaths, ends: impl FnOnce() -> Ends) {
+        let file = self.ends.as_mut().filter(|file| file.lacks(deaths.known()));
+        if let Some(Err(error)) = file.map(|file| file.leave(&ends(), deaths.known())) {
+            self.trouble(&error);
+        }
+    }
+
+    /// The same for the last time, whether or not more have.
+    pub(crate) fn finish_ends(&mut self, deaths: &Deaths, ends: impl FnOnce() -> Ends) {
+        let file = self.ends.as_mut();
+        if let Some(Err(error)) = file.map(|file| file.leave(&ends(), deaths.known())) {
+            self.trouble(&error);
+        }
     }
 
     /// Adds a record to the file of rounds, with what is new since the one before of its kind.

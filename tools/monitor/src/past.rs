@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::exit::{Failure, OWN_FAILURE, complain, print};
 use sapwood_export::difference::Difference;
 use sapwood_export::{Format, Run, openmetrics};
 use sapwood_report::Profile;
@@ -60,16 +60,16 @@ impl Past {
     /// [`Failure`] that names the file.
     pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
         match self {
-            Self::Replay(replay) => return super::replay::run(replay),
-            Self::Export(export) => export.run()?,
-            Self::Diff(diff) => diff.run()?,
+            Self::Replay(replay) => super::replay::run(replay),
+            Self::Export(export) => export.run(),
+            Self::Diff(diff) => diff.run().map(|()| ExitCode::SUCCESS),
         }
-        Ok(ExitCode::SUCCESS)
     }
 }
 
 impl Export {
-    fn run(&self) -> Result<(), Failure> {
+    /// Rounds that cannot be read are left out; the exit code says so.
+    fn run(&self) -> Result<ExitCode, Failure> {
         let run = Run::read(&self.folder).map_err(Failure::usage)?;
         let to = self.out.as_ref().unwrap_or(&self.folder);
         let files = run.export(&self.to, to, self.series_max as usize);
@@ -77,7 +77,10 @@ impl Export {
         for file in files.map_err(|error| Failure::own(&error))? {
             text += &format!("{}\n", file.display());
         }
-        print(&text)
+        print(&text)?;
+        let Some(partial) = run.partial_line() else { return Ok(ExitCode::SUCCESS) };
+        complain(partial);
+        Ok(ExitCode::from(OWN_FAILURE))
     }
 }
 

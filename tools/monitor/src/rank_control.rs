@@ -11,7 +11,8 @@ use sapwood::{RankSet, Values, ValuesRef, Wave};
 use sapwood_profile::Cause;
 use sapwood_transport::{ControlPage, Departing, Departure, monotonic_clock};
 
-use super::control::request::{RunSettings, nanoseconds, ranges, rank_set};
+use super::control::request::{RunSettings, ranges, rank_set};
+use super::times::nanoseconds;
 
 /// What the memory file of a control page is called in the list of a process's descriptors.
 const PAGE_NAME: &str = "/memfd:sapwood-control";
@@ -56,6 +57,9 @@ pub(crate) struct RankControl {
     pub(crate) closed_ns: Option<u64>,
     /// The last mark whose snapshot was copied or passed over.
     pub(crate) taken: u64,
+    /// Marks that had been left out when those of this rank were begun to be taken; none before. A
+    /// rank that is attached to has reached marks of which no leaf knows.
+    pub(crate) left_out_before: Option<u64>,
 }
 
 /// A question on the control stream.
@@ -96,12 +100,14 @@ impl RankControl {
     pub(crate) fn new(handed: Option<ControlPage>, process: i32) -> Self {
         let handed = handed.filter(is_control_page);
         let is_ours = Cell::new(handed.is_some());
+        let left_out_before = handed.is_some().then_some(0);
         if let Some(page) = &handed {
             page.store(ARMED, 1);
         }
         let page = handed.or_else(|| control_page(page_file(process)?.into()));
         let departing = Departing::new(process);
-        Self { page, is_ours, departing, departure: None, closed_ns: None, taken: 0 }
+        let (departure, closed_ns, taken) = (None, None, 0);
+        Self { page, is_ours, departing, departure, closed_ns, taken, left_out_before }
     }
 
     /// Its process has closed the connection, just now. What the system says of its end is looked

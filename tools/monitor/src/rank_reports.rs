@@ -14,9 +14,9 @@ use super::rank_control::{
 use super::tables::{RankTable, Tables};
 
 impl Tables {
-    /// Hands the settings on, and gives what the ranks report.
-    pub(crate) fn control(&mut self, question: &ControlQuestion) -> RankReport {
-        let mut report = RankReport::default();
+    /// Hands the settings on, and gives what the ranks of this leaf report.
+    pub(crate) fn control(&mut self, leaf: u32, question: &ControlQuestion) -> RankReport {
+        let mut report = RankReport { leaf, ..RankReport::default() };
         self.settings = Some(question.settings.clone());
         for (&number, rank) in &mut self.ranks {
             rank.control.set(&question.settings, number);

@@ -22,7 +22,7 @@ use sapwood_transport::{
 };
 
 use super::condition::Conditions;
-use super::control::request::{RunSettings, nanoseconds};
+use super::control::request::RunSettings;
 use super::effort::{Effort, Patience, WatchedRank};
 use super::file_use::{FileUse, is_on_file};
 use super::hardware::Hardware;
@@ -32,6 +32,7 @@ use super::presence::{Attachable, Presence};
 use super::rank_control::RankControl;
 use super::scope::{LeafScopes, ScopeQuestion};
 use super::thread_use::ThreadUse;
+use super::times::nanoseconds;
 use super::usage;
 use super::waits::{LeafWaits, WaitsQuestion};
 pub(crate) use kept::{KeptError, KeptRank, KeptTime};

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use sapwood::{Values, Wave};
+use sapwood_launch::Signal;
 use sapwood_report::freeze::FreezeReason;
 use sapwood_report::why::{Parts, Why};
 use sapwood_trace::Standing;
@@ -69,9 +70,10 @@ impl Collection {
         self.standing.as_ref().filter(|_| self.deadline.time().is_some())
     }
 
-    /// The program is told to end.
-    pub(crate) fn note_ending(&mut self, elapsed: Duration) {
+    /// The program is told to end by a signal.
+    pub(crate) fn note_ending(&mut self, signal: Signal, elapsed: Duration) {
         self.trigger_freeze(FreezeReason::Signal, elapsed);
+        self.guidance.deaths.told_to_end(signal, elapsed);
         let now = Instant::now();
         self.ending = Some(now);
         if let Some(standing) = &mut self.standing {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sapwood_launch::{DeathSignal, Exit, Local, Order, Process, Signal};
 use sapwood_report::RoundRecord;
+use sapwood_report::ends::Ends;
 use sapwood_report::freeze::Freeze;
 use sapwood_report::record::Death;
 use sapwood_report::scope::ScopeRecord;
@@ -173,7 +174,9 @@ fn follow(
     let _ = collection.unwatch(run.program.exit_descriptor());
     match exit {
         Some(exit) => {
+            run.note_last_signal(&mut collection, elapsed);
             let collected = collection.finish(elapsed, exit.code());
+            views.outputs.finish_ends(&collected.deaths, || collected.ends(elapsed, exit.code()));
             // Who died first is what an exit code hides, in quiet runs, too. A listener is told
             // why ranks ended.
             let is_said = !arguments.quiet || views.listener.is_none();
@@ -186,6 +189,8 @@ fn follow(
         None => {
             // Processes first: a file system may take long, and no signal is read meanwhile.
             run.end_at_once();
+            let deaths = &collection.guidance.deaths;
+            views.outputs.finish_ends(deaths, || ends_so_far(&collection, elapsed));
             if views.listener.is_none() {
                 let outputs = (&mut *views.outputs, &mut *views.page);
                 super::conclude(job, elapsed, so_far(&collection), outputs, arguments);
@@ -205,6 +210,13 @@ fn so_far(collection: &Collection) -> Collected {
         passed: standing.map_or(0, StandingWatch::passed),
         ..collection.result.clone()
     }
+}
+
+/// How ranks have ended while the program runs.
+fn ends_so_far(collection: &Collection, elapsed: Duration) -> Ends {
+    let (program, ranks) = (&collection.result.program, collection.known_world_size());
+    let ends = events_folder::ends_of(&collection.guidance.deaths, program, ranks, elapsed);
+    Ends { was_told_to_end: collection.ending.is_some(), ..ends }
 }
 
 /// The launcher gets the user's own streams and stays in our process group, so that the terminal's
@@ -307,8 +319,10 @@ impl Views<'_> {
     }
 
     /// Tells what has come beside rounds to the listener, or of a verdict to the user where there
-    /// is none; whether there is a new one.
+    /// is none, and keeps how ranks have ended; whether there is a new verdict.
     pub(crate) fn tell_news(&mut self, collection: &mut Collection, elapsed: Duration) -> bool {
+        let deaths = &collection.guidance.deaths;
+        self.outputs.note_ends(deaths, || ends_so_far(collection, elapsed));
         let is_verdict = collection.take_verdict(elapsed);
         let (freeze, scopes) = (collection.take_freezes(elapsed), collection.take_scopes(elapsed));
         let Some(tell) = &mut self.listener else {
@@ -342,14 +356,28 @@ impl Views<'_> {
     }
 }
 
+/// A signal that tells the program to end.
+#[derive(Clone, Copy)]
+struct EndSignal {
+    signal: Signal,
+    at: Instant,
+}
+
+/// Whether a signal tells the program to end.
+fn is_end(signal: Signal) -> bool {
+    matches!(signal, Signal::INT | Signal::TERM | Signal::QUIT | Signal::HUP)
+}
+
 /// A program that runs.
 struct Run {
     program: Process,
     signals: Signals,
     /// When the last interrupt came.
     interrupted: Option<Instant>,
-    /// Whether a signal that ends it was passed on, and the collection does not know of it yet.
-    is_ending: bool,
+    /// The latest one, without those that came by two ways.
+    told: Option<EndSignal>,
+    /// One of which the collection does not know yet.
+    ending: Option<Signal>,
     /// Whether the tree's loop has failed, so that the program is waited for without it.
     is_blind: bool,
     /// Of a launcher that has all processes of the program as children, or what started them.
@@ -365,7 +393,8 @@ impl Run {
             program,
             signals,
             interrupted: None,
-            is_ending: false,
+            told: None,
+            ending: None,
             is_blind: false,
             launcher_end: job.has_all_ranks_below_it().then(LauncherEnd::default),
             stacks: None,
@@ -440,8 +469,8 @@ impl Run {
             if self.pass_signals_on() {
                 return None;
             }
-            if std::mem::take(&mut self.is_ending) {
-                collection.note_ending(started.elapsed());
+            if let Some(signal) = self.ending.take() {
+                collection.note_ending(signal, started.elapsed());
                 collection.result.standstills.note_ending(started.elapsed());
             }
             views.outputs.serve();
@@ -493,10 +522,8 @@ impl Run {
     /// once. The terminal sends what is typed (Ctrl-C, Ctrl-\\, Ctrl-Z) to the program by itself.
     fn pass_signals_on(&mut self) -> bool {
         for signal in self.signals.take() {
-            if matches!(signal, Signal::INT | Signal::TERM | Signal::QUIT | Signal::HUP) {
-                self.is_ending = true;
-                let now = Instant::now();
-                self.launcher_end.iter_mut().for_each(|end| end.tell(now));
+            if is_end(signal) && self.note_told(signal) {
+                continue;
             }
             let is_typed = matches!(signal, Signal::INT | Signal::QUIT | Signal::TSTP);
             if signal == Signal::INT {
@@ -520,6 +547,29 @@ impl Run {
             }
         }
         false
+    }
+
+    /// Notes a signal that tells the program to end; whether it is the one that has come just
+    /// before, by another way. A launcher that is told so twice may end without its ranks.
+    fn note_told(&mut self, signal: Signal) -> bool {
+        let at = Instant::now();
+        self.ending.get_or_insert(signal);
+        self.launcher_end.iter_mut().for_each(|end| end.tell(at));
+        let is_same = |before: EndSignal| before.signal == signal && at - before.at <= SAME_SIGNAL;
+        let is_known = self.told.is_some_and(is_same);
+        if !is_known {
+            self.told = Some(EndSignal { signal, at });
+        }
+        is_known
+    }
+
+    /// Notes a signal that has come together with the program's end, as one to the whole process
+    /// group may.
+    fn note_last_signal(&mut self, collection: &mut Collection, elapsed: Duration) {
+        let come = self.signals.take().into_iter().find(|&signal| is_end(signal));
+        if let Some(signal) = self.ending.take().or(come) {
+            collection.note_ending(signal, elapsed);
+        }
     }
 
     fn end_launcher_that_stays(&mut self) {

@@ -16,7 +16,7 @@ use crate::quantity;
 use crate::record::{
     Bins, Classification, Event, Histogram, Outlier, RankClass, RankValues, RoundRecord,
 };
-use crate::text::{Grid, Paint, Side, printable, ranks_text};
+use crate::text::{Grid, Paint, Side, agreeing, printable, ranks_text};
 
 /// The most rank classes of one scheme in a record; more are counted.
 pub const CLASSES_SHOWN: usize = 32;
@@ -91,7 +91,7 @@ impl Analysis {
             }
         }
         for (section, ranks) in &self.missing {
-            let verb = if ranks.contains([',', '-']) { "are" } else { "is" };
+            let verb = agreeing(ranks, "is", "are");
             let section = printable(section);
             let _ = writeln!(text, "\n{} {verb} not in the {section}", ranks_text(ranks));
         }

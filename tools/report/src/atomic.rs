@@ -14,9 +14,18 @@ use crate::ReportError;
 /// # Errors
 /// [`ReportError::Write`], naming the file.
 pub fn write(file: &Path, content: &[u8]) -> Result<(), ReportError> {
+    write_with(file, content, 0o666)
+}
+
+/// The same for the user alone.
+pub(crate) fn write_private(file: &Path, content: &[u8]) -> Result<(), ReportError> {
+    write_with(file, content, 0o600)
+}
+
+fn write_with(file: &Path, content: &[u8], mode: u32) -> Result<(), ReportError> {
     let failed = |source| ReportError::Write { file: file.to_path_buf(), source };
     let beside = Beside::new(file).map_err(failed)?;
-    beside.fill(content, 0o666).and_then(|()| beside.rename_to(file)).map_err(failed)
+    beside.fill(content, mode).and_then(|()| beside.rename_to(file)).map_err(failed)
 }
 
 /// Writes a file that a user has named: one that is not there yet, or a regular one, as [`write()`]
@@ -116,25 +125,25 @@ pub fn is_descriptor_name(file: &Path) -> bool {
 /// The file under its other name; removed unless it was renamed.
 pub(crate) struct Beside {
     path: PathBuf,
+    is_renamed: bool,
 }
 
 impl Beside {
     pub(crate) fn new(file: &Path) -> io::Result<Self> {
         let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let name = format!(".{}.{}", name.to_string_lossy(), process::id());
-        Ok(Self { path: file.with_file_name(name) })
+        Ok(Self { path: file.with_file_name(name), is_renamed: false })
     }
 
-    /// Where it is until it is renamed.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Opens it for writing.
+    pub(crate) fn create(&self, mode: u32) -> io::Result<File> {
+        // Left by an earlier process of this number. What another user has put there is not opened.
+        let _ = fs::remove_file(&self.path);
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(&self.path)
     }
 
     fn fill(&self, content: &[u8], mode: u32) -> io::Result<()> {
-        // Left by an earlier process of this number. What another user has put there is not opened.
-        let _ = fs::remove_file(&self.path);
-        let mut options = OpenOptions::new();
-        let mut file: File = options.write(true).create_new(true).mode(mode).open(&self.path)?;
+        let mut file = self.create(mode)?;
         file.write_all(content)?;
         file.sync_all()
     }
@@ -148,15 +157,19 @@ impl Beside {
         }
     }
 
-    pub(crate) fn rename_to(&self, file: &Path) -> io::Result<()> {
-        fs::rename(&self.path, file)
+    pub(crate) fn rename_to(mut self, file: &Path) -> io::Result<()> {
+        fs::rename(&self.path, file)?;
+        self.is_renamed = true;
+        Ok(())
     }
 }
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // After the rename there is nothing of that name; before it, what is there is of no use.
-        let _ = fs::remove_file(&self.path);
+        if !self.is_renamed {
+            // It is not there, or of no use.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 

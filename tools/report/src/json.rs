@@ -18,7 +18,7 @@ use crate::record::{
 use crate::rounds_file::RoundsFacts;
 use crate::tallies::{Calls, Peers};
 use crate::why::Stuck;
-use crate::{FirstLost, HostRanks, Report};
+use crate::{FirstLost, HostRanks, Report, ToldToEnd};
 
 /// Which form a `profile.json` has. A member that is added leaves it as it is; one that changes its
 /// meaning or goes away makes it `sapwood.profile/2`.
@@ -108,6 +108,9 @@ pub struct Profile {
     /// Ranks that did not end in order, as they were seen to.
     #[serde(default)]
     pub deaths: Vec<Death>,
+    /// The signal by which the monitor was told to end the job; none if none came.
+    #[serde(default)]
+    pub told_to_end: Option<ToldToEnd>,
     /// Hosts of the ranks, as far as they are known.
     #[serde(default)]
     pub host_names: Vec<String>,
@@ -250,6 +253,7 @@ impl Profile {
             hosts: report.hosts.iter().map(HostFacts::of).collect(),
             first_lost: report.first_lost.as_ref().map(FirstFacts::of),
             deaths: report.deaths.clone(),
+            told_to_end: report.told_to_end.clone(),
             rounds: report.rounds,
             elapsed_s: report.elapsed.as_secs_f64(),
             classes: round.classes().into_iter().map(Class::of).collect(),

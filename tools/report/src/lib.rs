@@ -14,7 +14,7 @@
 //! [`Report::write_summary`] replaces the first two from time to time.
 //!
 //! [`freeze`] is what a frozen job leaves, [`scope`] what a scope gathers of events, [`why`] why a
-//! job is slow or stuck.
+//! job is slow or stuck, [`ends`] how its ranks ended.
 //!
 //! All statistics were reduced in the tree or come from rows that passed it unreduced; nothing is
 //! measured here. How a terminal is repainted, and when, is not this crate's concern.
@@ -24,6 +24,7 @@
 pub mod analysis;
 mod atomic;
 mod communicator;
+pub mod ends;
 mod error;
 pub mod freeze;
 mod hosts;
@@ -47,6 +48,7 @@ mod standstill;
 mod table;
 mod tallies;
 mod text;
+mod told_to_end;
 mod uneven_calls;
 mod waits;
 pub mod why;
@@ -69,4 +71,5 @@ pub use standstill::{ENDING_TIME, Entry, Episode, Standstill, Standstills};
 pub use table::LiveTable;
 pub use tallies::{Calls, Pair, Peers, Tallies};
 pub use text::{cut, is_hidden, printable, ranks_text};
+pub use told_to_end::ToldToEnd;
 pub use uneven_calls::{CallCount, UnevenCalls};

@@ -15,7 +15,10 @@ use parquet::file::writer::{
 use parquet::schema::parser::parse_message_type;
 use sapwood_profile::{RankRow, RankRows, SizeClass};
 
-/// The columns. A size class is null where there is no communicator.
+use crate::record::Settings;
+
+/// The columns. A size class is null where there is no communicator, and a number where settings
+/// left it out.
 const COLUMNS: &str = "message ranks {
     required int32 mpi_rank (INTEGER(32,false));
     required binary host (STRING);
@@ -24,24 +27,24 @@ const COLUMNS: &str = "message ranks {
     required binary event (STRING);
     required binary class (STRING);
     optional int32 communicator_size_class (INTEGER(8,false));
-    required int64 calls (INTEGER(64,false));
-    required int64 time_ns (INTEGER(64,false));
-    required int64 bytes (INTEGER(64,false));
-    required int64 sent_bytes (INTEGER(64,false));
-    required int64 received_bytes (INTEGER(64,false));
+    optional int64 calls (INTEGER(64,false));
+    optional int64 time_ns (INTEGER(64,false));
+    optional int64 bytes (INTEGER(64,false));
+    optional int64 sent_bytes (INTEGER(64,false));
+    optional int64 received_bytes (INTEGER(64,false));
 }";
 /// Which form the file has, under the key `schema` of its metadata. In the first `calls` was called
-/// `count`.
-const SCHEMA: &str = "sapwood.ranks/2";
+/// `count`; before the third, numbers that settings left out were 0.
+const SCHEMA: &str = "sapwood.ranks/3";
 /// Rows that are held in memory as columns at once.
 const GROUP_ROWS_MAX: usize = 1 << 18;
 
-/// The rows as the bytes of a Parquet file.
-pub(crate) fn encode(rows: &RankRows) -> Result<Vec<u8>, String> {
-    encoded(rows).map_err(|error| error.to_string())
+/// The rows as the bytes of a Parquet file. The settings are those that the ranks obeyed at last.
+pub(crate) fn encode(rows: &RankRows, settings: Option<&Settings>) -> Result<Vec<u8>, String> {
+    encoded(rows, settings).map_err(|error| error.to_string())
 }
 
-fn encoded(rows: &RankRows) -> Result<Vec<u8>, ParquetError> {
+fn encoded(rows: &RankRows, settings: Option<&Settings>) -> Result<Vec<u8>, ParquetError> {
     let schema = Arc::new(parse_message_type(COLUMNS)?);
     let form = KeyValue::new("schema".to_string(), SCHEMA.to_string());
     let properties = WriterProperties::builder()
@@ -53,7 +56,7 @@ fn encoded(rows: &RankRows) -> Result<Vec<u8>, ParquetError> {
     while rows.peek().is_some() {
         let group: Vec<RankRow<'_>> = rows.by_ref().take(GROUP_ROWS_MAX).collect();
         let mut columns = writer.next_row_group()?;
-        write_group(&mut columns, &group)?;
+        write_group(&mut columns, &group, settings)?;
         columns.close()?;
     }
     writer.into_inner()
@@ -62,7 +65,17 @@ fn encoded(rows: &RankRows) -> Result<Vec<u8>, ParquetError> {
 type Columns<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
 
 /// Writes the columns in the order of the schema.
-fn write_group(columns: &mut Columns<'_>, rows: &[RankRow<'_>]) -> Result<(), ParquetError> {
+fn write_group(
+    columns: &mut Columns<'_>,
+    rows: &[RankRow<'_>],
+    settings: Option<&Settings>,
+) -> Result<(), ParquetError> {
+    let is_left_out = |row: &RankRow<'_>, group: &str| {
+        settings.is_some_and(|settings| settings.leaves_out(row.class.name(), group))
+    };
+    let calls = |row: &RankRow<'_>| is_left_out(row, "calls");
+    let time = |row: &RankRow<'_>| is_left_out(row, "time");
+    let bytes = |row: &RankRow<'_>| is_left_out(row, "bytes");
     words(columns, rows, |row| row.mpi_rank)?;
     texts(columns, rows, |row| row.host)?;
     words(columns, rows, |row| row.pid)?;
@@ -70,11 +83,11 @@ fn write_group(columns: &mut Columns<'_>, rows: &[RankRow<'_>]) -> Result<(), Pa
     texts(columns, rows, |row| &row.event)?;
     texts(columns, rows, |row| row.class.name())?;
     size_classes(columns, rows)?;
-    longs(columns, rows, |row| row.counters.count)?;
-    longs(columns, rows, |row| row.counters.time_ns)?;
-    longs(columns, rows, |row| row.counters.bytes)?;
-    longs(columns, rows, RankRow::sent_bytes)?;
-    longs(columns, rows, |row| row.received_bytes)
+    longs(columns, rows, |row| row.counters.count, calls)?;
+    longs(columns, rows, |row| row.counters.time_ns, time)?;
+    longs(columns, rows, |row| row.counters.bytes, bytes)?;
+    longs(columns, rows, RankRow::sent_bytes, bytes)?;
+    longs(columns, rows, |row| row.received_bytes, bytes)
 }
 
 /// Unsigned numbers lie in Parquet as the signed ones of the same bits.
@@ -89,14 +102,19 @@ fn words<'a>(
     column.close()
 }
 
+/// Numbers, which are null where they are 0 because they are left out.
 fn longs<'a>(
     columns: &mut Columns<'_>,
     rows: &[RankRow<'a>],
     of: impl Fn(&RankRow<'a>) -> u64,
+    is_left_out: impl Fn(&RankRow<'a>) -> bool,
 ) -> Result<(), ParquetError> {
-    let longs: Vec<i64> = rows.iter().map(|row| of(row).cast_signed()).collect();
+    let number = |row: &RankRow<'a>| Some(of(row)).filter(|&long| long > 0 || !is_left_out(row));
+    let numbers: Vec<Option<u64>> = rows.iter().map(number).collect();
+    let levels: Vec<i16> = numbers.iter().map(|number| number.is_some().into()).collect();
+    let longs: Vec<i64> = numbers.into_iter().flatten().map(u64::cast_signed).collect();
     let mut column = next(columns)?;
-    column.typed::<Int64Type>().write_batch(&longs, None, None)?;
+    column.typed::<Int64Type>().write_batch(&longs, Some(&levels), None)?;
     column.close()
 }
 
@@ -111,7 +129,7 @@ fn texts<'a>(
     column.close()
 }
 
-/// The one column that may be null: its values are those that are there, its levels say which.
+/// A column that may be null: its values are those that are there, its levels say which.
 fn size_classes(columns: &mut Columns<'_>, rows: &[RankRow<'_>]) -> Result<(), ParquetError> {
     let is_there = |row: &&RankRow<'_>| row.size_class != SizeClass::NONE;
     let codes: Vec<i32> =

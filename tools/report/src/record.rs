@@ -21,8 +21,8 @@ use crate::{Missing, Standstill};
 
 pub use parts::{Activity, Class, Efficiency, Episode, Event, Loss, Metric, States, Time};
 pub use sections::{
-    Bins, Classification, Death, Histogram, Outlier, Process, RankClass, RankValues, Settings,
-    StackFrame, Stacks, Stopped,
+    Bins, Classification, Death, DeathManner, Histogram, Outlier, Process, RankClass, RankValues,
+    Settings, StackFrame, Stacks, Stopped,
 };
 pub use since_before::{EventInterval, EventSums, EventTotals};
 pub use wait_calls::WaitCall;

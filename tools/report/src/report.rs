@@ -18,8 +18,8 @@ use crate::table::loss_lines;
 use crate::text::{Grid, Paint, Side, printable};
 use crate::why::{Stuck, passed_line};
 use crate::{
-    Analysis, FirstLost, HostRanks, Intervals, LiveTable, Missing, ReportError, Tallies, atomic,
-    hosts, load, messages, quantity,
+    Analysis, FirstLost, HostRanks, Intervals, LiveTable, Missing, ReportError, Tallies, ToldToEnd,
+    atomic, hosts, load, messages, quantity,
 };
 
 /// Lines of `report.txt` are no longer than this where it can be helped.
@@ -99,6 +99,8 @@ pub struct Report {
     pub first_lost: Option<FirstLost>,
     /// Ranks that did not end in order, the first apart from those that followed.
     pub deaths: Vec<Death>,
+    /// The signal by which the monitor was told to end the job, if one came.
+    pub told_to_end: Option<ToldToEnd>,
     /// How many rounds came while the program ran.
     pub rounds: u64,
     /// For how long it was watched.
@@ -154,7 +156,7 @@ impl Report {
         #[cfg(feature = "parquet")]
         {
             let file = folder.join("ranks.parquet");
-            let content = crate::parquet_rows::encode(&self.rows)
+            let content = crate::parquet_rows::encode(&self.rows, self.settings.as_ref())
                 .map_err(|reason| ReportError::Rows { file: file.clone(), reason })?;
             atomic::write(&file, &content)?;
             files.push(file);
@@ -222,6 +224,15 @@ impl Report {
         Some(Waits::of(found, self.round.world_size(), self.elapsed))
     }
 
+    /// Whom the others waited for, and whether that was still recorded at the end.
+    fn culprit_line(&self) -> Option<String> {
+        let mut line = self.waits_section()?.line();
+        if self.settings.as_ref().is_some_and(|settings| settings.change > 0 && !settings.tracing) {
+            line.push_str("; tracing was paused at the end");
+        }
+        Some(line)
+    }
+
     /// What was watched, by what, and what was lost.
     fn facts(&self) -> String {
         let round = &self.round;
@@ -259,6 +270,10 @@ impl Report {
                 fact("", &format!("{ranks} {state}"));
             }
         }
+        let ending = self.told_to_end.as_ref().map(ToldToEnd::lines).unwrap_or_default();
+        for (at, line) in ending.iter().enumerate() {
+            fact(if at == 0 { "ended" } else { "" }, line);
+        }
         let changed = self.settings.as_ref().and_then(Settings::changed_line);
         fact("settings", &changed.unwrap_or_default());
         let time = round.load().map(load::lines).unwrap_or_default();
@@ -279,7 +294,7 @@ impl Report {
         for (at, line) in self.stuck_lines().iter().enumerate() {
             fact(if at == 0 { "stuck" } else { "" }, line);
         }
-        fact("culprit", &self.waits_section().map_or_else(String::new, |waits| waits.line()));
+        fact("culprit", &self.culprit_line().unwrap_or_default());
         let left = round.activities().iter().filter(|(kind, _)| is_left(kind));
         for (at, (kind, statistics)) in left.enumerate() {
             let line = told(&(kind.clone(), statistics.clone()));

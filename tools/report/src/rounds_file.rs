@@ -5,12 +5,15 @@
 //! of the *stride*, 2, 4, 8 and so on. Counters are cumulative, so that what is kept loses
 //! resolution and nothing else. A line is written by one call; where a part of it was (a full
 //! disk), that part is cut off again. [`RoundsReader`] passes over a last line without end, which a
-//! writer that was killed may leave.
+//! writer that was killed may leave, and on request over others that are not whole.
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::Beside;
@@ -147,7 +150,8 @@ impl RoundsFile {
     fn thin(&mut self) -> io::Result<()> {
         let stride = 2 * self.facts.stride;
         let beside = Beside::new(&self.path)?;
-        let (file, [kept, iterations], bytes) = copy_thinned(&self.path, beside.path(), stride)?;
+        let to = beside.create(0o666)?;
+        let (file, [kept, iterations], bytes) = copy_thinned(&self.path, to, stride)?;
         beside.rename_to(&self.path)?;
         self.file = file;
         let before = self.facts.clone();
@@ -158,9 +162,9 @@ impl RoundsFile {
 
 /// Copies the records whose numbers are multiples of the stride; gives the file, its rounds and
 /// iterations, and its bytes.
-fn copy_thinned(from: &Path, to: &Path, stride: u64) -> io::Result<(File, [u64; 2], u64)> {
+fn copy_thinned(from: &Path, to: File, stride: u64) -> io::Result<(File, [u64; 2], u64)> {
     let mut reader = BufReader::new(File::open(from)?);
-    let mut writer = BufWriter::new(File::create(to)?);
+    let mut writer = BufWriter::new(to);
     let (mut kept, mut bytes) = ([0, 0], 0);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line)? > 0 {
@@ -191,6 +195,8 @@ pub struct RoundsReader {
     path: PathBuf,
     reader: BufReader<File>,
     line: u64,
+    /// Counts lines that are passed over; none where these are errors.
+    partial: Option<Rc<Cell<u64>>>,
 }
 
 impl RoundsReader {
@@ -201,10 +207,31 @@ impl RoundsReader {
     pub fn open(folder: &Path) -> Result<Self, String> {
         let path = folder.join(ROUNDS_FILE);
         let file = File::open(&path).map_err(|error| format!("'{}': {error}", path.display()))?;
-        Ok(Self { path, reader: BufReader::new(file), line: 0 })
+        Ok(Self { path, reader: BufReader::new(file), line: 0, partial: None })
     }
 
-    fn next_line(&mut self) -> Result<Option<RoundRecord>, String> {
+    /// Passes over lines that are no JSON, as a write that was cut short or a copy that lacks a
+    /// part may leave in the middle of a file, and counts them. JSON that is no record stays an
+    /// error.
+    #[must_use]
+    pub fn without_partial_lines(mut self, count: Rc<Cell<u64>>) -> Self {
+        count.set(0);
+        self.partial = Some(count);
+        self
+    }
+
+    fn next_record(&mut self) -> Result<Option<RoundRecord>, String> {
+        while let Some(line) = self.next_line()? {
+            match (read_record(&line), &self.partial) {
+                (Err(_), Some(count)) if !is_json(&line) => count.set(count.get() + 1),
+                (record, _) => return record.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    /// A line without its end.
+    fn next_line(&mut self) -> Result<Option<Vec<u8>>, String> {
         let mut line = Vec::new();
         // No writer makes a longer line.
         let mut limited = (&mut self.reader).take(ROUNDS_BYTES_MAX);
@@ -214,16 +241,24 @@ impl RoundsReader {
             return Ok(None);
         }
         self.line += 1;
-        let line = std::str::from_utf8(&line).map_err(|error| error.to_string())?;
-        RoundRecord::parse(line).map(Some)
+        Ok(Some(line))
     }
+}
+
+fn read_record(line: &[u8]) -> Result<RoundRecord, String> {
+    let line = std::str::from_utf8(line).map_err(|error| error.to_string())?;
+    RoundRecord::parse(line)
+}
+
+fn is_json(line: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(line).is_ok()
 }
 
 impl Iterator for RoundsReader {
     type Item = Result<RoundRecord, String>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let read = self.next_line();
+        let read = self.next_record();
         let told = |error| format!("'{}', line {}: {error}", self.path.display(), self.line);
         read.map_err(told).transpose()
     }
@@ -298,5 +333,26 @@ mod tests {
         let read: Vec<_> = RoundsReader::open(folder.path()).expect("it is there").collect();
         assert!(read[1].as_ref().unwrap_err().contains("rounds.ndjson', line 2: "), "{read:?}");
         assert_eq!(read.len(), 3);
+    }
+
+    #[test]
+    fn partial_lines_are_passed_over_and_counted_where_that_is_wanted() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join(ROUNDS_FILE);
+        let whole = |number| record(number).line();
+        let cut = whole(1);
+        let cut = &cut[..20];
+        let mut text = format!("{}\n{cut}{}\n{}\n", whole(0), whole(2), whole(3)).into_bytes();
+        // A letter that is cut in the middle.
+        text.extend_from_slice(b"\"\xc3\n");
+        text.extend_from_slice(whole(4).as_bytes());
+        text.extend_from_slice(b"\n{}\n");
+        std::fs::write(&path, text).expect("it may be written");
+        let count = Rc::new(Cell::new(7));
+        let reader = RoundsReader::open(folder.path()).expect("it is there");
+        let read: Vec<_> = reader.without_partial_lines(count.clone()).collect();
+        let numbers: Vec<u64> = read.iter().flatten().map(|record| record.number).collect();
+        assert_eq!((numbers, count.get()), (vec![0, 3, 4], 2));
+        assert!(read[3].as_ref().unwrap_err().contains("line 6: "), "whole, and no record");
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sapwood_profile::Function;
 use sapwood_trace::{
-    EventKind, OTHERS, Scope, ScopeCounter, ScopeFigures, ScopeKey, ScopeReduction,
+    EventKind, Scope, ScopeBy, ScopeCounter, ScopeFigures, ScopeKey, ScopeReduction,
     ScopeStatistics, ScopeValue,
 };
 use serde::{Deserialize, Serialize};
@@ -286,9 +286,8 @@ fn group(
     let by = scope.by;
     let quantile =
         |per_mille| (scope.reduction != ScopeReduction::Sums).then(|| one.quantile(per_mille));
-    let others = ScopeKey { rank: OTHERS, ..ScopeKey::default() };
-    let is_by_any = by.rank || by.function || by.communicator || by.kind || by.thread;
-    let is_others = is_by_any && key == others;
+    // What is told apart by nothing is one group, too.
+    let is_others = by != ScopeBy::default() && key == ScopeKey::OTHERS;
     let told = |is_told: bool| is_told && !is_others;
     let name = || match figures.names.get(&key.communicator) {
         Some(name) => crate::printable(name),
@@ -317,8 +316,6 @@ fn group(
 
 #[cfg(test)]
 mod tests {
-    use sapwood_trace::ScopeBy;
-
     use super::*;
 
     fn figures() -> ScopeFigures {

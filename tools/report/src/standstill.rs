@@ -261,10 +261,9 @@ impl Standstills {
     /// A line for the report, if standstills may be missing from it.
     pub(crate) fn unjudged_line(&self) -> Option<String> {
         (self.unjudged > 0).then(|| {
-            let plural = if self.unjudged == 1 { "" } else { "s" };
             format!(
-                "not known in {} round{plural}: more than {} kinds of calls in progress",
-                quantity::whole(self.unjudged.into()),
+                "not known in {}: more than {} kinds of calls in progress",
+                quantity::counted(self.unjudged.into(), "rounds"),
                 quantity::whole(ACTIVITY_KINDS_MAX as u128)
             )
         })

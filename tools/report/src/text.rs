@@ -148,8 +148,12 @@ pub fn printable(text: &str) -> String {
 /// A set of ranks with its noun: `rank 2`, `ranks 0-1`.
 #[must_use]
 pub fn ranks_text(ranks: &str) -> String {
-    let noun = if ranks.contains([',', '-']) { "ranks" } else { "rank" };
-    format!("{noun} {ranks}")
+    format!("{} {ranks}", agreeing(ranks, "rank", "ranks"))
+}
+
+/// Of two words the one that agrees with a set of ranks: that for one rank, or for several.
+pub(crate) fn agreeing(ranks: &str, one: &'static str, several: &'static str) -> &'static str {
+    if ranks.contains([',', '-']) { several } else { one }
 }
 
 /// What a communicator without a name is called: by a part of its identity, which tells it from

@@ -8,7 +8,7 @@ use harness::{report, stacks};
 use sapwood_report::record::Settings;
 use sapwood_report::stacks::RankStack;
 use sapwood_report::why::{Stuck, StuckOdd, StuckWaiting};
-use sapwood_report::{Report, RoundsFacts};
+use sapwood_report::{Report, RoundsFacts, ToldToEnd};
 use sapwood_schema::{assert_fits, faults, read};
 use serde_json::Value;
 
@@ -112,6 +112,27 @@ stuck     seen at 12.0 s
 }
 
 #[test]
+fn a_job_that_was_told_to_end_is_as_the_schema_says_and_the_text_has_the_signal() {
+    let told = ToldToEnd {
+        signal: "SIGTERM".into(),
+        received_s: 3.0,
+        ended: "0-4".into(),
+        ..ToldToEnd::default()
+    };
+    let report = Report { told_to_end: Some(told), ..report() };
+    let profile: Value = serde_json::from_str(&report.json()).expect("JSON");
+    assert_fits("profile-1", &profile);
+    assert_eq!(profile["told_to_end"]["ended"], "0-4");
+    let text = report.text();
+    let lines = "\
+ended     by SIGTERM, which was received 3.0 s after the start
+          ranks 0-4 ended by it
+";
+    assert!(text.contains(lines), "{text}");
+    assert!(!self::report().text().contains("\nended "), "no signal came");
+}
+
+#[test]
 fn a_profile_of_another_form_is_told_from_it() {
     let mut profile: Value = serde_json::from_str(&report().json()).expect("JSON");
     profile["schema"] = "sapwood.profile/2".into();
@@ -193,6 +214,30 @@ mod parquet_rows {
         assert!(read.next().is_none());
         let descriptor = reader.metadata().file_metadata().schema_descr_ptr();
         assert_eq!(descriptor.column(7).name(), "calls", "as in JSON");
+    }
+
+    #[test]
+    fn numbers_that_settings_have_left_out_are_null_where_none_was_counted() {
+        let groups = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let settings = Settings {
+            groups: groups(&["calls"]),
+            groups_known: groups(&["calls", "time", "bytes"]),
+            ..Settings::default()
+        };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let report = Report { settings: Some(settings), ..report() };
+        report.write(folder.path()).expect("a folder that may be written");
+        let file = fs::File::open(folder.path().join("ranks.parquet")).expect("it was written");
+        let reader = SerializedFileReader::new(file).expect("a Parquet file");
+        let mut without_bytes = 0;
+        for (row, read) in report.rows.rows().zip(reader.get_row_iter(None).expect("rows")) {
+            let read = read.expect("a sound row");
+            assert_eq!(read.get_ulong(7).expect("calls"), row.counters.count);
+            let bytes = read.get_ulong(9).ok();
+            assert_eq!(bytes, Some(row.counters.bytes).filter(|&bytes| bytes > 0));
+            without_bytes += u32::from(bytes.is_none());
+        }
+        assert!(without_bytes > 0, "events without bytes are among them");
     }
 
     #[test]

@@ -206,6 +206,26 @@ fn a_host_that_was_lost_is_missing_from_then_on_where_none_is_to_come_back() {
     assert!(!text(&user.say(&["status"]).stdout).contains("missing"));
 }
 
+#[test]
+fn it_is_told_when_a_host_that_was_lost_is_asked_again() {
+    let user = User::new();
+    user.up(&["-w", "n[0-1]", "--return-after", "3600"]);
+    let agent = pid_of(user.agent(&["-w", "n1"]));
+    kill_process(agent, Signal::KILL).unwrap();
+    wait_until("the tree has not noticed", || {
+        text(&user.say(&["status"]).stdout).contains("\nn1 (1): missing: ")
+    });
+    let shown = user.say(&["status"]);
+    let (said, itself) =
+        (text(&shown.stdout), "come back into the tree by themselves: they are asked");
+    assert!(said.contains(&format!("{itself} in ")), "{said}");
+    assert!(said.contains(" s, then at intervals of up to 3600 s\nto start it anew"), "{said}");
+    let output = user.run(&["-w", "n1", "true"]);
+    let said = text(&output.stderr);
+    assert!(said.contains(&format!("{itself} at intervals of up to 3600 s")), "{said}");
+    assert_eq!(code(&output), Some(255));
+}
+
 /// Waits until the status of the tree tells that a host has come back.
 fn wait_for_return(user: &User, host: &str) {
     let told = format!("\nhost {host} came back at ");

@@ -85,7 +85,7 @@ impl Member {
             Message::Done { cast, stripe, names, failed } => {
                 self.done(from, cast, stripe, &names, &failed);
             }
-            Message::Part { head, names, data } => self.part(from, head, &names, data),
+            Message::Part { head, names, data } => self.part(head, &names, data),
             Message::Pull { fold, names, segments } => self.pulled(from, fold, &names, &segments),
             Message::Finished { folds, targets } => self.finished(&folds, &targets),
             Message::Mismatch { fold } => self.mismatched(fold),

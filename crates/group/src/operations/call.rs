@@ -314,7 +314,7 @@ impl Member {
     }
 
     /// One of a call's transfers is over; perhaps all are.
-    pub(super) fn cast_over(&mut self, request: Request, _cast: CastId) {
+    pub(super) fn cast_over(&mut self, request: Request) {
         let Some(Pending::Casts { casts, .. }) = self.pending.get(&request) else { return };
         let is_over = casts.iter().all(|cast| {
             let lanes = self.lanes.range((*cast, 0)..=(*cast, u8::MAX));

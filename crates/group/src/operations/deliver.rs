@@ -94,7 +94,7 @@ impl Member {
             self.send(member, Message::Done { cast, stripe, names, failed });
         }
         if let Some(request) = request.filter(|_| is_over) {
-            self.cast_over(request, cast);
+            self.cast_over(request);
         }
     }
 

@@ -137,9 +137,10 @@ impl Fold {
     }
 
     pub(crate) fn all_sent(&self) -> bool {
+        // They are sent in order: the last ones are looked at first.
+        let mut segments = (0..self.head.segments).rev();
         self.mine.is_some()
-            && (0..self.head.segments)
-                .all(|segment| self.waves.get(&segment).is_some_and(|wave| wave.is_sent))
+            && segments.all(|segment| self.waves.get(&segment).is_some_and(|wave| wave.is_sent))
     }
 
     /// The member is the root now, and has not called: what came is judged by its own call. What
@@ -326,7 +327,7 @@ impl Member {
     }
 
     /// A member is gone: roots look at what they lack, others at what they wait for.
-    pub(crate) fn folds_after_death(&mut self, _gone: MemberId) {
+    pub(crate) fn folds_after_death(&mut self) {
         let ids: Vec<FoldId> = self.folds.keys().copied().collect();
         for id in ids {
             let soon = self.now + 2 * self.clusters.longest() + 5 * MILLISECOND;

@@ -121,8 +121,7 @@ impl Member {
         let (mut branches, rest) = if route.0.is_empty() {
             self.terrain_for(bytes).split(tree, root, new.as_ref())
         } else {
-            let (branches, rest) = self.terrain().follow(route, new.as_ref());
-            (branches, rest)
+            self.terrain().follow(route, new.as_ref())
         };
         self.reach_rest(key, rest, &mut branches);
         self.reach_rest(key, circular, &mut branches);

@@ -17,7 +17,7 @@ use crate::payload::Payload;
 const GATHERED_PART_BYTES_MAX: usize = PAYLOAD_BYTES_MAX / 2;
 
 impl Member {
-    pub(crate) fn part(&mut self, _from: MemberId, head: PartHead, names: &Ranges, data: Payload) {
+    pub(crate) fn part(&mut self, head: PartHead, names: &Ranges, data: Payload) {
         let id = head.fold;
         if self.phase == Phase::Outside || self.finished.contains(id) {
             return;
@@ -136,7 +136,7 @@ impl Member {
         let early = core::mem::take(&mut fold.early);
         fold.kept_bytes -= early.iter().map(|part| part.2.len()).sum::<usize>();
         for (head, names, data) in early {
-            self.part(self.me, head, &Ranges::from(&names), data);
+            self.part(head, &Ranges::from(&names), data);
         }
     }
 

@@ -29,7 +29,7 @@ impl Member {
         }
         let due = self.credit.forget_due(gone);
         self.redirect(gone, due);
-        self.folds_after_death(gone);
+        self.folds_after_death();
     }
 
     fn adopt_from(&mut self, key: (CastId, u8), gone: MemberId) {

@@ -33,7 +33,8 @@ impl Member {
         }
         let wanted = fold.wanted(everyone);
         let segments = fold.head.segments;
-        let is_full = (0..segments).all(|segment| {
+        // They come in order: the last ones are looked at first.
+        let is_full = (0..segments).rev().all(|segment| {
             let wave = fold.waves.get(&segment);
             wave.is_some_and(|wave| wanted.as_ref().is_within(wave.names.as_ref()))
         });

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use sapwood_group::{Definition, FoldFailed, Operation as Reduction, OperationId};
+use sapwood_group::{Definition, Element, FoldFailed, Operation as Reduction, OperationId};
 
 use super::Group;
 use super::failure::GroupFailure;
@@ -38,12 +38,17 @@ impl Group {
         name: &str,
         function: impl Fn(T, T) -> T + Send + Sync + 'static,
     ) -> Result<Reduction> {
-        let fold = move |into: &mut [T], value: &[T]| {
-            for (one, other) in into.iter_mut().zip(value) {
-                *one = function(*one, *other);
+        // It is called with each segment of a value: one buffer, and no arrays of numbers.
+        let fold = move |into: &mut [u8], value: &[u8]| -> Option<()> {
+            let bytes = T::ELEMENT.bytes();
+            let mut made = Vec::with_capacity(into.len());
+            for (one, other) in into.chunks_exact(bytes).zip(value.chunks_exact(bytes)) {
+                function(T::read(one)?, T::read(other)?).append(&mut made);
             }
+            into.copy_from_slice(&made);
+            Some(())
         };
-        self.add_definition(name, Reduction::Defined, fold)
+        self.add_definition(name, Reduction::Defined, T::ELEMENT, fold)
     }
 
     /// As [`Group::define`], of whole values in the order of the virtual nodes: the function folds
@@ -58,18 +63,27 @@ impl Group {
         name: &str,
         function: impl Fn(&mut [T], &[T]) + Send + Sync + 'static,
     ) -> Result<Reduction> {
-        self.add_definition(name, Reduction::DefinedInOrder, function)
+        let fold = move |into: &mut [u8], value: &[u8]| -> Option<()> {
+            let (mut one, other) = (numbers_of::<T>(into)?, numbers_of::<T>(value)?);
+            function(&mut one, &other);
+            into.copy_from_slice(&bytes_of(&one));
+            Some(())
+        };
+        self.add_definition(name, Reduction::DefinedInOrder, T::ELEMENT, fold)
     }
 
-    fn add_definition<T: Number + 'static>(
+    fn add_definition(
         &self,
         name: &str,
         reduction: fn(OperationId) -> Reduction,
-        function: impl Fn(&mut [T], &[T]) + Send + Sync + 'static,
+        element: Element,
+        fold: impl Fn(&mut [u8], &[u8]) -> Option<()> + Send + Sync + 'static,
     ) -> Result<Reduction> {
         let operation = OperationId::of_name(name);
-        let definition = Definition::new(T::ELEMENT, move |into, value| {
-            fold::<T>(&function, into, value).ok_or(FoldFailed)
+        let definition = Definition::new(element, move |into, value| {
+            // What a function has made that panics is not used, and the member goes on.
+            let folded = catch_unwind(AssertUnwindSafe(|| fold(into, value)));
+            folded.ok().flatten().ok_or(FoldFailed)
         });
         let mut state = self.shared.lock();
         state.check_up()?;
@@ -81,16 +95,4 @@ impl Group {
         let _ = self.shared.engine.wake();
         Ok(reduction(operation))
     }
-}
-
-/// None where the function panics: what it has made is not used, and the member goes on.
-fn fold<T: Number>(
-    function: &impl Fn(&mut [T], &[T]),
-    into: &mut [u8],
-    value: &[u8],
-) -> Option<()> {
-    let (mut one, other) = (numbers_of::<T>(into)?, numbers_of::<T>(value)?);
-    catch_unwind(AssertUnwindSafe(|| function(&mut one, &other))).ok()?;
-    into.copy_from_slice(&bytes_of(&one));
-    Some(())
 }

@@ -19,7 +19,7 @@ use sapwood_topology::HostName;
 use sapwood_transport::{Accepted, Interest, Listener, Poller};
 
 use super::ending::{self, Ending, Served};
-use super::message::{Description, VERSION, absence_as_text};
+use super::message::{Asking, Description, VERSION, absence_as_text};
 use super::place::{LOOK_PERIOD, Place};
 use super::returning::{Attempt, Heir, Progress, Schedule, Way};
 use super::session::{Session, Wish};
@@ -181,9 +181,12 @@ impl Daemon {
             tell(&format!("tree '{}' is not visible: {error}", terms.name));
         }
         let tree = Owned::new(network, &terms.way.names);
-        match Self::succeeding(tree, terms, handover) {
+        match Self::succeeding(tree, Arc::clone(&terms), handover) {
             Ok(daemon) => daemon.run(),
-            Err(error) => Ended { result: Err(error.into()), heir: None },
+            Err(error) => {
+                leave_reason(&terms, error.to_string());
+                Ended { result: Err(error.into()), heir: None }
+            }
         }
     }
 
@@ -192,11 +195,11 @@ impl Daemon {
         self.next_token - 1
     }
 
-    /// The tree as a newcomer is told of it.
+    /// The tree as a newcomer is told of it, which only the newest one has.
     fn description(&self) -> Description {
-        let returned = match &self.role {
-            Role::Newest(charge) => charge.returned.clone(),
-            Role::Earlier { .. } => Vec::new(),
+        let (returned, asking) = match &self.role {
+            Role::Newest(charge) => (charge.returned.clone(), self.asking(charge)),
+            Role::Earlier { .. } => Default::default(),
         };
         Description {
             version: VERSION.to_string(),
@@ -208,8 +211,15 @@ impl Daemon {
             absent: absence_as_text(&self.tree.absent()),
             suspects: self.tree.suspects().to_string(),
             returned,
+            asking,
             options: self.terms.options.clone(),
         }
+    }
+
+    fn asking(&self, charge: &Charge) -> Option<Asking> {
+        let asking = charge.schedule.asking(Instant::now())?;
+        let next = if self.attempt.is_some() { Duration::ZERO } else { asking.next };
+        Some(Asking { next, ..asking })
     }
 
     fn commands(&self) -> usize {
@@ -360,8 +370,8 @@ impl Daemon {
             Progress::Stands(anew) => {
                 let returned = anew.difference(there.as_ref());
                 let is_better = there.difference(anew.as_ref()).is_empty() && !returned.is_empty();
-                match (is_better, succession()) {
-                    (true, Ok((leash, earlier))) => self.give_way(leash, earlier, &returned)?,
+                match is_better.then(succession) {
+                    Some(Ok((leash, earlier))) => self.give_way(leash, earlier, &returned)?,
                     _ => {
                         attempt.refuse();
                         tracing::info!(

@@ -11,6 +11,7 @@
 //! values of a packet as their format and body, which the reader checks.
 
 use std::io::IoSlice;
+use std::time::Duration;
 
 use sapwood::{Answer, Error, Packet, RankSet, StreamId, Tag, Values, Wave};
 use sapwood_packet::{FormatRef, Slab, ValuesRef};
@@ -21,7 +22,7 @@ use crate::absence::Absence;
 
 /// Which messages these are, and which agents the tree has: processes of another version do
 /// without each other. To be raised with every change of either.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/6");
 
 /// Longest message, in bytes: room for a packet with an outcome of every host.
 const FRAME_BYTES_MAX: usize = 64 << 20;
@@ -87,8 +88,19 @@ pub struct Description {
     pub suspects: String,
     /// Which hosts have come back, and when, one line for each time.
     pub returned: Vec<String>,
+    /// When those that are not there are asked again; nothing where they are not.
+    pub asking: Option<Asking>,
     /// The options of `sapwood up` by which the tree was started, with its hosts.
     pub options: Vec<String>,
+}
+
+/// When hosts that are missing are asked whether they answer again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asking {
+    /// After which time next; zero where they are being asked.
+    pub next: Duration,
+    /// The longest pause between two attempts.
+    pub pause_max: Duration,
 }
 
 /// Tag and values of a packet.

@@ -20,7 +20,7 @@ pub mod shared;
 mod succession;
 pub mod up;
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ use sapwood_topology::NodeSet;
 use sapwood_transport::{Address, Error, Interest, Link, Poller, connect_own};
 
 use self::ending::Ending;
-use self::message::{Description, Line, Reply, VERSION, absence_of_text};
+use self::message::{Asking, Description, Line, Reply, VERSION, absence_of_text};
 use crate::absence::{line, nodes};
 use sapwood_command_line::exit::{Failure, complain};
 
@@ -52,6 +52,10 @@ const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// How long the right to make control sockets is waited for, which no process has for long.
 const RIGHT_TIME: Duration = Duration::from_secs(1);
 const RIGHT_PAUSE: Duration = Duration::from_millis(5);
+
+/// What begins a line about hosts that a tree asks again.
+const BY_THEMSELVES: &str =
+    "hosts that answer again come back into the tree by themselves: they are";
 
 /// A tree of this user's that is up, and a connection to it.
 pub struct Found {
@@ -159,8 +163,8 @@ fn greeted(link: Link) -> Option<Found> {
 }
 
 /// What is to be said of a tree that is up whose network has this name: which of its hosts have
-/// come back, which are missing, and by which command it has them again. Nothing where none was
-/// missing, or no tree is up.
+/// come back, which are missing, when these are asked again, and by which command it has them at
+/// once. Nothing where none was missing, or no tree is up.
 ///
 /// # Errors
 /// When the folder cannot be trusted.
@@ -184,9 +188,25 @@ impl Description {
         }
         if !absence.is_empty() {
             let again = self.starting_again();
-            let _ = writeln!(text, "to include hosts that are reachable again: {again}");
+            let _ = match self.asking {
+                Some(asking) => writeln!(text, "{asking}\nto start it anew at once: {again}"),
+                None => writeln!(text, "to include hosts that are reachable again: {again}"),
+            };
         }
         (!text.is_empty()).then_some(text)
+    }
+
+    /// How a command that misses hosts reaches them when they are back. It may have begun long ago.
+    fn way_back(&self) -> String {
+        let again = self.starting_again();
+        let anew = format!("'sapwood run --new-tree', or for all commands: {again}");
+        match self.asking {
+            Some(Asking { pause_max, .. }) => format!(
+                "{BY_THEMSELVES} asked at intervals of up to {} s; to reach them at once: {anew}",
+                pause_max.as_secs_f64()
+            ),
+            None => format!("to reach hosts that are back: {anew}"),
+        }
     }
 
     /// The command that starts the tree again with all of its hosts.
@@ -194,6 +214,17 @@ impl Description {
         let options = self.options.iter().map(|word| quoted(word));
         let words = ["sapwood", "up", "--replace"].map(str::to_owned).into_iter().chain(options);
         words.collect::<Vec<String>>().join(" ")
+    }
+}
+
+impl fmt::Display for Asking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(BY_THEMSELVES)?;
+        match self.next.as_millis().div_ceil(1000) {
+            0 => f.write_str(" being asked")?,
+            seconds => write!(f, " asked in {seconds} s")?,
+        }
+        write!(f, ", then at intervals of up to {} s", self.pause_max.as_secs_f64())
     }
 }
 
@@ -321,5 +352,38 @@ mod tests {
         assert_eq!(tree.description.condition().unwrap(), "host n2 came back\n");
         let whole = Description { returned: Vec::new(), ..tree.description };
         assert_eq!(whole.condition(), None);
+    }
+
+    #[test]
+    fn it_is_told_when_missing_hosts_are_asked_again() {
+        let told = |next| {
+            let pause_max = Duration::from_secs(60);
+            let tree = Description {
+                hosts: "n[1-2]".to_string(),
+                absent: vec![("1".to_string(), "gone".to_string())],
+                asking: Some(Asking { next, pause_max }),
+                options: vec!["-w".to_string(), "n1".to_string()],
+                ..Description::default()
+            };
+            (tree.condition().unwrap(), tree.way_back())
+        };
+        let (condition, way_back) = told(Duration::from_millis(4200));
+        assert_eq!(
+            condition,
+            format!(
+                "n2 (1): missing: gone\n\
+                 {BY_THEMSELVES} asked in 5 s, then at intervals of up to 60 s\n\
+                 to start it anew at once: sapwood up --replace -w n1\n"
+            )
+        );
+        assert_eq!(
+            way_back,
+            format!(
+                "{BY_THEMSELVES} asked at intervals of up to 60 s; to reach them at once: \
+                 'sapwood run --new-tree', or for all commands: sapwood up --replace -w n1"
+            )
+        );
+        let (condition, _) = told(Duration::ZERO);
+        assert!(condition.contains("they are being asked, then at"), "{condition}");
     }
 }

@@ -17,6 +17,7 @@ use sapwood::{Network, RankSet, Topology};
 use sapwood_topology::HostName;
 
 use super::AGENT;
+use super::message::Asking;
 use crate::deploy::{Targets, builder};
 use crate::launching::Launching;
 use crate::tree::{self, Purpose, TreeTerms};
@@ -82,11 +83,22 @@ impl Schedule {
         self.due
     }
 
+    /// When hosts that are missing now are asked; nothing where none ever is.
+    pub(crate) fn asking(&self, now: Instant) -> Option<Asking> {
+        let next = self.due.map_or(self.pause, |due| due.saturating_duration_since(now));
+        let asking = Asking { next, pause_max: self.pause_max() };
+        (!self.first.is_zero()).then_some(asking)
+    }
+
+    fn pause_max(&self) -> Duration {
+        PAUSE_MAX.max(self.first)
+    }
+
     /// An attempt has ended, and the next one is farther off.
     pub(crate) fn put_off(&mut self) {
         self.due = None;
         self.attempts += 1;
-        self.pause = (2 * self.pause).min(PAUSE_MAX.max(self.first));
+        self.pause = (2 * self.pause).min(self.pause_max());
     }
 
     /// Which of the missing hosts are asked in this attempt.
@@ -267,7 +279,22 @@ mod tests {
     fn no_pause_is_no_attempt() {
         let (mut schedule, now) = (Schedule::new(Duration::ZERO), Instant::now());
         assert!(!schedule.is_due(now, false) && !schedule.is_due(now + PAUSE_MAX, false));
-        assert_eq!(schedule.due(), None);
+        assert_eq!((schedule.due(), schedule.asking(now)), (None, None));
+    }
+
+    #[test]
+    fn it_is_told_when_missing_hosts_are_asked() {
+        let (mut schedule, now) = (Schedule::new(FIRST), Instant::now());
+        let next = |schedule: &Schedule, now| schedule.asking(now).map(|asking| asking.next);
+        assert_eq!(next(&schedule, now), Some(FIRST), "it was not looked who is missing");
+        assert!(!schedule.is_due(now, false));
+        assert_eq!(next(&schedule, now + FIRST / 5), Some(FIRST * 4 / 5));
+        assert_eq!(next(&schedule, now + 2 * FIRST), Some(Duration::ZERO));
+        schedule.put_off();
+        let asking = Asking { next: 2 * FIRST, pause_max: PAUSE_MAX };
+        assert_eq!(schedule.asking(now), Some(asking));
+        let rare = Schedule::new(5 * PAUSE_MAX).asking(now);
+        assert_eq!(rare.map(|asking| asking.pause_max), Some(5 * PAUSE_MAX));
     }
 
     #[test]

@@ -152,13 +152,7 @@ impl SharedTree {
     pub fn way_back(&self, ranks: &RankSet) -> Option<String> {
         let lost = absence_of_text(&self.description.absent)?;
         let is_meant = lost.iter().any(|(lost, _)| lost.as_ref().intersects(ranks.as_ref()));
-        is_meant.then(|| {
-            let again = self.description.starting_again();
-            format!(
-                "to reach hosts that are back: 'sapwood run --new-tree', or for all commands: \
-                 {again}"
-            )
-        })
+        is_meant.then(|| self.description.way_back())
     }
 
     /// What it is called.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use sapwood::RankSet;
 use sapwood_launch::Signal;
-use sapwood_profile::{Cause, EndKind, RankReport};
-use sapwood_report::record::Death;
+use sapwood_profile::{Cause, EndKind, RankReport, RankState, Round};
+use sapwood_report::ToldToEnd;
+use sapwood_report::record::{Death, DeathManner};
 use sapwood_report::why::RankEnd;
 
 /// A launcher ends the other ranks within this time of the first death, and may be seen to before.
@@ -15,11 +16,9 @@ const FOLLOWS_WITHIN: Duration = Duration::from_millis(50);
 /// closed before, have ended because of that.
 const KILLED_WITHIN: Duration = Duration::from_millis(500);
 
-/// Of ends that near each other it is not known which came first: leaves look one after another.
+/// Of ends that near each other it is not known which came first if different leaves have noticed
+/// them: each learns of an end when it gets a processor, and answers some time after it was asked.
 const TOGETHER: Duration = Duration::from_millis(10);
-
-/// What is added to the signal by which a launcher has killed all ranks that ended.
-const BY_LAUNCHER: &str = ", as a launcher ends its ranks";
 
 /// Ends of ranks, in the order in which they were told.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +27,16 @@ pub(crate) struct Deaths {
     known: RankSet,
     /// How the launcher ended, once it has.
     launcher: Option<i32>,
+    /// By what the front-end was told first to end the program.
+    told: Option<Told>,
+}
+
+/// A signal that asks the program to end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Told {
+    signal: Signal,
+    /// From the start of the program.
+    at: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -37,12 +46,63 @@ struct End {
     /// When the first of them ended, from the start of the program.
     elapsed: Duration,
     first_rank: u32,
+    /// The leaf that has noticed that.
+    leaf: u32,
+    /// When the first of them ended that another leaf has noticed.
+    next: Option<Duration>,
+}
+
+impl End {
+    /// Whether ranks of this kind die of themselves, and not by a signal with which a launcher ends
+    /// others.
+    fn is_by_itself(&self) -> bool {
+        match self.kind.cause {
+            Cause::Signal(number) => {
+                number != Signal::KILL.as_raw() && number != Signal::TERM.as_raw()
+            }
+            Cause::Code(_) | Cause::Abort(_) => true,
+            Cause::Unknown => false,
+        }
+    }
+
+    fn waits(&self) -> bool {
+        self.kind.inside.starts_with("MPI_")
+    }
+
+    /// Whether what is known of two ends by signals tells neither as the reason of the other.
+    fn is_like(&self, other: &Self) -> bool {
+        let (Cause::Signal(mine), Cause::Signal(others)) = (self.kind.cause, other.kind.cause)
+        else {
+            return false;
+        };
+        let is_same = mine == others || self.is_by_itself() && other.is_by_itself();
+        is_same && self.waits() == other.waits()
+    }
+
+    /// Whether it is not known if these came first, or others that another leaf has noticed.
+    fn is_one_of_several(&self, ends: &[&Self]) -> bool {
+        let is_near = |elapsed: Duration| {
+            elapsed <= self.elapsed + TOGETHER && self.elapsed <= elapsed + TOGETHER
+        };
+        let is_rival = |end: &&Self| end.leaf != self.leaf && self.is_like(end);
+        let mut rivals = ends.iter().copied().filter(is_rival);
+        let is_signal = matches!(self.kind.cause, Cause::Signal(_));
+        is_signal && (self.next.is_some_and(is_near) || rivals.any(|end| is_near(end.elapsed)))
+    }
 }
 
 impl Deaths {
     /// The ranks whose ends are known, in order or not: leaves need not tell these again.
     pub(crate) fn known(&self) -> &RankSet {
         &self.known
+    }
+
+    /// Those that ended in order.
+    pub(crate) fn in_order(&self) -> RankSet {
+        let ends = self.ends.iter().filter(|end| end.kind.is_in_order());
+        let mut ranks = RankSet::new();
+        ends.for_each(|end| ranks.union_with(end.ranks.as_ref()));
+        ranks
     }
 
     /// Takes in a report, in answer to a question of that time of the program.
@@ -57,8 +117,49 @@ impl Deaths {
             let is_new = ranks.contains(end.oldest_rank);
             let first_rank = if is_new { Some(end.oldest_rank) } else { ranks.iter().next() };
             let first_rank = first_rank.unwrap_or(end.oldest_rank);
-            self.ends.push(End { kind: kind.clone(), ranks, elapsed, first_rank });
+            let next = (end.next_ns > 0).then(|| Duration::from_nanos(end.next_ns));
+            let next = next.map(|age| asked.saturating_sub(age));
+            let (kind, leaf) = (kind.clone(), end.leaf);
+            self.ends.push(End { kind, ranks, elapsed, first_rank, leaf, next });
         }
+    }
+
+    /// The front-end was told by a signal to end the program, at this time of it. The first one
+    /// counts.
+    pub(crate) fn told_to_end(&mut self, signal: Signal, at: Duration) {
+        self.told.get_or_insert(Told { signal, at });
+    }
+
+    /// What came of the signal that has told the front-end to end the program; none if none has.
+    /// In `last`, the round after the program's end, ranks may run still.
+    pub(crate) fn told(&self, last: Option<&Round>) -> Option<ToldToEnd> {
+        let told = self.told?;
+        let (mut ended, mut otherwise) = (RankSet::new(), RankSet::new());
+        for end in self.ends.iter().filter(|end| !end.kind.is_in_order() && self.is_as_told(end)) {
+            let is_by_it = end.kind.cause == Cause::Signal(told.signal.as_raw());
+            let ranks = if is_by_it { &mut ended } else { &mut otherwise };
+            ranks.union_with(end.ranks.as_ref());
+        }
+        let mut running = last.map(|round| round.ranks_in(RankState::Running)).unwrap_or_default();
+        running.subtract(ended.as_ref());
+        running.subtract(otherwise.as_ref());
+        Some(ToldToEnd {
+            signal: signal_name(told.signal).to_owned(),
+            received_s: told.at.as_secs_f64(),
+            ended: ended.to_string(),
+            otherwise: otherwise.to_string(),
+            running: running.to_string(),
+        })
+    }
+
+    /// Whether ranks ended because the front-end, and with it the job, was told to end. They may
+    /// have heard of it before the front-end, and answers make their ends earlier than they were.
+    fn is_as_told(&self, end: &End) -> bool {
+        self.told.is_some_and(|told| {
+            let is_by_it = end.kind.cause == Cause::Signal(told.signal.as_raw());
+            let error = if is_by_it { KILLED_WITHIN } else { FOLLOWS_WITHIN };
+            end.elapsed + error >= told.at
+        })
     }
 
     /// The launcher has ended with this code.
@@ -67,14 +168,26 @@ impl Deaths {
     }
 
     /// Ranks that did not end in order, the first one apart from those that followed it; none is
-    /// the first of those that their launcher has killed together.
+    /// the first of those that their launcher has killed together, that ended as they were told to,
+    /// or of which leaves have noticed several at about the same time.
     pub(crate) fn section(&self) -> Vec<Death> {
         let mut ends: Vec<&End> = self.ends.iter().filter(|end| !end.kind.is_in_order()).collect();
         ends.sort_by_key(|end| (end.elapsed, end.first_rank));
+        if ends.first().is_some_and(|end| self.is_as_told(end)) {
+            return self.without_first(&ends);
+        }
         if were_killed_together(&ends, self.launcher) {
-            return self.together(&ends);
+            let mut killed = self.without_first(&ends);
+            for death in &mut killed {
+                death.manner = DeathManner::KilledByLauncher;
+                death.cause.push_str(", as a launcher ends its ranks");
+            }
+            return killed;
         }
         let Some(first) = first_of(&ends, self.launcher) else { return Vec::new() };
+        if first.is_one_of_several(&ends) {
+            return self.without_first(&ends);
+        }
         let alone = RankSet::range(first.first_rank, first.first_rank);
         let mut deaths = vec![self.death(first, &alone, true)];
         for end in ends {
@@ -86,8 +199,8 @@ impl Deaths {
         deaths
     }
 
-    /// Ranks that their launcher has killed, those together that were inside the same.
-    fn together(&self, ends: &[&End]) -> Vec<Death> {
+    /// Ranks of which none is the first, those together that ended in the same way.
+    fn without_first(&self, ends: &[&End]) -> Vec<Death> {
         let mut kinds: Vec<End> = Vec::new();
         for &end in ends {
             match kinds.iter_mut().find(|known| known.kind == end.kind) {
@@ -95,12 +208,7 @@ impl Deaths {
                 None => kinds.push(end.clone()),
             }
         }
-        let death = |end: &End| {
-            let mut death = self.death(end, &end.ranks, false);
-            death.cause.push_str(BY_LAUNCHER);
-            death
-        };
-        kinds.iter().map(death).collect()
+        kinds.iter().map(|end| self.death(end, &end.ranks, false)).collect()
     }
 
     /// Of ranks that died, those that had ended in order before, if they are the fewer: others may
@@ -131,12 +239,22 @@ impl Deaths {
         } else if end.kind.cause == Cause::Code(0) && end.kind.inside != "MPI_Finalize" {
             cause.push_str(" without MPI_Finalize");
         }
+        let mut manner = match end.kind.cause {
+            // A program may return any code when it has finalized.
+            Cause::Code(_) if end.kind.is_finalized => DeathManner::Returned,
+            _ => DeathManner::Died,
+        };
+        if !is_first && self.is_as_told(end) {
+            manner = DeathManner::AsTold;
+            cause.push_str(", as the job was told to end");
+        }
         Death {
             ranks: ranks.to_string(),
             elapsed_s: end.elapsed.as_secs_f64(),
             is_first,
             cause,
             inside: end.kind.inside.clone(),
+            manner,
         }
     }
 }
@@ -163,21 +281,16 @@ fn first_of<'a>(ends: &[&'a End], launcher: Option<i32>) -> Option<&'a End> {
         return Some(killed);
     }
     let earliest = ends.iter().min_by_key(|end| (end.elapsed, end.first_rank))?;
-    let is_by_itself = |end: &&&End| match end.kind.cause {
-        Cause::Signal(number) => number != Signal::KILL.as_raw() && number != Signal::TERM.as_raw(),
-        Cause::Code(_) | Cause::Abort(_) => true,
-        _ => false,
-    };
-    let near = ends.iter().filter(|end| end.elapsed <= earliest.elapsed + FOLLOWS_WITHIN);
-    let own = near.filter(is_by_itself).min_by_key(|end| (end.elapsed, end.first_rank));
-    if is_by_itself(&earliest) {
+    if earliest.is_by_itself() {
         return Some(earliest);
     }
-    let waits = |end: &End| end.kind.inside.starts_with("MPI_");
+    let near = ends.iter().filter(|end| end.elapsed <= earliest.elapsed + FOLLOWS_WITHIN);
+    let own = near.filter(|end| end.is_by_itself());
+    let own = own.min_by_key(|end| (end.elapsed, end.first_rank));
     let together = ends.iter().filter(|end| end.elapsed <= earliest.elapsed + TOGETHER);
-    let outside =
-        together.filter(|end| !waits(end)).min_by_key(|end| (end.elapsed, end.first_rank));
-    let outside = outside.filter(|_| waits(earliest));
+    let outside = together.filter(|end| !end.waits());
+    let outside = outside.min_by_key(|end| (end.elapsed, end.first_rank));
+    let outside = outside.filter(|_| earliest.waits());
     Some(own.or(outside).unwrap_or(earliest))
 }
 
@@ -196,6 +309,16 @@ fn killed_from_outside<'a>(ends: &[&'a End], launcher: Option<i32>) -> Option<&'
     let are_exits = exits.clone().all(|end| matches!(end.kind.cause, Cause::Code(1..)));
     let is_near = killed.elapsed <= earliest + KILLED_WITHIN;
     ((is_told || is_before) && are_exits && is_near).then_some(killed)
+}
+
+/// One of the signals by which the front-end is told to end the program.
+fn signal_name(signal: Signal) -> &'static str {
+    match signal {
+        Signal::HUP => "SIGHUP",
+        Signal::INT => "SIGINT",
+        Signal::QUIT => "SIGQUIT",
+        _ => "SIGTERM",
+    }
 }
 
 fn signal_text(number: i32) -> String {
@@ -349,6 +472,75 @@ mod tests {
     }
 
     #[test]
+    fn none_is_the_first_of_ranks_that_two_leaves_have_seen_to_be_killed_at_about_the_same_time() {
+        let inside = |call: &str| EndKind { inside: call.into(), ..kind(Cause::Signal(9), false) };
+        let told = |other_leaf, other_ns, other: &str| {
+            let mut report = RankReport::default();
+            report.end(0, inside("MPI_Bcast"), 45_000_000);
+            let mut of_other = RankReport { leaf: other_leaf, ..RankReport::default() };
+            of_other.end(2, inside(other), other_ns);
+            report.merge(of_other);
+            report.end(3, inside("MPI_Wait"), 5_000_000);
+            let mut deaths = Deaths::default();
+            deaths.take(&report, Duration::from_secs(2));
+            deaths.launcher_ended(9);
+            Death::lines(&deaths.section(), 8)
+        };
+        let killed = "signal 9 (killed), inside MPI_Bcast";
+        let none = "none is known to be the first";
+        assert_eq!(
+            told(1, 40_000_000, "MPI_Bcast"),
+            [
+                format!("ranks 0,2 died, 1.955 s after the start, {none}: {killed}"),
+                "rank 3 died, 1.995 s after the start: signal 9 (killed), inside MPI_Wait".into(),
+            ]
+        );
+        assert!(told(1, 40_000_000, "MPI_Barrier")[0].contains(none));
+        for (leaf, age_ns) in [(0, 40_000_000), (1, 30_000_000)] {
+            for call in ["MPI_Bcast", "MPI_Barrier"] {
+                let first = &told(leaf, age_ns, call)[0];
+                assert!(first.starts_with("rank 0 died first"), "{leaf} {age_ns}: {first}");
+            }
+        }
+        // The others wait for one that is outside of MPI.
+        assert!(told(1, 40_000_000, "")[0].starts_with("rank 2 died first"));
+    }
+
+    #[test]
+    fn ranks_that_end_after_the_job_was_told_to_end_are_told_so_and_none_is_the_first() {
+        let told = |at| {
+            let mut report = RankReport::default();
+            report.end(0, kind(Cause::Signal(15), false), 40_000_000);
+            report.end(2, kind(Cause::Signal(15), false), 39_000_000);
+            report.end(1, kind(Cause::Code(3), false), 38_000_000);
+            let mut deaths = Deaths::default();
+            deaths.told_to_end(Signal::TERM, Duration::from_millis(at));
+            deaths.told_to_end(Signal::INT, Duration::from_millis(at + 1));
+            deaths.take(&report, Duration::from_secs(2));
+            deaths.launcher_ended(143);
+            deaths
+        };
+        let deaths = told(1970);
+        assert_eq!(
+            Death::lines(&deaths.section(), 8),
+            [
+                "ranks 0,2 ended, 1.960 s after the start: signal 15 (terminated), as the job was \
+                 told to end",
+                "rank 1 ended, 1.962 s after the start: exit code 3, as the job was told to end",
+            ]
+        );
+        let mut running = Round::new(4);
+        running.add(&sapwood_profile::RankProfile::new(3, 4)).expect("a new rank");
+        let found = deaths.told(Some(&running)).expect("it was told");
+        let ranks = [&*found.ended, &*found.otherwise, &*found.running];
+        assert_eq!((&*found.signal, found.received_s, ranks), ("SIGTERM", 1.97, ["0,2", "1", "3"]));
+        assert_eq!(Deaths::default().told(None), None);
+        // They had ended long before.
+        assert!(told(5000).section()[0].is_first);
+        assert_eq!(told(5000).told(None).expect("it was told").ended, "");
+    }
+
+    #[test]
     fn the_few_that_had_ended_in_order_before_are_told() {
         let mut report = RankReport::default();
         report.end(0, kind(Cause::Code(0), true), 500_000_000);
@@ -358,6 +550,7 @@ mod tests {
         deaths.take(&report, Duration::from_secs(2));
         let expected = "rank 0 had ended normally by then, 1.500 s after the start";
         assert_eq!(deaths.ended_before().map(|end| end.text).as_deref(), Some(expected));
+        assert_eq!(deaths.in_order().to_string(), "0");
         let mut none = Deaths::default();
         none.take(&RankReport::default(), Duration::from_secs(2));
         assert_eq!(none.ended_before(), None);

@@ -7,6 +7,7 @@ use sapwood_report::ranks_text;
 use serde::{Deserialize, Serialize};
 
 use super::ScopeRequest;
+use crate::times::nanoseconds;
 use crate::{INTERVAL_MAX, INTERVAL_MIN};
 
 /// The groups of metrics by name, with their bits in `bindings/mpi/shim/control.h`: which events
@@ -260,10 +261,6 @@ impl RunSettings {
         let named = GROUPS.iter().filter(|(_, bit)| self.groups & bit != 0);
         named.map(|(name, _)| (*name).to_string()).collect()
     }
-}
-
-pub(crate) fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A set of ranks as first and last of its ranges, in turn.

@@ -9,7 +9,7 @@ use sapwood_trace::{Frozen, TRACE_FREEZE};
 
 use super::{FREEZE, FreezeQuestion};
 use crate::control::FreezeOrder;
-use crate::control::request::nanoseconds;
+use crate::times::nanoseconds;
 
 /// How long one level of the tree waits for others, once one has answered.
 const LEVEL_MS: u32 = 2_000;

@@ -12,14 +12,10 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use sapwood::RankSet;
 use sapwood_command_line::exit::Failure;
 
+use super::unread::Reasons;
+use crate::events_folder::{EVENTS_END, TABLE_END, rank_of, stem};
 use crate::tables::{KeptError, KeptRank, Tables};
 
-/// What the names of both files of a rank begin with.
-const BEGIN: &str = "rank-";
-/// What the name of a table ends with.
-const TABLE_END: &str = ".profile";
-/// The same of events.
-const EVENTS_END: &str = ".events";
 /// Files that are named one by one, at most.
 const NOTES_MAX: usize = 64;
 
@@ -33,8 +29,12 @@ pub(super) struct KeptFolder {
     pub(super) ranks: RankSet,
     /// Of these, those whose processes run.
     pub(super) living: RankSet,
+    /// When the newest of them was made, in seconds since 1970; 0 if that is not known.
+    pub(super) made_s: u64,
     /// A line for each file that cannot.
     pub(super) notes: Vec<String>,
+    /// The same by the rank of which the file is said to be.
+    pub(super) reasons: Reasons,
 }
 
 /// Each rank has two files, which stay open.
@@ -77,7 +77,9 @@ impl KeptFolder {
             program: String::new(),
             ranks: RankSet::new(),
             living: RankSet::new(),
+            made_s: 0,
             notes: Vec::new(),
+            reasons: Reasons::new(),
         };
         let mut hosts: BTreeMap<String, Tables> = BTreeMap::new();
         let mut taken: BTreeMap<u32, PathBuf> = BTreeMap::new();
@@ -92,6 +94,7 @@ impl KeptFolder {
             }
         }
         kept.hosts = hosts.into_values().collect();
+        kept.reasons = std::mem::take(&mut notes.reasons);
         kept.notes = notes.lines();
         Ok(kept)
     }
@@ -123,6 +126,7 @@ impl KeptFolder {
             return false;
         }
         self.ranks.insert(header.rank);
+        self.made_s = self.made_s.max(header.made_ns / 1_000_000_000);
         if is_alive {
             self.living.insert(header.rank);
         }
@@ -166,10 +170,15 @@ struct Notes {
     lines: Vec<String>,
     /// Those beyond the last line.
     more: usize,
+    reasons: Reasons,
 }
 
 impl Notes {
     fn add(&mut self, stem: &Path, end: &str, reason: &str) {
+        let name = stem.file_name().and_then(|name| name.to_str());
+        if let Some(rank) = name.and_then(rank_of) {
+            self.reasons.entry(rank).or_insert_with(|| reason.to_owned());
+        }
         if self.lines.len() == NOTES_MAX {
             self.more += 1;
             return;
@@ -194,9 +203,7 @@ fn stems(folder: &Path) -> Result<BTreeSet<PathBuf>, Failure> {
     let mut stems = BTreeSet::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        let Some(name) = name.to_str().filter(|name| name.starts_with(BEGIN)) else { continue };
-        let stem = name.strip_suffix(TABLE_END).or_else(|| name.strip_suffix(EVENTS_END));
-        stems.extend(stem.map(|stem| folder.join(stem)));
+        stems.extend(name.to_str().and_then(stem).map(|stem| folder.join(stem)));
     }
     Ok(stems)
 }
@@ -229,7 +236,7 @@ fn read_rank(stem: &Path, notes: &mut Notes) -> Option<KeptRank> {
 }
 
 /// Opens a file, and waits for nothing that is none.
-fn open(path: &Path) -> std::io::Result<File> {
+pub(super) fn open(path: &Path) -> std::io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }

@@ -5,7 +5,9 @@
 //! ([`Tables`]), and the parts are put together as those of a tree are. No tree has compared the
 //! clocks of different hosts: what needs that is counted as undecided.
 
+mod ends;
 mod files;
+mod unread;
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,13 +21,15 @@ use sapwood_trace::{
     Coscheduling, Findings, Frozen, FrozenEvent, Ledger, Presence, Standing, Verdict,
 };
 
+use self::ends::KeptEnds;
 use self::files::KeptFolder;
-use super::control::request::nanoseconds;
+use self::unread::{what_they_tell, without_file};
 use super::freeze::FreezeQuestion;
 use super::freezing::FreezeWishes;
 use super::rank_control::now_ns;
 use super::standing::{STANDING_DEADLINE, long_waits};
 use super::tables::{KeptTime, Tables};
+use super::times::nanoseconds;
 use super::waits::{Question, WaitsQuestion};
 
 /// Ends of collectives that are told to all hosts at once.
@@ -39,6 +43,8 @@ const QUIET_READINGS: u32 = 2;
 /// What is not known of waits in which ranks have ended.
 const WHEN_KILLED: &str = "when the ranks were killed: a wait is told until the last call that \
                            began or returned, and may have been one of a program that did well";
+/// The same where it is known how they ended.
+const UNTIL_LAST_CALL: &str = "how long ranks waited after the last call that began or returned";
 /// All processor time that a reading wants.
 const UNLIMITED_NS: u64 = u64::MAX;
 
@@ -48,8 +54,9 @@ const UNLIMITED_NS: u64 = u64::MAX;
 /// # Errors
 /// [`Failure`] when no file can be read, or the folder holds those of more than one run.
 pub fn why_of_files(folder: &Path) -> Result<Why, Failure> {
-    let KeptFolder { mut hosts, world_size, program, ranks, living, notes } =
-        KeptFolder::read(folder)?;
+    let kept = KeptFolder::read(folder)?;
+    let ends = KeptEnds::read(folder, &kept);
+    let KeptFolder { mut hosts, world_size, program, ranks, living, notes, reasons, .. } = kept;
     complain_all(&notes);
     let is_over = living.is_empty();
     let readings_max = if is_over { READINGS_MAX } else { LIVING_READINGS_MAX };
@@ -68,12 +75,15 @@ pub fn why_of_files(folder: &Path) -> Result<Why, Failure> {
     });
     let missing = all_ranks(world_size).difference(ranks.as_ref());
     if !missing.is_empty() {
-        why.unknown.insert(0, without_file(&missing, folder));
+        let told = [without_file(&missing, &reasons, folder), what_they_tell(&missing)];
+        why.unknown.splice(0..0, told);
     }
+    ends.note(&mut why, folder, is_over);
     if !is_over {
-        note_living(&mut why, &standing, &hosts, &living);
+        note_living(&mut why, &standing, &hosts, &living, &ends);
     } else if why.stuck.is_some() {
-        why.unknown.push(WHEN_KILLED.to_owned());
+        let until = if ends.are_whole() { UNTIL_LAST_CALL } else { WHEN_KILLED };
+        why.unknown.push(until.to_owned());
     }
     Ok(why)
 }
@@ -102,15 +112,18 @@ fn verdict(hosts: &mut [Tables], living: &RankSet, world_size: u32) -> KeptVerdi
     KeptVerdict { elapsed, standing, verdict }
 }
 
-fn without_file(ranks: &RankSet, folder: &Path) -> String {
-    let ranks = ranks_text(&ranks.to_string());
-    format!("{ranks}: no file in '{}' that can be read", folder.display())
-}
-
-/// Notes which ranks have died while others run, and which run on other hosts.
-fn note_living(why: &mut Why, standing: &Standing, hosts: &[Tables], living: &RankSet) {
+/// Notes which ranks have died while others run, beside those of which it is known how, and which
+/// run on other hosts.
+fn note_living(
+    why: &mut Why,
+    standing: &Standing,
+    hosts: &[Tables],
+    living: &RankSet,
+    ends: &KeptEnds,
+) {
     let lost = standing.postures.iter().filter(|(_, one)| one.presence == Presence::Lost);
     let lost: RankSet = lost.map(|(&rank, _)| rank).collect();
+    let lost = lost.difference(ends.known().as_ref());
     if !lost.is_empty() {
         why.note_found_dead(&lost);
     }
@@ -118,7 +131,7 @@ fn note_living(why: &mut Why, standing: &Standing, hosts: &[Tables], living: &Ra
     hosts.iter().for_each(|host| elsewhere.subtract(host.attended().as_ref()));
     if !elsewhere.is_empty() {
         why.unknown.push(format!(
-            "how long {} have been in their calls: they do not run on this machine",
+            "how long the calls of {} have lasted: they are made on another machine",
             ranks_text(&elsewhere.to_string())
         ));
     }
@@ -130,7 +143,7 @@ fn note_living(why: &mut Why, standing: &Standing, hosts: &[Tables], living: &Ra
 /// # Errors
 /// [`Failure`] as those of [`why_of_files`], or when the ranks are on several hosts.
 pub fn freeze_of_files(folder: &Path, wishes: &FreezeWishes) -> Result<Freeze, Failure> {
-    let KeptFolder { mut hosts, world_size, program, ranks, living, notes } =
+    let KeptFolder { mut hosts, world_size, program, ranks, living, notes, reasons, .. } =
         KeptFolder::read(folder)?;
     complain_all(&notes);
     let wanted = match wishes.ranks.is_empty() {
@@ -175,7 +188,7 @@ pub fn freeze_of_files(folder: &Path, wishes: &FreezeWishes) -> Result<Freeze, F
     let mut missing = all.difference(ranks.as_ref());
     missing.intersect_with(wanted.as_ref());
     if !missing.is_empty() {
-        freeze.unknown.insert(0, without_file(&missing, folder));
+        freeze.unknown.insert(0, without_file(&missing, &reasons, folder));
     }
     if is_over && !statement.is_empty() {
         freeze.unknown.push(WHEN_KILLED.to_owned());
@@ -245,6 +258,8 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use sapwood_profile::Function;
+    use sapwood_report::ends::{ENDS_SCHEMA, Ends};
+    use sapwood_report::record::Death;
 
     use super::*;
 
@@ -398,6 +413,73 @@ mod tests {
     }
 
     #[test]
+    fn of_a_rank_that_has_not_come_it_is_said_that_others_without_files_may_not_have_either() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let [first, _, third] = ranks();
+        [first, third].iter().for_each(|rank| rank.leave(folder.path(), b'a'));
+        let why = why_of_files(folder.path()).expect("two ranks");
+        let without = "rank 1: no file in '";
+        assert!(why.unknown[0].starts_with(without), "{:?}", why.unknown);
+        assert!(why.unknown[0].ends_with(": none is there"), "{:?}", why.unknown);
+        let only = "whether others wait for rank 1, and which rank came last";
+        assert!(why.unknown[1].starts_with(only), "{:?}", why.unknown);
+        let stuck = why.stuck.expect("one rank waits");
+        assert_eq!(
+            (stuck.culprits.as_str(), stuck.statement.as_str()),
+            (
+                "2",
+                "rank 2 was last seen outside MPI, and has not entered MPI_Barrier number 2 on \
+                 MPI_COMM_WORLD; whether another member has is unknown without its file"
+            )
+        );
+    }
+
+    #[test]
+    fn how_ranks_ended_is_told_by_the_file_that_a_monitor_has_left() {
+        let folder = folder_on(*b"aaa");
+        let told = || why_of_files(folder.path()).expect("three ranks");
+        let has = |why: &Why, text: &str| why.unknown.iter().any(|line| line.starts_with(text));
+        assert!(has(&told(), "how ranks ended, and which of them first: no monitor has left '"));
+        let death = |ranks: &str, cause: &str| {
+            let (ranks, cause) = (ranks.to_owned(), cause.to_owned());
+            Death { ranks, cause, elapsed_s: 1.5, ..Death::default() }
+        };
+        let first = Death { is_first: true, ..death("2", "signal 9 (killed)") };
+        let deaths = vec![first, death("0-1", "signal 15 (terminated)")];
+        let schema = ENDS_SCHEMA.to_owned();
+        let ends = Ends { schema, ranks: 3, has_ended: true, deaths, ..Ends::default() };
+        let told_by = |ends: &Ends| {
+            ends.write(folder.path()).expect("it may be written");
+            told()
+        };
+        let why = told_by(&ends);
+        let line = "rank 2 died first, 1.500 s after the start: signal 9 (killed)";
+        assert_eq!((why.deaths[0].as_str(), why.ends.len()), (line, 2));
+        let unknown = ["how ranks ended", "when the ranks were killed"];
+        assert!(!unknown.iter().any(|text| has(&why, text)), "{:?}", why.unknown);
+        // Its monitor may be killed before it.
+        let gone = Ends { has_ended: false, elapsed_s: 2.0, ..ends.clone() };
+        assert!(has(&told_by(&gone), "how ranks ended after 2.0 s: the monitor"));
+        let ended = told_by(&Ends { was_told_to_end: true, ..ends.clone() });
+        assert!(ended.deaths.is_empty() && has(&ended, "how ranks would have ended"));
+        let other = told_by(&Ends { ranks: 4, ..ends.clone() });
+        assert!(other.deaths.is_empty() && has(&other, "how ranks ended: '"), "{other:?}");
+        set_word(&folder, 0, 52, 1_000_000_000_000);
+        assert!(has(&told_by(&ends), "how ranks ended: '"), "the file was made after it");
+    }
+
+    #[test]
+    fn ranks_whose_tracing_is_paused_are_named() {
+        let folder = folder_on(*b"aaa");
+        // Without the bit that says that records are written, since this moment.
+        set_word_of(&folder, 2, "events", 8, 1 << 32);
+        set_word_of(&folder, 2, "events", 14, 20_000);
+        let why = why_of_files(folder.path()).expect("three ranks");
+        let line = "calls of rank 2: its tracing is paused, for 10.0 us";
+        assert!(why.unknown.iter().any(|told| told == line), "{:?}", why.unknown);
+    }
+
+    #[test]
     fn of_hosts_whose_clocks_were_not_compared_it_is_not_told_who_came_last() {
         let folder = folder_on(*b"aba");
         let why = why_of_files(folder.path()).expect("three ranks");
@@ -466,13 +548,17 @@ mod tests {
         };
         cut("rank-0.a.100.events", 0);
         cut("rank-2.a.102.profile", 520);
-        let notes = KeptFolder::read(folder.path()).expect("one rank").notes;
+        let KeptFolder { notes, reasons, .. } = KeptFolder::read(folder.path()).expect("one rank");
         let [first, second] = &notes[..] else { panic!("two lines: {notes:?}") };
         assert!(first.ends_with(".events' is left out: it is cut: it has 0 bytes"), "{first}");
-        assert!(second.ends_with(".profile' is left out: it is cut: it has 520 bytes"), "{second}");
+        let cut = ".profile' is left out: profile table: it is cut: it has 520 bytes of ";
+        assert!(second.contains(cut), "{second}");
         let freeze = frozen(&folder).expect("one rank");
-        let missing = without_file(&"0,2".parse().expect("ranks"), folder.path());
+        let missing = without_file(&"0,2".parse().expect("ranks"), &reasons, folder.path());
+        let why = "rank 0: it is cut: it has 0 bytes; \
+                   rank 2: profile table: it is cut: it has 520 bytes of 576";
         assert!(missing.starts_with("ranks 0,2: no file in '"), "{missing}");
+        assert!(missing.ends_with(why), "{missing}");
         let unknown = &freeze.unknown;
         assert_eq!(unknown.first(), Some(&missing));
         assert!(!unknown.iter().any(|line| line.contains("did not answer")), "{unknown:?}");
@@ -488,8 +574,13 @@ mod tests {
 
     /// Writes a word into the table of a rank.
     fn set_word(folder: &tempfile::TempDir, rank: u64, at: usize, word: u64) {
-        let path = folder.path().join(format!("rank-{rank}.a.{}.profile", 100 + rank));
-        let mut bytes = fs::read(&path).expect("its table");
+        set_word_of(folder, rank, "profile", at, word);
+    }
+
+    /// The same into its file of a kind.
+    fn set_word_of(folder: &tempfile::TempDir, rank: u64, kind: &str, at: usize, word: u64) {
+        let path = folder.path().join(format!("rank-{rank}.a.{}.{kind}", 100 + rank));
+        let mut bytes = fs::read(&path).expect("its file");
         bytes[at * 8..][..8].copy_from_slice(&word.to_le_bytes());
         fs::write(&path, bytes).expect("it may be written");
     }

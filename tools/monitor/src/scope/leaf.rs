@@ -10,6 +10,7 @@ use sapwood_trace::{
 
 use super::ScopeQuestion;
 use crate::effort::{Effort, Turn, begin_at};
+use crate::times::nanoseconds;
 use crate::waits::RankEvents;
 
 /// Scopes of one run, at most; one more takes the place of the oldest.
@@ -127,15 +128,14 @@ impl LeafScopes {
         if question.scope.window > 0 {
             let reduction = question.scope.reduction;
             for ((key, ..), values) in &one.windows {
-                values.iter().for_each(|&ns| figures.add(*key, ns, reduction));
+                figures.add_all(*key, values.iter().copied(), reduction);
             }
         }
         if let Some(groups) = question.scope.part_groups_max() {
             figures.keep_largest(groups);
         }
         figures.bound(question.bytes_max);
-        let used = u64::try_from(effort.used().as_nanos()).unwrap_or(u64::MAX);
-        figures.count(ScopeCounter::CpuNs, used);
+        figures.count(ScopeCounter::CpuNs, nanoseconds(effort.used()));
         figures
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sapwood_command_line::times::time;
 use sapwood_profile::{ActivityKind, Condition, Round};
 
-use crate::control::request::nanoseconds;
+use crate::times::nanoseconds;
 
 /// The shortest deadline; calls that last as long are common in programs that do well.
 const DEADLINE_MIN: Duration = Duration::from_millis(500);

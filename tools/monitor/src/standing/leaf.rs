@@ -78,6 +78,8 @@ impl Tables {
             if rank.is_moving_data() {
                 note_data(&mut posture, long_ns);
             }
+            posture.unrecorded_ns = self.waits.unrecorded_ns(number, now_ns);
+            posture.is_order_lost = self.waits.is_order_lost(number);
             standing.postures.insert(number, posture);
             note_shared(&mut standing, number, &profile);
             seats(&mut standing, number, &spaces, is_numbered, &table);
@@ -131,6 +133,8 @@ fn posture(
         blocked_threads: 0,
         is_locked: false,
         is_polling: false,
+        unrecorded_ns: 0,
+        is_order_lost: false,
     }
 }
 
@@ -211,8 +215,8 @@ fn kind_of(function: &Function, has_communicator: bool) -> CallKind {
         Class::Collective if word.contains("eighbor_") || word.ends_with("_init") => {
             CallKind::Other
         }
-        // One that was started returns at once, and is counted by then.
-        Class::Collective if is_started => CallKind::Other,
+        // It returns at once, and is counted by then.
+        Class::Collective if is_started => CallKind::CollectiveStart,
         Class::Collective => CallKind::Collective,
         Class::PointToPoint if matches!(word, "Iprobe" | "Improbe") => CallKind::Poll,
         Class::PointToPoint if RECEIVES.contains(&word) => CallKind::Receive,
@@ -359,7 +363,9 @@ mod tests {
             kind_of(Function::named(name).expect("a function of MPI"), has_communicator)
         };
         assert_eq!(kind("MPI_Allreduce", true), CallKind::Collective);
-        assert_eq!(kind("MPI_Iallreduce", true), CallKind::Other);
+        assert_eq!(kind("MPI_Iallreduce", true), CallKind::CollectiveStart);
+        assert_eq!(kind("MPI_Ineighbor_alltoall", true), CallKind::Other);
+        assert_eq!(kind("MPI_Allreduce_init", true), CallKind::Other);
         assert_eq!(kind("MPI_Recv", true), CallKind::Receive);
         assert_eq!(kind("MPI_Sendrecv", true), CallKind::Exchange);
         assert_eq!(kind("MPI_Sendrecv_replace", true), CallKind::Exchange);

@@ -3,7 +3,7 @@
 use sapwood_trace::Verdict;
 
 use super::deadline::Deadline;
-use crate::control::request::nanoseconds;
+use crate::times::nanoseconds;
 
 /// Verdicts that are said one by one, at most.
 const SAID_MAX: usize = 32;

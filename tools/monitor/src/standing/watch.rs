@@ -20,7 +20,7 @@ use super::StandingInquiry;
 use super::deadline::{Deadline, has_waited, is_in_call};
 use super::movers::is_for_movers;
 use super::said_verdicts::SaidVerdicts;
-use crate::control::request::nanoseconds;
+use crate::times::nanoseconds;
 
 /// How often names of communicators are looked up where no rank waits.
 const NAMES_INTERVAL: Duration = Duration::from_secs(5);

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::process::{FlockType, Pid, PidfdFlags, fcntl_getlk, pidfd_open};
 use sapwood::RankSet;
 use sapwood_launch::own_host_name;
-use sapwood_profile::{Moment, ProfileError, TableReader};
+use sapwood_profile::{Moment, TableReader};
 use sapwood_trace::{CallKind, EventFile, Presence, Source, Standing};
 use sapwood_transport::SharedTable;
 
@@ -99,8 +99,7 @@ impl KeptRank {
         let whole = RankTable::without_process(table, RankControl::new(None, NO_PROCESS), 0);
         let words = whole.words().map_err(KeptError::Table)?;
         let reader = TableReader::new(&words);
-        let reader =
-            reader.map_err(|error| KeptError::Table(table_problem(&error, table_bytes)))?;
+        let reader = reader.map_err(|error| KeptError::Table(error.to_string()))?;
         let profile = reader.profile();
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
         let process = match process {
@@ -222,6 +221,7 @@ impl Tables {
             let Some(last) = ended.and_then(|rank| rank.last(last_ns)) else { continue };
             // The clock of the machine that reads the files says nothing of them.
             posture.for_ns = last.for_ns;
+            posture.unrecorded_ns = self.waits.unrecorded_ns(*rank, last_ns);
             let lives = living.contains(*rank);
             posture.presence = match (posture.presence, posture.call) {
                 (Presence::Lost, _) if !lives && !is_over => Presence::Lost,
@@ -270,17 +270,5 @@ fn length(file: &File) -> Result<u64, String> {
     let file = file.metadata().map_err(|error| error.to_string())?;
     let bytes = file.len();
     let is_cut = file.is_file() && (bytes == 0 || !bytes.is_multiple_of(8));
-    if is_cut { Err(cut(bytes)) } else { Ok(bytes) }
-}
-
-/// What is wrong with a table of this length.
-fn table_problem(error: &ProfileError, bytes: u64) -> String {
-    match error {
-        ProfileError::Table { what: "number of bytes" | "length", .. } => cut(bytes),
-        _ => error.to_string(),
-    }
-}
-
-fn cut(bytes: u64) -> String {
-    format!("it is cut: it has {bytes} bytes")
+    if is_cut { Err(format!("it is cut: it has {bytes} bytes")) } else { Ok(bytes) }
 }

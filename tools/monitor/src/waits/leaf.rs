@@ -103,6 +103,22 @@ impl LeafWaits {
         Some((events.spaces_in_use(&file)?, !file.is_order_lost))
     }
 
+    /// For how long a rank has not recorded its calls at a moment of `CLOCK_MONOTONIC`, in
+    /// nanoseconds; 0 if it does, and where it has no file.
+    pub(crate) fn unrecorded_ns(&self, rank: u32, now_ns: u64) -> u64 {
+        let file = self.ranks.get(&rank).and_then(|events| events.header().ok());
+        file.filter(|file| !file.is_recording).map_or(0, |file| {
+            // One that has never recorded has not done so since its file was made.
+            now_ns.saturating_sub(file.paused_ns.max(file.clock.ns)).max(1)
+        })
+    }
+
+    /// Whether collectives of a rank were not counted for a time.
+    pub(crate) fn is_order_lost(&self, rank: u32) -> bool {
+        let file = self.ranks.get(&rank).and_then(|events| events.header().ok());
+        file.is_some_and(|file| file.is_order_lost)
+    }
+
     /// The answer to a question, within `effort`; `leaf` is the own number.
     pub(crate) fn answer(
         &mut self,

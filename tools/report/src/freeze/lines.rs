@@ -1,5 +1,7 @@
 //! A window as a table.
 
+use std::collections::BTreeSet;
+
 use sapwood_packet::RankSet;
 
 use super::{Freeze, FreezePlace};
@@ -211,7 +213,7 @@ impl Freeze {
         let mut lines = Vec::new();
         for one in self.collectives.iter().filter(|one| !one.absent.is_empty()) {
             let open = one.arrivals.iter().map(|&at| &self.events[at]).filter(|one| one.is_open);
-            let ranks: sapwood_packet::RankSet = open.clone().map(|event| event.rank).collect();
+            let ranks: RankSet = open.clone().map(|event| event.rank).collect();
             let longest = open.map(|event| event.end_ns - event.begin_ns).max();
             let name = self.communicators.get(one.communicator).map_or("", |one| &one.name);
             lines.push(format!(
@@ -223,15 +225,14 @@ impl Freeze {
                 for_so_long(longest.unwrap_or(0))
             ));
         }
-        let told: Vec<usize> = self
+        let told: BTreeSet<usize> = self
             .collectives
             .iter()
             .filter(|one| !one.absent.is_empty())
             .flat_map(|one| one.arrivals.iter().copied())
             .collect();
-        let others = self.events.iter().enumerate().filter(|(at, _)| !told.contains(at));
-        let others: Vec<usize> =
-            others.filter(|(_, event)| event.is_open).map(|(at, _)| at).collect();
+        let open = self.events.iter().enumerate().filter(|(_, event)| event.is_open);
+        let others: Vec<usize> = open.map(|(at, _)| at).filter(|at| !told.contains(at)).collect();
         let all = lines.len() + others.len();
         let room = OPEN_MAX.saturating_sub(lines.len());
         lines.extend(others.iter().take(room).map(|&at| self.open_call(at)));

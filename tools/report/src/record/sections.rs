@@ -6,7 +6,7 @@ use sapwood_packet::Rank;
 use serde::{Deserialize, Serialize};
 
 use super::{Event, Metric};
-use crate::ranks_text;
+use crate::text::{agreeing, ranks_text};
 
 /// A number of each rank, or of bins of neighbouring ranks where there are many.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -159,13 +159,31 @@ pub struct Death {
     /// When the first of them was seen to, from the start of the program.
     pub elapsed_s: f64,
     /// Whether it was the first death, which others may have followed. None is where a launcher has
-    /// killed all together.
+    /// killed all together, where all ended as the job was told to, or where it is not known.
     pub is_first: bool,
     /// `signal 9`, `exit code 7`, `MPI_Abort(13)` or what else is known.
     pub cause: String,
     /// What the ranks were inside.
     #[serde(default)]
     pub inside: String,
+    /// How they ended.
+    #[serde(default)]
+    pub manner: DeathManner,
+}
+
+/// How ranks ended that did not end in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeathManner {
+    /// Of themselves, or because others did.
+    #[default]
+    Died,
+    /// With an exit code of the program's, after `MPI_Finalize`.
+    Returned,
+    /// Killed all together by their launcher.
+    KilledByLauncher,
+    /// After a signal had told the job to end.
+    AsTold,
 }
 
 impl Death {
@@ -174,28 +192,35 @@ impl Death {
     pub fn sentences(deaths: &[Self]) -> Vec<String> {
         let has_first = deaths.iter().any(|death| death.is_first);
         let others = if deaths.len() > 1 { " with the others" } else { "" };
-        let told = |death: &Self| {
+        let told = |(at, death): (usize, &Self)| {
             let seconds = death.elapsed_s;
             death.sentence(&match has_first {
                 true if death.is_first => {
                     format!("{} first, {seconds:.3} s after the start", death.verb())
                 }
                 true => "followed".to_owned(),
-                false => {
-                    let were = if death.ranks.contains([',', '-']) { "were" } else { "was" };
+                false if death.manner == DeathManner::KilledByLauncher => {
+                    let were = agreeing(&death.ranks, "was", "were");
                     format!("{were} killed together{others}, {seconds:.3} s after the start")
+                }
+                false => {
+                    let first = match at == 0 && death.manner != DeathManner::AsTold {
+                        true => ", none is known to be the first",
+                        false => "",
+                    };
+                    format!("{}, {seconds:.3} s after the start{first}", death.verb())
                 }
             })
         };
-        deaths.iter().map(told).collect()
+        deaths.iter().enumerate().map(told).collect()
     }
 
     /// What its ranks did.
     fn verb(&self) -> &'static str {
-        // A program may return any code when it has finalized.
-        let has_returned =
-            self.cause.starts_with("exit code") && self.cause.ends_with(" after MPI_Finalize");
-        if has_returned { "ended" } else { "died" }
+        match self.manner {
+            DeathManner::Returned | DeathManner::AsTold => "ended",
+            DeathManner::Died | DeathManner::KilledByLauncher => "died",
+        }
     }
 
     fn sentence(&self, how: &str) -> String {
@@ -270,6 +295,17 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether ranks leave out a number of the events of a functional class: `calls`, `time` or
+    /// `bytes`. One that is 0 then was not counted.
+    #[must_use]
+    pub fn leaves_out(&self, class: &str, number: &str) -> bool {
+        let is_off = |name: &str| {
+            let has = |groups: &[String]| groups.iter().any(|group| group == name);
+            has(&self.groups_known) && !has(&self.groups)
+        };
+        is_off(if class == "region" { "regions" } else { class }) || is_off(number)
+    }
+
     /// A line for people, of settings that were changed while the program ran: the counts of such a
     /// run are not those of all of it.
     #[must_use]

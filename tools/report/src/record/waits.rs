@@ -176,12 +176,43 @@ impl Waits {
             return named + &self.unknown_waits();
         }
         let waited: u64 = self.ranks.iter().map(|one| one.wait_ns).sum();
+        if self.collectives == 0 {
+            return self.without_collectives(waited);
+        }
         let known = quantity::whole(self.collectives.into());
         let waited = quantity::time(waited as f64);
         let unknown = self.unknown_waits();
         format!(
             "no rank stands out: {waited} waited by all ranks, {known} collectives matched{unknown}"
         )
+    }
+
+    /// The same where no collective was matched, and why not.
+    #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
+    fn without_collectives(&self, waited_ns: u64) -> String {
+        let counted = [
+            (self.dropped, "calls were overwritten unread"),
+            (self.unordered, "collectives were called while ranks were not counted"),
+            (self.without_ring, "calls of threads that have no ring"),
+            (self.without_communicator, "calls on communicators beyond the capacity of a table"),
+            (self.unreadable, "ranks whose calls cannot be read any more"),
+        ];
+        let told = counted.iter().filter(|(count, _)| *count > 0);
+        let told = told.map(|(count, what)| format!("{} {what}", quantity::whole((*count).into())));
+        let mut reasons: Vec<String> = told.collect();
+        if self.events == 0 {
+            reasons.insert(0, "no call was recorded".to_owned());
+        }
+        let waited = match waited_ns {
+            0 => String::new(),
+            waited_ns => format!(
+                "no rank stands out: {} waited by all ranks for messages, and ",
+                quantity::time(waited_ns as f64)
+            ),
+        };
+        let why = if reasons.is_empty() { "" } else { ": " };
+        let reasons = reasons.join(", ");
+        format!("{waited}no collective was matched{why}{reasons}{}", self.unknown_waits())
     }
 
     /// Of how much it is not known who was waited for: it may be another rank than the one that is
@@ -299,6 +330,22 @@ pub(crate) mod tests {
         let waits = Waits::of(&findings(), 4, Duration::from_secs(100));
         assert_eq!(waits.culprits, []);
         assert!(waits.line().starts_with("no rank stands out: 12.0 ms"), "{}", waits.line());
+    }
+
+    #[test]
+    fn where_no_collective_was_matched_that_is_said_with_the_reasons() {
+        let told = |waits: Waits| waits.line();
+        assert_eq!(told(Waits::default()), "no collective was matched: no call was recorded");
+        let some = Waits { events: 90, dropped: 20, unordered: 7, ..Waits::default() };
+        assert_eq!(
+            told(some),
+            "no collective was matched: 20 calls were overwritten unread, 7 collectives were called \
+             while ranks were not counted"
+        );
+        let rank = RankWait { wait_ns: 12_000_000, ..RankWait::default() };
+        let line = told(Waits { events: 9, ranks: vec![rank], ..Waits::default() });
+        let waited = "no rank stands out: 12.0 ms waited by all ranks for messages, and no ";
+        assert_eq!(line, waited.to_owned() + "collective was matched");
     }
 
     #[test]

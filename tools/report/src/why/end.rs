@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ranks_text;
 use crate::record::Death;
+use crate::text::{agreeing, ranks_text};
 
 /// Ranks that ended the same way.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ impl RankEnd {
     #[must_use]
     pub fn found_dead(ranks: &str, elapsed_s: f64) -> Self {
         let who = ranks_text(ranks);
-        let has = if ranks.contains([',', '-']) { "have" } else { "has" };
+        let has = agreeing(ranks, "has", "have");
         Self {
             ranks: ranks.to_owned(),
             elapsed_s,

@@ -5,7 +5,7 @@ use sapwood_packet::RankSet;
 use super::{SlowGroup, SlowMessages, SlowPlace, Stuck, Why};
 use crate::mixed_calls::wrong_lines;
 use crate::quantity;
-use crate::text::{printable, ranks_text};
+use crate::text::{agreeing, printable, ranks_text};
 
 /// Columns and lines of a screen, without what stands before each line.
 const WIDTH: usize = 91;
@@ -22,7 +22,7 @@ const LATE: usize = 4;
 /// Where the waits are known until a moment that is longer ago than this, that is said.
 const UNTIL_S: f64 = 0.3;
 /// Lines of what is not known.
-const UNKNOWN: usize = 8;
+const UNKNOWN: usize = 10;
 /// Lines of those that wait.
 const WAITING: usize = 6;
 /// What is not parted from the number before it.
@@ -76,7 +76,7 @@ impl Stuck {
     /// The same, each in one line.
     pub(crate) fn stack_sentences(&self) -> impl Iterator<Item = String> + '_ {
         self.stacks.iter().map(|one| {
-            let is = if one.ranks.contains([',', '-']) { "are" } else { "is" };
+            let is = agreeing(&one.ranks, "is", "are");
             format!("{} {is} in {}", ranks_text(&one.ranks), one.frames.join(" < "))
         })
     }

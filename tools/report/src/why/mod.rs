@@ -14,12 +14,14 @@ mod stuck;
 use std::time::Duration;
 
 use sapwood_packet::RankSet;
-use sapwood_trace::{Counter, Entered, Findings, Source, Standing, Verdict};
+use sapwood_trace::{Counter, Entered, Findings, Posture, Source, Standing, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::communicator::place_name;
 use crate::mixed_calls::{MixedCalls, mixed_calls};
+use crate::quantity::{self, counted};
 use crate::record::{Death, Stacks};
+use crate::text::ranks_text;
 use crate::uneven_calls::{UnevenCalls, uneven_calls};
 pub use amounts::{GivenAmount, UnequalAmounts};
 pub use end::RankEnd;
@@ -30,6 +32,11 @@ pub use stuck::{Stuck, StuckOdd, StuckWaiting};
 
 /// The form of the JSON object.
 pub const WHY_SCHEMA: &str = "sapwood.why/1";
+
+/// What is said where nothing is known of who came last.
+const NONE_MATCHED: &str = "which ranks came last: no collective was matched";
+/// What pauses counting.
+const PAUSED_BY: &str = "'sapwood mpi control' or MPI_Pcontrol";
 
 /// Kinds of deaths that are told in words.
 const DEATHS_MAX: usize = 4;
@@ -141,12 +148,17 @@ impl Why {
                 why.messages = slow::messages(findings);
                 why.links = link::links(findings, until);
                 why.unknown = gaps(findings);
+                why.unknown.extend(unrecorded(&standing));
+                if lacks_all(findings, &standing) {
+                    why.unknown.insert(0, NONE_MATCHED.to_owned());
+                }
             }
             None if parts.is_recording => {
                 why.unknown.push("how long ranks have waited: no calls were gathered yet".into());
             }
             None => why.unknown.push("how long ranks have waited: calls were not recorded".into()),
         }
+        why.unknown.extend(uncounted(&standing));
         if standing.left_out > 0 {
             let left_out = standing.left_out;
             why.unknown.push(format!("{left_out} communicators that found no room"));
@@ -184,33 +196,73 @@ impl Why {
     }
 }
 
+/// Ranks of which something holds.
+fn ranks_that(standing: &Standing, is_one: impl Fn(&Posture) -> bool) -> RankSet {
+    let those = standing.postures.iter().filter(|(_, posture)| is_one(posture));
+    those.map(|(&rank, _)| rank).collect()
+}
+
+/// Whether no collective was matched though there may have been some.
+fn lacks_all(findings: &Findings, standing: &Standing) -> bool {
+    let lacking = [
+        Counter::Dropped,
+        Counter::Unordered,
+        Counter::WithoutSpace,
+        Counter::WithoutRing,
+        Counter::Unreadable,
+    ];
+    let has_lost = lacking.into_iter().any(|counter| findings.counter(counter) > 0);
+    let is_paused = standing.postures.values().any(|one| one.unrecorded_ns > 0);
+    findings.collectives == 0 && (has_lost || is_paused || findings.incomplete > 0)
+}
+
+/// A line for ranks that do not record their calls.
+fn unrecorded(standing: &Standing) -> Option<String> {
+    let ranks = ranks_that(standing, |posture| posture.unrecorded_ns > 0);
+    let times = standing.postures.values().map(|one| one.unrecorded_ns).filter(|&ns| ns > 0);
+    let (least, most) = (times.clone().min()?, times.max()?);
+    let since = if ranks.len() == 1 || least == most { "" } else { "the first " };
+    let ago = quantity::time(most as f64);
+    let whose = if ranks.len() == 1 { "its" } else { "their" };
+    let ranks = ranks_text(&ranks.to_string());
+    Some(format!("calls of {ranks}: {whose} tracing is paused, {since}for {ago}"))
+}
+
+/// A line for ranks whose collectives were not counted for a time.
+fn uncounted(standing: &Standing) -> Option<String> {
+    let ranks = ranks_that(standing, |posture| posture.is_order_lost);
+    let text = ranks_text(&ranks.to_string());
+    (!ranks.is_empty()).then(|| {
+        format!("numbers of collectives of {text}: counting was paused ({PAUSED_BY}) for a time")
+    })
+}
+
 /// Lines for what the waits do not tell.
 fn gaps(findings: &Findings) -> Vec<String> {
     let known = [
-        (findings.counter(Counter::Dropped), "calls overwritten unread"),
+        (findings.counter(Counter::Dropped), "calls", "overwritten unread"),
         (
             findings.undecided,
-            "collectives whose last rank is unknown, as the hosts' clocks are not exact enough",
+            "collectives",
+            "whose last rank is unknown, as the hosts' clocks are not exact enough",
         ),
-        (findings.mixed, "collectives in which ranks did not call the same"),
+        (findings.mixed, "collectives", "in which ranks did not call the same"),
         (
             findings.counter(Counter::Unordered),
-            "collectives while ranks were not counted, or after one that failed",
+            "collectives",
+            "while ranks were not counted, or after one that failed",
         ),
         (
             findings.counter(Counter::WithoutSpace),
-            "calls on communicators beyond the capacity of a table",
+            "calls",
+            "on communicators beyond the capacity of a table",
         ),
-        (findings.counter(Counter::WithoutRing), "calls of threads that have no ring"),
-        (findings.counter(Counter::Unsure), "receives whose message is unknown"),
-        (findings.counter(Counter::Unreadable), "ranks whose calls cannot be read any more"),
+        (findings.counter(Counter::WithoutRing), "calls", "of threads that have no ring"),
+        (findings.counter(Counter::Unsure), "receives", "whose message is unknown"),
+        (findings.counter(Counter::Unreadable), "ranks", "whose calls cannot be read any more"),
     ];
-    let told = known.into_iter().filter(|(count, _)| *count > 0);
-    let line = |(count, what): (u64, &str)| {
-        let (things, rest) = what.split_once(' ').unwrap_or((what, ""));
-        format!("{} {rest}", crate::quantity::counted(count.into(), things))
-    };
-    told.map(line).collect()
+    let told = known.into_iter().filter(|(count, ..)| *count > 0);
+    told.map(|(count, things, what)| format!("{} {what}", counted(count.into(), things))).collect()
 }
 
 /// The ranks of a communicator where its name does not tell them.
@@ -222,7 +274,7 @@ fn is_whole_program(standing: &Standing, space: u64) -> bool {
 mod tests {
     use sapwood_profile::Function;
     use sapwood_trace::{
-        CallKind, Kinds, Lateness, PlaceFigures, PlaceWaits, Posture, Seat, Standpoint, Unequal,
+        CallKind, Kinds, Lateness, PlaceFigures, PlaceWaits, Seat, Standpoint, Unequal,
     };
 
     use super::*;
@@ -284,6 +336,7 @@ mod tests {
             is_first: at == 0,
             cause: format!("exit code {at}"),
             inside: "MPI_Barrier".into(),
+            ..Death::default()
         };
         let deaths: Vec<Death> = (0..kinds).map(death).collect();
         let mut why = Why::default();
@@ -378,6 +431,41 @@ mod tests {
         let value = serde_json::to_value(&why).expect("numbers and text");
         sapwood_schema::assert_fits("why-1", &value);
         assert_eq!(serde_json::from_value::<Why>(value).expect("as it was written"), why);
+    }
+
+    #[test]
+    fn ranks_that_are_paused_are_told_as_sets_and_that_nothing_was_matched() {
+        let mut standing = standing();
+        for (rank, paused_s) in [(1, 2), (2, 4), (3, 4)] {
+            let posture = standing.postures.get_mut(&rank).expect("one of four ranks");
+            posture.unrecorded_ns = paused_s * 1_000_000_000;
+            posture.is_order_lost = rank > 1;
+        }
+        let mut findings = Findings::default();
+        findings.counters[Counter::Dropped as usize] = 7;
+        let told = |findings: &Findings| {
+            let why = Why::of(&Parts {
+                program: "prog",
+                elapsed: Duration::from_secs(10),
+                has_ended: true,
+                standing: Some(&standing),
+                verdict: None,
+                stacks: None,
+                passed: 0,
+                findings: Some((Duration::from_secs(10), findings)),
+                is_recording: true,
+            });
+            why.unknown
+        };
+        let paused = [
+            "calls of ranks 1-3: their tracing is paused, the first for 4.00 s",
+            "numbers of collectives of ranks 2-3: counting was paused ('sapwood mpi control' or \
+             MPI_Pcontrol) for a time",
+        ];
+        let none = [NONE_MATCHED, "7 calls overwritten unread"];
+        assert_eq!(told(&findings), [none, paused].concat());
+        findings.collectives = 3;
+        assert_eq!(told(&findings)[0], none[1]);
     }
 
     #[test]

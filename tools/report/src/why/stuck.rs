@@ -201,13 +201,24 @@ impl Stuck {
 fn statement(verdict: &Verdict, standing: &Standing, odd: &[StuckOdd]) -> String {
     let all: Vec<&str> = odd.iter().take(3).map(|one| one.text.as_str()).collect();
     match verdict.finding {
-        Finding::Absent | Finding::Deviation => all.join("; "),
+        Finding::Absent | Finding::Deviation => all.join("; ") + &others_unread(verdict, standing),
         Finding::Ring => ring(verdict, standing),
         Finding::Split => format!("no majority: {}", all.join("; ")),
         Finding::NoneMissing => {
             "no rank is missing: all have entered the call in which they wait".to_owned()
         }
         Finding::Unknown => "the ranks for which these calls wait are unknown".to_owned(),
+    }
+}
+
+/// That the same may hold for ranks whose files cannot be read.
+fn others_unread(verdict: &Verdict, standing: &Standing) -> String {
+    let is_missed = |one: &&Odd| matches!(one.difference, Difference::Missed(_));
+    let missed = verdict.odd.iter().filter(is_missed);
+    match missed.map(|one| standing.unread_members(one.place.space)).max().unwrap_or(0) {
+        0 => String::new(),
+        1 => "; whether another member has is unknown without its file".to_owned(),
+        many => format!("; whether {many} other members have is unknown without their files"),
     }
 }
 

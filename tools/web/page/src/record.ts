@@ -133,6 +133,7 @@ export interface Death {
   is_first: boolean;
   cause: string;
   inside: string;
+  manner: "died" | "returned" | "killed_by_launcher" | "as_told";
 }
 
 export interface RoundRecord {

@@ -150,6 +150,7 @@ impl Synthetic {
             is_first,
             cause: cause.to_owned(),
             inside: "MPI_Allreduce".to_owned(),
+            ..Death::default()
         };
         vec![
             death(self.ranks - 1, 20.2 * self.interval_s, true, "signal 11"),

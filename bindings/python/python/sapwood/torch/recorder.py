@@ -51,6 +51,7 @@ IDENTITIES_RESERVED = 16
 # Places of words, or of halves of words, in the three files.
 STATE, SLOTS_USED, NAMES_USED, DROPPED = 32 // 4, 180 // 4, 192 // 4, 200 // 8
 EVENTS_STATE, SPACES_USED, WITHOUT_RING, WITHOUT_SPACE = 64 // 4, 72 // 4, 88 // 8, 96 // 8
+EVENTS_PAUSED = 112 // 8
 PENDING, CHANGE, GROUPS, FLAGS = 16 // 4, 20 // 4, 24 // 4, 28 // 4
 OBEYED, END, CODE, ENDED_NS, PARTLY = 128 // 4, 132 // 4, 136 // 4, 144 // 8, 152 // 4
 
@@ -299,6 +300,8 @@ class Recorder:
         halves = self._page_halves
         halves[PENDING] = 0
         change, flags = halves[CHANGE], halves[FLAGS]
-        self.is_recording = bool(flags & TRACING)
+        was_recording, self.is_recording = self.is_recording, bool(flags & TRACING)
+        if was_recording != self.is_recording:
+            self._event_words[EVENTS_PAUSED] = 0 if self.is_recording else time.monotonic_ns()
         self._events.halves[EVENTS_STATE] = RECORDING if self.is_recording else 0
         halves[OBEYED] = change

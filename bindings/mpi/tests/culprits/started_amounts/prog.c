@@ -1,0 +1,45 @@
+/* Of the collectives that are started on row the last rank gives another amount to the twelfth: less to a
+ * broadcast, or more to a reduction, which fail in a wait, if MPI takes notice. As "refused" it gives less to a
+ * reduction, without an operation, so that MPI ends the program in the call that starts it. */
+#include <mpi.h>
+#include <string.h>
+
+enum { STEPS = 20, ODD_STEP = 11, COUNT = 10, ROOM = 64 };
+static double own[ROOM], all[ROOM];
+
+static void start(const char *call, int is_odd, MPI_Comm row, MPI_Request *request)
+{
+    if (strcmp(call, "ibcast") == 0)
+        MPI_Ibcast(all, is_odd ? COUNT - 1 : COUNT, MPI_DOUBLE, 0, row, request);
+    else if (strcmp(call, "iallreduce") == 0)
+        MPI_Iallreduce(own, all, is_odd ? COUNT + 1 : COUNT, MPI_DOUBLE, MPI_SUM, row, request);
+    else
+        MPI_Iallreduce(own, all, is_odd ? COUNT - 1 : COUNT, MPI_DOUBLE, is_odd ? MPI_OP_NULL : MPI_SUM, row, request);
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size, word = 0;
+    MPI_Comm row;
+    MPI_Init(&argc, &argv);
+    if (argc < 2)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_dup(MPI_COMM_WORLD, &row);
+    MPI_Comm_set_name(row, "row");
+    for (int step = 0; step < STEPS; step++) {
+        MPI_Request request;
+        int is_last = rank == size - 1;
+        /* The last rank starts each once all others have started it. */
+        for (int i = 0; is_last && i < size - 1; i++)
+            MPI_Recv(&word, 1, MPI_INT, i, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        start(argv[1], is_last && step == ODD_STEP, row, &request);
+        if (!is_last)
+            MPI_Send(&word, 1, MPI_INT, size - 1, 7, MPI_COMM_WORLD);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Comm_free(&row);
+    MPI_Finalize();
+    return 0;
+}
