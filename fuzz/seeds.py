@@ -36,7 +36,10 @@ SCOPES = ["statistics", "compute\n[[scope]]\n", "", "by=host", "window=5 window=
           'compute\n{"scope": [{"name": "a,b", "ranks": ["1", "3-4294967295"], "bytes": 8000}, {"communicators": '
           '["\\u0000\\u007f\\n", "*"], "longer": 5, "every": "60m"}]}',
           'x\n{"scope": [{"name": ""}, {"name": "scope-1"}]}', 'x\n{"scope": []}', "x\n[[scope]]\nwindow = 3.5",
-          "reduce=sums by=rank,function", "reduce=top=101\n[[scope]]\nreduce = 'top=10'\nby = 'function'\n"]
+          "reduce=sums by=rank,function", "reduce=top=101\n[[scope]]\nreduce = 'top=10'\nby = 'function'\n",
+          "source=hops name=late value=two-way streams=1,7 ranks=0-3 kinds=back-end longer=1ms by=edge,stream,kind "
+          "every=500ms window=100 bytes=8kB reduce=top=5\n[[scope]]\nsource = 'hops'\nvalue = 'inside'\nby = 'process'\n",
+          "source=hops cpu=1%\n[[scope]]\nsource = 'hops'\n[[scope]]\nby = 'rank'\n"]
 
 
 def write(target, name, data):

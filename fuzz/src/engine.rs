@@ -1,7 +1,8 @@
 //! The fuzzer: keeps the inputs that reach something new and tries changes of them.
 //!
-//! The command line begins with the target's name, or is `--list`, which prints all names. What
-//! follows is libFuzzer's, as far as it goes: folders of inputs, of which the first also takes new
+//! The command line begins with the target's name, or is `--list`, which prints all names, or
+//! `--edges`, which prints how many edges the program has: 0 without instrumentation. What follows
+//! a name is libFuzzer's, as far as it goes: folders of inputs, of which the first also takes new
 //! ones, or files to be tried once; `-runs=`, `-max_total_time=` (seconds), `-seed=`, `-timeout=`
 //! (seconds for one input), `-artifact_prefix=`, and `-merge=1`, which only writes into the first
 //! folder those inputs that reach an edge which no shorter one has reached. Exit codes: 0 nothing
@@ -17,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use sapwood_random::Random;
+use sapwood_random::{Random, fnv1a};
 
 use crate::mutation::mutate;
 use crate::{Target, coverage};
@@ -88,6 +89,10 @@ pub fn main(targets: &[Target], mut arguments: impl Iterator<Item = String>) -> 
     let name = arguments.next().unwrap_or_default();
     if name == "--list" {
         targets.iter().for_each(|target| println!("{}", target.name));
+        return ExitCode::SUCCESS;
+    }
+    if name == "--edges" {
+        println!("{}", coverage::edges());
         return ExitCode::SUCCESS;
     }
     let Some(target) = targets.iter().find(|target| target.name == name) else {
@@ -213,8 +218,9 @@ impl Fuzzer {
 
     fn keep(&mut self, input: Vec<u8>) {
         if let Some(folder) = self.options.inputs.first().filter(|path| path.is_dir()) {
+            let name = format!("{:016x}", fnv1a(input.iter().copied()));
             // A full disk must not end the search.
-            let _ = fs::write(folder.join(format!("{:016x}", fingerprint(&input))), &input);
+            let _ = fs::write(folder.join(name), &input);
         }
         self.corpus.push(input);
     }
@@ -247,7 +253,7 @@ impl Input {
         if let Some(file) = &self.file {
             return file.display().to_string();
         }
-        let path = format!("{prefix}{:016x}", fingerprint(&self.bytes));
+        let path = format!("{prefix}{:016x}", fnv1a(self.bytes.iter().copied()));
         match fs::write(&path, &self.bytes) {
             Ok(()) => path,
             Err(error) => format!("{:02x?}, as {path}: {error}", self.bytes),
@@ -277,13 +283,6 @@ fn watch(target: &'static str, timeout: Duration, artifact_prefix: String) {
 fn tell(target: &str, prefix: &str, what: &str) {
     let place = current().place(&format!("{prefix}{what}-{target}-"));
     let _ = writeln!(std::io::stderr(), "{target}: {what}; the input is {place}");
-}
-
-/// A name for an input (FNV-1a, 64 bits).
-fn fingerprint(input: &[u8]) -> u64 {
-    input.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-    })
 }
 
 #[cfg(test)]

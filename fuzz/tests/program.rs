@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::{Command, Output};
 
+use sapwood_fuzz::coverage;
 use sapwood_fuzz::targets::ALL;
 
 fn fuzz(arguments: &[&str]) -> Output {
@@ -37,6 +38,15 @@ fn the_list_names_every_target() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success());
     assert!(text.lines().eq(ALL.iter().map(|target| target.name)), "{text}");
+}
+
+/// This test and the program are built alike.
+#[test]
+fn the_program_says_how_many_edges_it_has() {
+    let output = fuzz(&["--edges"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let edges = text.trim().parse::<usize>().expect("a number");
+    assert_eq!(edges == 0, coverage::edges() == 0, "{text}");
 }
 
 #[test]

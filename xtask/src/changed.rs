@@ -18,10 +18,12 @@ use crate::steps::{Selection, Step};
 const FOR_ALL: [&str; 5] = ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml", ".cargo/", "xtask/"];
 /// Files outside of packages, or of another package, that tests read or compile, and the package by
 /// which they do.
-const READ_BY: [(&str, &str); 3] = [
+const READ_BY: [(&str, &str); 5] = [
     ("docs/schema/", "sapwood-schema"),
     ("bindings/mpi/functions.table", "sapwood-profile"),
     ("tools/trace/src/scope_text.rs", "sapwood-fuzz"),
+    ("tools/trace/src/scope_keys.rs", "sapwood-fuzz"),
+    ("tools/trace/src/hop_scope_text.rs", "sapwood-fuzz"),
 ];
 
 /// A package of the workspace.

@@ -19,11 +19,15 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long the output of an ended program may stay open: the last lines need a moment.
 const OUTPUT_CLOSES_WITHIN: Duration = Duration::from_secs(5);
+/// How long a program may take to go once it was killed: one that waits for a disk goes later.
+const GOES_WITHIN: Duration = Duration::from_secs(10);
 
 /// What came of a program.
 pub struct Ran {
     /// Or one line that says why it counts as failed.
     pub result: Result<(), String>,
+    /// Its exit code, if it ended by itself.
+    pub code: Option<i32>,
     /// Processor time of it and of all below it whose parents have waited for them.
     pub processor: Duration,
 }
@@ -44,7 +48,8 @@ pub fn measure(mut command: Command, deadline: Duration, take: &mut dyn FnMut(&s
     let (mut child, output) = match start(&mut command) {
         Ok(started) => started,
         Err(error) => {
-            return Ran { result: Err(format!("{shown}: {error}")), processor: Duration::ZERO };
+            let result = Err(format!("{shown}: {error}"));
+            return Ran { result, code: None, processor: Duration::ZERO };
         }
     };
     // Its copies of the pipe's write end would keep the output open.
@@ -73,6 +78,10 @@ pub fn measure(mut command: Command, deadline: Duration, take: &mut dyn FnMut(&s
             None => thread::sleep(LOOK_EVERY),
         }
     };
+    let code = match &end.how {
+        Ended::WithStatus(status) => status.code(),
+        Ended::AtDeadline | Ended::Unknown(_) => None,
+    };
     let why = match end.how {
         Ended::Unknown(error) => Some(error.to_string()),
         Ended::AtDeadline => Some(format!("still running after {} s", deadline.as_secs())),
@@ -82,7 +91,7 @@ pub fn measure(mut command: Command, deadline: Duration, take: &mut dyn FnMut(&s
         Ended::WithStatus(status) => (!status.success()).then(|| status.to_string()),
     };
     let result = why.map_or(Ok(()), |why| Err(format!("{shown}: {why}")));
-    Ran { result, processor: end.processor }
+    Ran { result, code, processor: end.processor }
 }
 
 /// The end of a program, with its processor time.
@@ -135,11 +144,14 @@ fn read(output: impl Read, lines: &mpsc::Sender<String>) {
 
 /// How the child has ended, if it has. At the deadline it is ended together with its descendants.
 fn look(child: &mut Child, deadline: Instant) -> Option<End> {
-    match has_ended(child, WaitIdOptions::NOHANG) {
+    match has_ended(child) {
         Ok(true) => Some(reap(child)),
         Ok(false) if Instant::now() >= deadline => {
             end_with_descendants(child);
-            Some(End { how: Ended::AtDeadline, ..reap(child) })
+            // It cannot be measured before it has ended.
+            let has_gone = ends_by(child, Instant::now() + GOES_WITHIN);
+            let processor = if has_gone { reap(child).processor } else { Duration::ZERO };
+            Some(End { how: Ended::AtDeadline, processor })
         }
         Ok(false) => None,
         Err(error) => Some(End { how: Ended::Unknown(error), processor: Duration::ZERO }),
@@ -147,9 +159,19 @@ fn look(child: &mut Child, deadline: Instant) -> Option<End> {
 }
 
 /// Whether it has ended; it is there to be measured until it is reaped.
-fn has_ended(child: &Child, options: WaitIdOptions) -> io::Result<bool> {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | options;
+fn has_ended(child: &Child) -> io::Result<bool> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     Ok(waitid(WaitId::Pid(Pid::from_child(child)), options)?.is_some())
+}
+
+/// Waits until it has ended, or for this long; whether it has.
+fn ends_by(child: &Child, deadline: Instant) -> bool {
+    loop {
+        match has_ended(child) {
+            Ok(false) if Instant::now() < deadline => thread::sleep(LOOK_EVERY),
+            ended => return ended.unwrap_or(false),
+        }
+    }
 }
 
 /// Takes the end of a child that has ended.
@@ -162,8 +184,6 @@ fn reap(child: &mut Child) -> End {
 fn end_with_descendants(child: &Child) {
     let processes = descendants(child.id(), &parents());
     let _ = Command::new("kill").arg("-KILL").args(processes.iter().map(u32::to_string)).status();
-    // It cannot be measured before it has ended.
-    let _ = has_ended(child, WaitIdOptions::empty());
 }
 
 /// User and system time of an ended process and of all below it that were waited for.
@@ -235,6 +255,25 @@ mod tests {
         let (result, _) = shell("sleep 61.25 & sleep 61.25; true", Duration::from_millis(200));
         let why = result.expect_err("the program sleeps longer than its deadline");
         assert!(why.contains("still running"), "{why}");
+    }
+
+    #[test]
+    fn a_program_that_does_not_go_is_waited_for_until_the_deadline_only() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("sleep is there");
+        assert!(!ends_by(&child, Instant::now()));
+        end_with_descendants(&child);
+        assert!(ends_by(&child, Instant::now() + GOES_WITHIN));
+        child.wait().expect("it has ended");
+    }
+
+    #[test]
+    fn the_code_of_a_program_that_ends_by_itself_is_told() {
+        for (script, code) in [("exit 0", Some(0)), ("exit 3", Some(3)), ("kill -9 $$", None)] {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            let ran = measure(command, Duration::from_secs(60), &mut |_| {});
+            assert_eq!(ran.code, code, "{script}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::command::{output_of, run};
+use crate::command::{Ran, measure, output_of, run};
 use crate::finding::Finding;
 use crate::steps::Look;
 
@@ -28,8 +28,9 @@ const INSTRUMENTATION: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
-/// What a program says at its end that was built without it.
-const BLIND: &str = "built without coverage";
+/// With which codes the program ends when an input has broken a promise, and when one took too
+/// long: `fuzz/src/engine.rs`. It has left that input on disk then.
+const INPUT_CODES: [i32; 2] = [77, 70];
 
 /// What `cargo xtask fuzz --search` is asked.
 #[derive(Debug, PartialEq, Eq)]
@@ -92,8 +93,10 @@ impl Fuzzer<'_> {
         cargo(root, "build", &["--bins"])?;
         let host = host(root).map_err(|why| finding(&why))?;
         let program = build_folder(root).join(host).join(PROFILE).join(PACKAGE);
-        let list = output_of(root, &program.to_string_lossy(), &["--list"]);
-        let targets = list.map_err(|why| finding(&why))?.lines().map(str::to_owned).collect();
+        let said = |word| output_of(root, &program.to_string_lossy(), &[word]);
+        said("--edges").and_then(|edges| sees(&edges)).map_err(|why| finding(&why))?;
+        let list = said("--list").map_err(|why| finding(&why))?;
+        let targets = list.lines().map(str::to_owned).collect();
         Ok(Fuzzer { root, program, targets })
     }
 
@@ -125,18 +128,29 @@ impl Fuzzer<'_> {
             .arg(format!("-max_total_time={}", share.as_secs()))
             .arg(format!("-artifact_prefix={}/", crashes.display()))
             .current_dir(self.root);
-        let mut is_blind = false;
-        let searched = run(program, share + BEYOND, &mut |line| {
-            is_blind |= line.contains(BLIND);
-            println!("{line}");
-        });
-        let why = match searched {
-            Err(why) => format!("{why}; a new input is in {}", crashes.display()),
-            Ok(()) if is_blind => format!("was {BLIND}: it has searched blindly"),
-            Ok(()) => return None,
-        };
-        Some(Finding::new(target, 0, why))
+        let ran = measure(program, share + BEYOND, &mut |line| println!("{line}"));
+        failure(&ran, &crashes).map(|why| Finding::new(target, 0, why))
     }
+}
+
+/// Whether a program that has this number of edges sees what its inputs reach.
+fn sees(edges: &str) -> Result<(), String> {
+    match edges.trim().parse::<usize>() {
+        Ok(0) => Err("was built without coverage: it would search blindly".to_owned()),
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("--edges said '{}', which is no number", edges.trim())),
+    }
+}
+
+/// Why a search has failed, if it has; inputs that it has found are in this folder.
+fn failure(ran: &Ran, crashes: &Path) -> Option<String> {
+    let why = ran.result.as_ref().err()?;
+    Some(match ran.code {
+        Some(code) if INPUT_CODES.contains(&code) => {
+            format!("{why}; a new input is in {}", crashes.display())
+        }
+        _ => why.clone(),
+    })
 }
 
 fn build_folder(root: &Path) -> PathBuf {
@@ -169,6 +183,32 @@ fn finding(why: &str) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_input_is_told_of_only_where_there_is_one() {
+        let folder = Path::new("crashes/frame");
+        let ran = |code, result: Result<(), &str>| Ran {
+            result: result.map_err(str::to_owned),
+            code,
+            processor: Duration::ZERO,
+        };
+        for code in INPUT_CODES {
+            let why = failure(&ran(Some(code), Err("failed")), folder).expect("it has failed");
+            assert_eq!(why, "failed; a new input is in crashes/frame");
+        }
+        for code in [Some(2), None] {
+            assert_eq!(failure(&ran(code, Err("failed")), folder).as_deref(), Some("failed"));
+        }
+        assert_eq!(failure(&ran(Some(0), Ok(())), folder), None);
+    }
+
+    #[test]
+    fn a_program_without_edges_does_not_search() {
+        assert_eq!(sees("81234\n"), Ok(()));
+        for (edges, word) in [("0\n", "without coverage"), ("none", "'none'")] {
+            assert!(sees(edges).is_err_and(|why| why.contains(word)), "{edges}");
+        }
+    }
 
     #[test]
     fn a_search_is_read_and_wrong_words_are_named() {

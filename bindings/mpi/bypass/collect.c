@@ -7,6 +7,7 @@
 
 #include "fold.h"
 #include "life.h"
+#include "note.h"
 
 static bool leave_to_mpi(enum bypass_cause cause)
 {
@@ -76,10 +77,12 @@ static void take(const struct bypass_work *work, const struct bypass_part *part)
     struct bypass_slot *slot = &s->slots[part->slot];
     struct redo redo = {work, part};
     bypass_count(&bypass_account.waits, 1);
-    if (bypass_wait(&slot->done, part->generation, &slot->done_sleepers, &work->c->patience,
-                    work->call->kind == BYPASS_REDUCE ? redo_after_a_death : NULL, &redo) &&
-        part->bytes > 0)
+    bool is_there = bypass_wait(&slot->done, part->generation, &slot->done_sleepers, &work->c->patience,
+                                work->call->kind == BYPASS_REDUCE ? redo_after_a_death : NULL, &redo);
+    if (is_there && part->bytes > 0)
         memcpy(part->target, bypass_result(s, part->slot, 0, part->bytes), part->bytes);
+    if (work->is_noted && work->to_all && part->first)
+        bypass_note_own(work, SAPWOOD_HOP_RECEIVED_DOWN, bypass_now_ns());
 }
 
 /* The rank is through with the instance; the last to be so retires it. */
@@ -165,6 +168,23 @@ static int stand_in(struct bypass_work *work, struct bypass_call *call, uint32_t
     return raise_error(call->comm, MPI_ERR_BUFFER);
 }
 
+/* Goes through with a call that has begun; what it returns. */
+static int carry_out(struct bypass_work *work, struct bypass_call *call, uint32_t elements)
+{
+    if (has_bad_buffers(call, work->place == 0))
+        return stand_in(work, call, elements);
+    if (call->kind == BYPASS_REDUCE && work->place != 0)
+        call->target = NULL;
+    if (call->source == MPI_IN_PLACE)
+        call->source = call->target;
+    if (call->target == NULL)
+        bypass_progress_sometimes(work->arrived_ns);
+    if (go_through(work, elements))
+        return MPI_SUCCESS;
+    bypass_count(&bypass_account.mismatches, 1);
+    return raise_error(call->comm, MPI_ERR_TRUNCATE);
+}
+
 static int take_over(struct bypass_communicator *c, const struct bypass_call *asked, const struct bypass_type *type,
                      int operation, uint32_t bytes)
 {
@@ -179,22 +199,17 @@ static int take_over(struct bypass_communicator *c, const struct bypass_call *as
         .signature = signature_of(&call, bytes, operation),
         .arrived_ns = bypass_now_ns(),
         .to_all = call.kind != BYPASS_REDUCE,
+        .is_noted = bypass_hops_are_noted(),
+        .instance = (uint32_t)c->next,
     };
     uint32_t elements = type != NULL ? bytes / type->extent : bytes;
     bypass_count(&bypass_account.taken[call.kind], 1);
     atomic_store_explicit(&c->segment.members[c->rank].calls, c->next + 1, memory_order_relaxed);
-    if (has_bad_buffers(&call, work.place == 0))
-        return stand_in(&work, &call, elements);
-    if (call.kind == BYPASS_REDUCE && work.place != 0)
-        call.target = NULL;
-    if (call.source == MPI_IN_PLACE)
-        call.source = call.target;
-    if (call.target == NULL)
-        bypass_progress_sometimes(work.arrived_ns);
-    if (go_through(&work, elements))
-        return MPI_SUCCESS;
-    bypass_count(&bypass_account.mismatches, 1);
-    return raise_error(call.comm, MPI_ERR_TRUNCATE);
+    bypass_note_own(&work, SAPWOOD_HOP_ENTERED, work.arrived_ns);
+    int outcome = carry_out(&work, &call, elements);
+    if (work.is_noted)
+        bypass_note_own(&work, SAPWOOD_HOP_EXIT, bypass_now_ns());
+    return outcome;
 }
 
 /* The predefined type of a reduction and the number of its operation; false with the

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "note.h"
 #include "tree.h"
 
 static unsigned char *result_of(const struct bypass_work *work, const struct bypass_part *part, uint32_t place)
@@ -103,6 +104,29 @@ static void publish(const struct bypass_work *work, const struct bypass_part *pa
     bypass_tell(&slot->done, part->generation, &slot->done_sleepers);
 }
 
+/* The place is folded, and its part goes up. */
+static void note_sending(const struct bypass_work *work, const struct bypass_part *part, uint32_t place)
+{
+    if (!work->is_noted || !part->first)
+        return;
+    uint32_t rank = rank_at(work, place);
+    bypass_hop_put(work, &(struct bypass_hop){.time_ns = bypass_now_ns(), .kind = SAPWOOD_HOP_SENT_UP,
+                                              .flags = place == 0 ? SAPWOOD_HOP_ROOT : 0, .rank = rank, .child = rank});
+}
+
+/* The part of a place comes to its parent's. Before it is counted there, so that no later hop has an earlier time. */
+static void note_arrival(const struct bypass_work *work, const struct bypass_part *part, uint32_t place)
+{
+    if (!work->is_noted || !part->first)
+        return;
+    uint32_t parent = bypass_parent(place);
+    const struct bypass_node *above = bypass_node_at(&work->c->segment, part->slot, parent);
+    bool is_late = atomic_load_explicit(&above->generation, memory_order_relaxed) == part->generation;
+    bypass_hop_put(work, &(struct bypass_hop){.time_ns = bypass_now_ns(), .kind = SAPWOOD_HOP_ARRIVED,
+                                              .flags = is_late ? SAPWOOD_HOP_LATE : 0,
+                                              .rank = rank_at(work, parent), .child = rank_at(work, place)});
+}
+
 bool bypass_contribute(const struct bypass_work *work, const struct bypass_part *part)
 {
     const struct bypass_segment *s = &work->c->segment;
@@ -122,14 +146,18 @@ bool bypass_contribute(const struct bypass_work *work, const struct bypass_part 
             fold(work, part, place, at_home ? part->target : bypass_result(s, part->slot, place, part->bytes));
             /* No other rank looks at it until the parent's counter, or the slot, says so. */
             atomic_store_explicit(&node->contributions, 0, memory_order_relaxed);
+            note_sending(work, part, place);
             if (place == 0) {
                 bypass_count(&bypass_account.completed, 1);
                 if (!at_home)
                     publish(work, part);
                 return at_home;
             }
+        } else {
+            note_sending(work, part, place);
         }
         node->ready_ns = work->arrived_ns;
+        note_arrival(work, part, place);
         place = bypass_parent(place);
         node = bypass_node_at(s, part->slot, place);
     }

@@ -15,6 +15,8 @@ struct bypass_work {
     uint64_t signature;   /* equal at all ranks of a correct program */
     uint64_t arrived_ns;
     bool to_all;          /* every rank reads the result */
+    bool is_noted;        /* its hops are; see note.h */
+    uint32_t instance;    /* the low bits of the first one's number */
 };
 
 /* A part of the operand, which one instance holds. */

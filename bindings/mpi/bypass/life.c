@@ -6,6 +6,7 @@
 
 #include "account.h"
 #include "communicator.h"
+#include "note.h"
 #include "presence.h"
 #include "types.h"
 #include "wait.h"
@@ -39,6 +40,7 @@ void bypass_init_ends(bool succeeded)
     pthread_atfork(NULL, NULL, become_a_child);
     bypass_types_learn();
     bypass_wait_prepare();
+    bypass_hops_find();
     world_segment = bypass_communicators_begin();
     atomic_store(&bypass_active, true);
 }

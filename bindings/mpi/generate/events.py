@@ -13,9 +13,9 @@ NEIGHBOURS = "Neighbor_"
 # end in v and w are not among them, except that MPI_Reduce_scatter has one list of counts for all.
 ALIKE = ("Allgather", "Allreduce", "Alltoall", "Bcast", "Exscan", "Gather", "Reduce", "Reduce_scatter",
          "Reduce_scatter_block", "Scan", "Scatter")
-# Byte rules of these that need nothing but the call's arguments, so that they can be followed before the call, when
-# these may be wrong yet, and a question of them would end the program.
-KNOWN_BEFORE = ("count", "bcast", "rooted", "own", "own_all")
+# Byte rules of these. They need nothing but the call's arguments and the size of a communicator that is known, so that
+# they can be followed before the call, when these may be wrong yet, and a question of them would end the program.
+KNOWN_BEFORE = ("count", "bcast", "rooted", "own", "own_all", "each", "times", "sum")
 SENDS = ("Send", "Bsend", "Ssend", "Rsend")
 # A buffered send does not wait.
 WAITING_SENDS = ("Send", "Ssend", "Rsend")

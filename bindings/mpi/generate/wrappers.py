@@ -117,12 +117,17 @@ class FortranArguments:
         return f"sapwood_fortran_in_place(a{i})"
 
 
+def rule_parts(rule):
+    """Name and argument numbers of a byte rule."""
+    name, numbers = re.fullmatch(r"(\w+)\(([\d,]+)\)", rule).groups()
+    return name, [int(number) for number in numbers.split(",")]
+
+
 def bytes_expression(rule, a, sized_by="sapwood_bytes"):
     """The C expression for a byte rule of the table; its head says what each means."""
     if rule == "none":
         return "0"
-    name, numbers = re.fullmatch(r"(\w+)\(([\d,]+)\)", rule).groups()
-    p = [int(number) for number in numbers.split(",")]
+    name, p = rule_parts(rule)
     sized = lambda n, t: f"{sized_by}({n}, {a.type(t)})"
     total = lambda v, length: f"sapwood_sum{a.large}({a.array(v)}, {length})"
     weigh = lambda v, t, length: f"{a.weigh}({a.array(v)}, {a.array(t)}, {length})"
@@ -163,6 +168,37 @@ def bytes_expression(rule, a, sized_by="sapwood_bytes"):
     raise SystemExit(f"functions.table: no such byte rule: {rule}")
 
 
+def known_bytes_expression(rule, a):
+    """The same before the call: without a question to MPI, and SAPWOOD_NO_AMOUNT where that would need one."""
+    name, p = rule_parts(rule)
+    known = "sapwood_known_bytes"
+    if name == "times":
+        return f"sapwood_known_blocks({known}({a.count(p[0])}, {a.type(p[1])}), {a.comm(p[2])})"
+    if name == "each":
+        block = ",".join(str(number) for number in p[:5])
+        return f"sapwood_known_blocks({bytes_expression(f'own_all({block})', a, known)}, {a.comm(p[5])})"
+    if name == "sum":
+        return f"{known}(items, {a.type(p[1])})"
+    return bytes_expression(rule, a, known)
+
+
+def sums_before(function, row, a):
+    """The statement that sums the counts of a call before it, so that this is done once."""
+    if not events.tells_bytes_before(function, row) or not row.bytes.startswith("sum("):
+        return []
+    _, p = rule_parts(row.bytes)
+    return [f"    int64_t items = sapwood_known_sum{a.large}({a.array(p[0])}, {a.comm(p[2])});"]
+
+
+def bytes_after(function, row, a):
+    """The expression for the bytes of a call that has returned."""
+    moved = bytes_expression(row.bytes, a)
+    if not sums_before(function, row, a):
+        return moved
+    _, p = rule_parts(row.bytes)
+    return f"items >= 0 ? sapwood_bytes(items, {a.type(p[1])}) : {moved}"
+
+
 def class_expression(function, a):
     for i, parameter in enumerate(function.parameters):
         if parameter.base == "MPI_Comm" and not parameter.is_pointer:
@@ -184,7 +220,7 @@ def enter(function, row, a):
                 "begin);")
     tag = number(TAGS)
     if events.tells_bytes_before(function, row):
-        tag = f"sapwood_amount({bytes_expression(row.bytes, a, 'sapwood_known_bytes')})"
+        tag = f"sapwood_amount({known_bytes_expression(row.bytes, a)})"
     return f"    sapwood_enter({row.id}, {handle}, {number(PEERS)}, {tag}, begin);"
 
 
@@ -244,13 +280,13 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
         before, recorded, failed = events.statements(function, row, a)
         before = transfers.before(function, row, a) + before
         lines += [f"    if (!sapwood_begin(&begin)) {forward}",
-                  enter(function, row, a), *before,
+                  *sums_before(function, row, a), enter(function, row, a), *before,
                   f"    {returns}{call};",
                   "    uint64_t ticks = sapwood_ticks() - begin;"]
         if events.records_bytes(function, row):
             # Of one that MPI has refused for its arguments these may be no types and communicators.
             lines.append(f"    uint64_t bytes = LIKELY({succeeded}) || sapwood_has_begun_work({a.error}) ? "
-                         f"({bytes_expression(row.bytes, a)}) : 0;")
+                         f"({bytes_after(function, row, a)}) : 0;")
         if recorded:
             lines += [f"    if (LIKELY({succeeded})) {{", *["    " + line for line in recorded],
                       *(["    } else {", *["    " + line for line in failed]] if failed else []), "    }"]

@@ -12,10 +12,12 @@
 #include "events_folder.h"
 #include "file_limit.h"
 #include "handover.h"
+#include "hops.h"
 #include "say.h"
 
 _Atomic uint32_t sapwood_recording;
 struct sapwood_events *sapwood_events;
+SAPWOOD_EXPORT struct sapwood_hops sapwood_mpi_hops = {.version = SAPWOOD_HOPS_VERSION};
 
 static uint32_t ring_records;
 static bool is_asked;
@@ -48,6 +50,30 @@ static uint32_t records_asked(void)
     }
     uint32_t records = (uint32_t)(bytes / sizeof(struct sapwood_record));
     return UINT32_C(1) << (31 - __builtin_clz(records));
+}
+
+/* Rings of hops that the environment asks for. */
+static uint32_t hop_rings_asked(void)
+{
+    const char *text = getenv("SAPWOOD_MPI_HOPS");
+    return text != NULL && strcmp(text, "1") == 0 ? SAPWOOD_HOP_RINGS : 0;
+}
+
+/* Tells the bypass where it notes hops. */
+static void show_hops(uint32_t count)
+{
+    char *behind = (char *)(sapwood_events + 1) + SAPWOOD_RINGS * ring_bytes();
+    sapwood_events->header.hop_rings = count;
+    sapwood_mpi_hops.rings = count;
+    sapwood_mpi_hops.ring_records = ring_records;
+    sapwood_mpi_hops.ring_bytes = (uint32_t)ring_bytes();
+    sapwood_mpi_hops.first = count > 0 ? (struct sapwood_ring *)behind : NULL;
+    sapwood_mpi_hops.without_ring = &sapwood_events->header.without_hop_ring;
+}
+
+static void switch_hops(bool on)
+{
+    atomic_store_explicit(&sapwood_mpi_hops.is_recording, on && sapwood_mpi_hops.rings > 0, memory_order_release);
 }
 
 uint64_t sapwood_events_bytes(void)
@@ -85,7 +111,8 @@ static void fill_header(uint64_t bytes)
  * table goes then as well. */
 static int make_file(void)
 {
-    uint64_t bytes = sizeof *sapwood_events + SAPWOOD_RINGS * ring_bytes();
+    uint32_t hop_rings = hop_rings_asked();
+    uint64_t bytes = sizeof *sapwood_events + (SAPWOOD_RINGS + hop_rings) * ring_bytes();
     struct sapwood_kept_files kept = sapwood_kept_files_make(sapwood_table->header.table_bytes, bytes);
     if (kept.table >= 0)
         sapwood_table_move(kept.table);
@@ -106,6 +133,7 @@ static int make_file(void)
     for (size_t place = 0; place < SAPWOOD_RINGS; place++)
         rings[place] = (struct sapwood_ring *)((char *)(sapwood_events + 1) + place * ring_bytes());
     fill_header(bytes);
+    show_hops(hop_rings);
     int high = fcntl(fd, F_DUPFD_CLOEXEC, SAPWOOD_FD_MIN);
     if (high >= 0)
         close(fd);
@@ -119,6 +147,7 @@ int sapwood_events_fd(void)
 
 void sapwood_events_leave(void)
 {
+    switch_hops(false);
     if (events_fd >= 0)
         close(events_fd);
     events_fd = -1;
@@ -142,16 +171,7 @@ void sapwood_events_make(void)
 /* Writes one record; how many there are then. */
 static SAPWOOD_HOT uint64_t put(struct sapwood_ring *ring, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
 {
-    uint64_t head = READ(ring->head);
-    _Atomic uint64_t *words = ring->records[head & (ring_records - 1)].words;
-    /* A reader that sees a part of this record sees that head had come here. */
-    atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&words[0], first, memory_order_relaxed);
-    atomic_store_explicit(&words[1], second, memory_order_relaxed);
-    atomic_store_explicit(&words[2], third, memory_order_relaxed);
-    atomic_store_explicit(&words[3], fourth, memory_order_relaxed);
-    atomic_store_explicit(&ring->head, head + 1, memory_order_release);
-    return head + 1;
+    return sapwood_ring_put(ring, ring_records, (const uint64_t[4]){first, second, third, fourth});
 }
 
 /* A moment by both clocks, as close together as few tries allow. */
@@ -204,6 +224,7 @@ void sapwood_events_switch(bool on)
     /* Where messages are counted from the start they are counted on while nothing is recorded. */
     atomic_store_explicit(&sapwood_recording, READ(*state) & (SAPWOOD_EVENTS_RECORDING | SAPWOOD_EVENTS_MESSAGES),
                           memory_order_release);
+    switch_hops(on);
 }
 
 void sapwood_events_lose_order(void)
@@ -220,6 +241,7 @@ void sapwood_events_lose_messages(void)
 
 void sapwood_events_finalize(void)
 {
+    switch_hops(false);
     if (sapwood_events != NULL)
         atomic_fetch_or(&sapwood_events->header.state, SAPWOOD_EVENTS_FINALIZED);
 }

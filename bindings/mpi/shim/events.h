@@ -26,13 +26,15 @@
  *    72  spaces_used      u32      stored with release after the space is in place
  *    76  rings_capacity   u32
  *    80  ring_records     u32      of each ring, a power of two
- *    84  rings_offset     u32      from the start of the file; they come last
+ *    84  rings_offset     u32      from the start of the file; they come last, before those of hops
  *    88  without_ring     u64      records of threads that have no ring
  *    96  without_space    u64      calls on communicators that found no space
  *   104  unsure           u64      receives of which it is not known which message they took
  *   112  paused_ns        u64      CLOCK_MONOTONIC when recording was last switched off; 0 while it is on,
  *                                  and before it was on first
- *   120  reserved         136 bytes 0
+ *   120  without_hop_ring u64      hops of threads that have no ring of hops
+ *   128  hop_rings        u32      rings of hops (hops.h), behind the others and of as many records
+ *   132  reserved         124 bytes 0
  *
  *   space, 64 bytes: a communicator since it was made, or first seen, or a window
  *     0  handle           u64      0 once it is freed
@@ -98,6 +100,7 @@
 #define SAPWOOD_EVENTS_H
 
 #include "observe.h"
+#include "ring.h"
 #include "sizes.h"
 #include "spaces.h"
 
@@ -165,7 +168,10 @@ struct sapwood_events_header {
     _Atomic uint64_t without_space;
     _Atomic uint64_t unsure;
     _Atomic uint64_t paused_ns;
-    uint64_t reserved[17];
+    _Atomic uint64_t without_hop_ring;
+    uint32_t hop_rings;
+    uint32_t reserved_word;
+    uint64_t reserved[15];
 };
 
 struct sapwood_space {
@@ -183,16 +189,6 @@ struct sapwood_space {
     _Atomic uint64_t since;
 };
 
-struct sapwood_record {
-    _Atomic uint64_t words[4];
-};
-
-struct sapwood_ring {
-    _Atomic uint64_t head;
-    uint64_t reserved[7];
-    struct sapwood_record records[];
-};
-
 struct sapwood_events {
     struct sapwood_events_header header;
     struct sapwood_space spaces[SAPWOOD_SPACES];
@@ -202,9 +198,8 @@ static_assert(sizeof(struct sapwood_events_header) == 256, "header bytes");
 static_assert(offsetof(struct sapwood_events_header, state) == 64, "state");
 static_assert(offsetof(struct sapwood_events_header, unsure) == 104, "unsure");
 static_assert(offsetof(struct sapwood_events_header, paused_ns) == 112, "paused_ns");
+static_assert(offsetof(struct sapwood_events_header, without_hop_ring) == 120, "without_hop_ring");
 static_assert(sizeof(struct sapwood_space) == 64, "space bytes");
-static_assert(sizeof(struct sapwood_record) == 32, "record bytes");
-static_assert(sizeof(struct sapwood_ring) == 64, "ring header bytes");
 static_assert(SAPWOOD_SPACES < UINT16_MAX, "the number of a space fits a record");
 
 /* State bits, RECORDING and MESSAGES, as a wrapped call looks at them; 0 is off. */
@@ -277,6 +272,39 @@ static SAPWOOD_HOT uint64_t sapwood_known_bytes(int64_t count, MPI_Datatype type
     uint64_t word = atomic_load_explicit(&sapwood_sizes[sapwood_cache_place(handle)], memory_order_relaxed);
     bool is_known = word >> 16 == handle && handle != 0 && count >= 0;
     return __builtin_expect(is_known, 1) ? (uint64_t)count * (word & 0xffff) : SAPWOOD_NO_AMOUNT;
+}
+
+/* Processes of an intra-communicator on which a call has only begun: MPI is not asked of it either, since it may be
+ * none. 0 of another one, and where it is not known. */
+static SAPWOOD_HOT uint32_t sapwood_known_size(MPI_Comm comm)
+{
+    uint64_t handle = SAPWOOD_HANDLE(comm);
+    struct sapwood_space *space =
+        atomic_load_explicit(&sapwood_space_at[sapwood_cache_place(handle)], memory_order_relaxed);
+    bool is_it = atomic_load_explicit(&space->handle, memory_order_relaxed) == handle;
+    uint32_t flags = atomic_load_explicit(&space->flags, memory_order_relaxed);
+    return is_it && (flags & (SAPWOOD_SPACE_BETWEEN | SAPWOOD_SPACE_WINDOW)) == 0 ? space->size : 0;
+}
+
+/* Bytes of a block of as many for each process of the communicator. */
+static SAPWOOD_HOT uint64_t sapwood_known_blocks(uint64_t bytes, MPI_Comm comm)
+{
+    uint32_t size = sapwood_known_size(comm);
+    return size == 0 || bytes == SAPWOOD_NO_AMOUNT ? SAPWOOD_NO_AMOUNT : bytes * size;
+}
+
+/* The sum of counts, one for each process of the communicator; negative where it is not known. `_large` for the _c
+ * functions. */
+static inline int64_t sapwood_known_sum(const int *counts, MPI_Comm comm)
+{
+    uint32_t size = counts == NULL ? 0 : sapwood_known_size(comm);
+    return size == 0 ? -1 : sapwood_sum(counts, (int)size);
+}
+
+static inline int64_t sapwood_known_sum_large(const MPI_Count *counts, MPI_Comm comm)
+{
+    uint32_t size = counts == NULL ? 0 : sapwood_known_size(comm);
+    return size == 0 ? -1 : sapwood_sum_large(counts, (int)size);
 }
 
 /* The bytes of a collective in the place of its tag. */

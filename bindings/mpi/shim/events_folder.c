@@ -11,19 +11,28 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "earlier_run.h"
 #include "file_limit.h"
 #include "handover.h"
 #include "observe.h"
 #include "say.h"
 
-enum { NAME_BYTES_MAX = 160 };
+enum { NAME_BYTES_MAX = 160, REASON_BYTES_MAX = 224 };
 
 static bool are_kept;
 
-/* One file of this rank: its name in the folder, and its descriptor once it is made. */
+/* One file of this rank: its name in the folder, its length, and its descriptor once it is made. */
 struct kept_file {
     char name[NAME_BYTES_MAX];
+    uint64_t bytes;
     int fd;
+};
+
+/* Why a rank keeps no file; without text there is no reason. */
+struct refusal {
+    char text[REASON_BYTES_MAX];
+    /* Of this rank alone: what is wrong with the folder is so for all ranks of a host. */
+    bool is_own;
 };
 
 static const char *folder_asked(void)
@@ -43,16 +52,16 @@ static void name_file(struct kept_file *file, const char *kind)
 }
 
 /* Makes a file with all its room; errno, or 0. One that is there already is another process's. */
-static int make_file(int folder, struct kept_file *file, uint64_t bytes)
+static int make_file(int folder, struct kept_file *file)
 {
-    if (bytes > sapwood_file_bytes_max())
+    if (file->bytes > sapwood_file_bytes_max())
         return EFBIG;
     file->fd = openat(folder, file->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file->fd < 0)
         return errno;
     int error;
     do
-        error = posix_fallocate(file->fd, 0, (off_t)bytes);
+        error = posix_fallocate(file->fd, 0, (off_t)file->bytes);
     while (error == EINTR);
     if (error != 0)
         return error;
@@ -106,15 +115,72 @@ static void take_back(int folder, struct kept_file *file)
     file->fd = -1;
 }
 
-/* What is wrong with the folder is so for all ranks of a host; a lack of room is that of one. */
-static void say_not_kept(const char *folder, int error)
+static struct refusal refused_by(int error)
+{
+    struct refusal refusal = {.is_own = error == ENOSPC || error == EDQUOT || error == EEXIST};
+    snprintf(refusal.text, sizeof refusal.text, "%s", strerror(error));
+    return refusal;
+}
+
+/* What is wrong with the folder, by what `sapwood mpi --events-folder` asks of one before the program starts. */
+static struct refusal folder_refused(int folder)
+{
+    struct refusal refusal = {.is_own = false};
+    struct sapwood_earlier_file earlier;
+    struct stat found;
+    if (fstat(folder, &found) != 0)
+        return refused_by(errno);
+    if (found.st_uid != geteuid()) {
+        snprintf(refusal.text, sizeof refusal.text, "it belongs to user %u, and this is user %u",
+                 (unsigned)found.st_uid, (unsigned)geteuid());
+        return refusal;
+    }
+    if ((found.st_mode & S_IWOTH) != 0) {
+        snprintf(refusal.text, sizeof refusal.text,
+                 "it may be written by all users (mode %o), who could put files of theirs there",
+                 (unsigned)found.st_mode & 07777);
+        return refusal;
+    }
+    int error = sapwood_earlier_file_find(folder, run_number(), &earlier);
+    if (error != 0)
+        return refused_by(error);
+    if (earlier.kind != SAPWOOD_EARLIER_NONE) {
+        refusal.is_own = earlier.kind == SAPWOOD_EARLIER_OF_RANK;
+        snprintf(refusal.text, sizeof refusal.text,
+                 "it holds files of an earlier run, such as '%s'; name another, or move these away", earlier.name);
+    }
+    return refusal;
+}
+
+static void say_not_kept(const char *folder, const struct refusal *refusal)
 {
     uint32_t rank = sapwood_table->header.world_rank;
-    bool is_own = error == ENOSPC || error == EDQUOT || error == EEXIST;
-    if (is_own || sapwood_rank_on_host(rank) == 0)
-        sapwood_say("rank %u keeps no event file in '%.256s' (SAPWOOD_MPI_EVENTS_DIR): %s; its events are in memory "
+    if (refusal->is_own || sapwood_rank_on_host(rank) == 0)
+        sapwood_say("rank %u keeps no event file in '%.160s' (SAPWOOD_MPI_EVENTS_DIR): %s; its events are in memory "
                     "only",
-                    rank, folder, strerror(error));
+                    rank, folder, refusal->text);
+}
+
+/* Makes both files of a rank, or none; whether they are there. */
+static bool make_files(const char *asked, struct kept_file *table, struct kept_file *events)
+{
+    int folder = open(asked, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct refusal refusal = folder < 0 ? refused_by(errno) : folder_refused(folder);
+    int error = 0;
+    if (refusal.text[0] == '\0')
+        error = make_file(folder, events);
+    if (refusal.text[0] == '\0' && error == 0)
+        error = make_file(folder, table);
+    if (error != 0) {
+        take_back(folder, events);
+        take_back(folder, table);
+        refusal = refused_by(error);
+    }
+    if (folder >= 0)
+        close(folder);
+    if (refusal.text[0] != '\0')
+        say_not_kept(asked, &refusal);
+    return refusal.text[0] == '\0';
 }
 
 struct sapwood_kept_files sapwood_kept_files_make(uint64_t table_bytes, uint64_t events_bytes)
@@ -123,24 +189,10 @@ struct sapwood_kept_files sapwood_kept_files_make(uint64_t table_bytes, uint64_t
     const char *asked = folder_asked();
     if (asked == NULL || sapwood_table->header.is_spawned)
         return none;
-    int folder = open(asked, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) {
-        say_not_kept(asked, errno);
-        return none;
-    }
-    struct kept_file table, events;
+    struct kept_file table = {.bytes = table_bytes}, events = {.bytes = events_bytes};
     name_file(&table, "profile");
     name_file(&events, "events");
-    int error = make_file(folder, &events, events_bytes);
-    if (error == 0)
-        error = make_file(folder, &table, table_bytes);
-    if (error != 0) {
-        take_back(folder, &events);
-        take_back(folder, &table);
-        say_not_kept(asked, error);
-    }
-    close(folder);
-    are_kept = error == 0;
+    are_kept = make_files(asked, &table, &events);
     if (!are_kept)
         return none;
     lock_file(table.fd);

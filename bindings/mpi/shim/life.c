@@ -97,7 +97,11 @@ void sapwood_table_move(int fd)
     uint64_t bytes = sapwood_table->header.table_bytes;
     struct sapwood_table *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (copy != MAP_FAILED) {
-        memcpy(copy, sapwood_table, bytes);
+        /* The first word last: ranks that start later judge whose this file is by a header that is whole. */
+        uint64_t magic;
+        memcpy(&magic, sapwood_table, sizeof magic);
+        memcpy((char *)copy + sizeof magic, (char *)sapwood_table + sizeof magic, bytes - sizeof magic);
+        __atomic_store_n((uint64_t *)copy, magic, __ATOMIC_RELEASE);
         munmap(copy, bytes);
         /* In the place of the memory, to which there are pointers already. Not by mremap, whose last argument the
            hooks of UCX drop, which MPICH brings. */

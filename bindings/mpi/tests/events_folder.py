@@ -141,6 +141,7 @@ class FolderTruth:
         done = read(self.folder, question="freeze")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("MPI_Allreduce", done.stdout)
+        self.assertIn("missing: how ranks ended, and which of them first: no monitor has left", done.stdout)
 
     def test_files_that_cannot_be_read_are_named_and_the_rest_is_told(self):
         self.hang()
@@ -192,6 +193,8 @@ class FolderTruth:
         self.assertEqual((why["ends"], why["deaths"]), (told["ends"], told["deaths"]))
         killed = [one["cause"] for one in why["ends"] if 3 in ranks_of(one["ranks"])]
         self.assertTrue(killed and killed[0].startswith("signal 9"), why["ends"])
+        freeze = json.loads(read(folder, "--json", "-", question="freeze").stdout)
+        self.assertEqual((freeze["ends"], freeze["deaths"]), (told["ends"], told["deaths"]))
         self.assertFalse([line for line in why["unknown"] if line.startswith("how ranks ended")], why["unknown"])
         self.assertEqual(os.stat(os.path.join(folder, "ends.json")).st_mode & 0o777, 0o600)
         os.remove(os.path.join(folder, "ends.json"))
@@ -218,9 +221,11 @@ class FolderTruth:
             paced.end()
 
         with Paced(self.abi, 2) as paced:
-            run = Watched(paced.command, "--interval", "100ms", "--quiet", "--events-folder", kept, while_running=act,
-                          environment=environment)
+            run = Watched(paced.command, "--interval", "100ms", "--quiet", "--waits", "--events-folder", kept,
+                          while_running=act, environment=environment)
         self.assertEqual(run.code, 0, run.errors)
+        since = "(the first of them )?since [0-9.]+ s after the start, for "
+        self.assertRegex(run.report, f"(?m)^culprit .*; tracing of ranks 0-1 was paused at the end, {since}")
 
     def test_of_a_program_that_runs_it_is_said_how_long_it_has_been_stuck(self):
         with Doomed.preloaded(self.abi, os.path.join("culprits", CASE), self.expected["ranks"], self.folder):
@@ -273,6 +278,39 @@ class FolderTruth:
         done = read(self.folder)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("of two runs, rank 2 is in both", done.stderr)
+
+    def run_preloaded(self, ranks):
+        """Standard error of a program that ends in order and keeps files."""
+        with Doomed.preloaded(self.abi, "solver", ranks, self.folder) as run:
+            _, errors = run.process.communicate(timeout=watched.RUN_SECONDS_MAX)
+        self.assertEqual(run.process.returncode, 0, errors)
+        return errors
+
+    def test_a_rank_does_not_keep_files_beside_those_of_an_earlier_run(self):
+        # None of its own run is taken for one, though they start one after another.
+        self.assertNotIn("keeps no event file", self.run_preloaded(4))
+        before = sorted(os.listdir(self.folder))
+        self.assertEqual(len(before), 2 * 4)
+        # More ranks, so that of two there is none of the same number.
+        errors = self.run_preloaded(6)
+        self.assertEqual(errors.count("it holds files of an earlier run, such as 'rank-"), 1, errors)
+        self.assertIn("its events are in memory only", errors)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        why = found(self.folder)
+        self.assertEqual((why["ranks"], why["stuck"]), (4, None), why)
+
+    def test_a_rank_does_not_keep_files_where_all_users_may_write(self):
+        os.chmod(self.folder, 0o777)
+        errors = self.run_preloaded(2)
+        self.assertEqual(errors.count("it may be written by all users (mode 777)"), 1, errors)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    @unittest.skipUnless(os.geteuid() == 0, "only the superuser may give a folder to another user")
+    def test_a_rank_does_not_keep_files_in_a_folder_of_another_user(self):
+        os.chown(self.folder, 1, -1)
+        errors = self.run_preloaded(2)
+        self.assertEqual(errors.count("it belongs to user 1, and this is user 0"), 1, errors)
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_a_folder_that_cannot_be_used_changes_nothing_but_one_line(self):
         for folder in (os.path.join(self.folder, "none"), "/proc/self"):

@@ -8,15 +8,19 @@ from collections import defaultdict, namedtuple
 
 from rank_profile import function_names, size_class
 
-HEADER = struct.Struct("<8sIIIIIIQQQQIIIIIIQQQ")
+HEADER = struct.Struct("<8sIIIIIIQQQQIIIIIIQQQQQI")
 SPACE = struct.Struct("<QQIIIIII16xQ")
 RECORD = struct.Struct("<QQHBBIii")
+# As hops.h lays it out.
+HOP = struct.Struct("<QQBBHIII")
+(ENTERED, ARRIVED, SENT_UP, RECEIVED_DOWN, EXIT), (LATE, TO_ALL, ROOT) = range(1, 6), (1, 2, 4)
 (COLLECTIVE, STARTED, COMPLETED, SEND, SEND_STARTED, RECEIVE, RECEIVE_COMPLETED, CLOCK) = range(1, 9)
 FROM_ROOT = {"Bcast", "Scatter", "Scatterv"}
 TO_ROOT = {"Reduce", "Gather", "Gatherv"}
 
 Event = namedtuple("Event", "rank time span function space kind members sequence peer tag")
 Space = namedtuple("Space", "identity size rank between since")
+Hop = namedtuple("Hop", "time communicator kind flags size instance rank child")
 
 
 class EventFile:
@@ -25,7 +29,7 @@ class EventFile:
     def __init__(self, data):
         (magic, version, header_bytes, self.rank, self.size, self.pid, self.flags, file_bytes, self.ticks, self.ns,
          self.scale, self.state, _, spaces, rings, records, at, self.without_ring, self.without_space,
-         self.unsure) = HEADER.unpack_from(data)
+         self.unsure, _, self.without_hop_ring, hop_rings) = HEADER.unpack_from(data)
         assert (magic, version, header_bytes) == (b"SWEVENTS", 1, 256)
         names = function_names()
         self.spaces = []
@@ -47,7 +51,13 @@ class EventFile:
                 assert time >= self.spaces[space].since, (time, self.spaces[space])
                 self.events.append(Event(self.rank, time, timing >> 16, names[timing & 0xFFFF], self.spaces[space], kind,
                                          members, sequence, peer, tag))
-        assert file_bytes == len(data) == at + rings * (64 + 32 * records)
+        self.hops, hops_at = [], at + rings * (64 + 32 * records)
+        for ring in range(hop_rings):
+            begin = hops_at + ring * (64 + 32 * records)
+            head = struct.unpack_from("<Q", data, begin)[0]
+            for number in range(max(0, head - records), head):
+                self.hops.append(Hop(*HOP.unpack_from(data, begin + 64 + 32 * (number % records))))
+        assert file_bytes == len(data) == hops_at + hop_rings * (64 + 32 * records)
 
     def in_ns(self, ticks):
         """Nanoseconds of CLOCK_MONOTONIC, by the file's own calibration."""

@@ -1,10 +1,12 @@
 """Asks `sapwood trace why` of PyTorch programs over gloo, which run by `python -m sapwood.torch`.
 
-tests/torch has the programs, and tests/culprits those with an expect.toml beside. Needs the environment that
-watched.py names and PyTorch in the system's Python; `make torch-test` sets it.
+tests/torch has the programs, and tests/culprits those with an expect.toml beside. Importing torch takes each rank
+seconds, so that one start serves several cases where it can. Needs the environment that watched.py names and PyTorch
+in the system's Python; `make torch-test` sets it.
 """
 
 import contextlib
+import json
 import os
 import random
 import re
@@ -14,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 from standstills import words_until
 from watched import HERE, LAUNCHERS, RUN_SECONDS_MAX, SYSTEM_PYTHON, Watched, has_mpi, sapwood
@@ -71,6 +74,45 @@ def end(run):
             os.kill(rank, signal.SIGKILL)
 
 
+def plain(*words):
+    """Standard output of a program that nothing observes."""
+    done = subprocess.run(command(*words, traced=False), env={**os.environ, **settings()}, capture_output=True,
+                          text=True, check=True, timeout=RUN_SECONDS_MAX)
+    return done.stdout
+
+
+def stuck_now(run):
+    """In what a job of `sapwood mpi` hangs, as `sapwood trace why --job` says; None while it does not."""
+    words = [sapwood(), "trace", "why", "--job", f"mpi-{run.process.pid}", "--json", "-"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=RUN_SECONDS_MAX)
+    return json.loads(done.stdout)["stuck"] if done.returncode == 0 else None
+
+
+def until_stuck(run, culprits, functions):
+    """Waits until these ranks hold up the others, which wait in these functions; what is said of it."""
+    def is_it():
+        stuck = stuck_now(run)
+        found = stuck and (stuck["culprits"], {one["function"] for one in stuck["waiting"]})
+        return stuck if found == (culprits, functions) else None
+
+    return run.wait_for(f"ranks in {functions} that wait for {culprits}", is_it)
+
+
+def has_reader(pipe):
+    """Whether a process waits for a writer of a pipe, which then goes on."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+        return True
+    return False
+
+
+def without_message(run):
+    """What is said of a job once its rank 1 waits for rank 0, and the others for rank 1; None before."""
+    stuck = stuck_now(run)
+    waiting = {(one["ranks"], one["function"], one["waits_for"]) for one in stuck["waiting"]} if stuck else set()
+    return stuck if ("1", "recv", "0") in waiting and len(waiting) == 2 else None
+
+
 class Torch(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -111,28 +153,35 @@ class Torch(unittest.TestCase):
     def test_gloo_group_order(self):
         self.case("gloo_group_order")
 
-    def test_a_work_that_is_waited_for_is_told_by_what_has_started_it(self):
-        stuck = self.stuck(command(program("works")))
-        self.assertEqual(stuck["culprits"], "2", stuck)
-        [one] = [one for one in stuck["waiting"] if one["ranks"] == "0-1"]
-        self.assertEqual((one["function"], one["started_by"], one["number"]), ("Work.wait", "all_reduce", 11), stuck)
+    def test_a_job_that_is_monitored_already_is_asked_each_time_it_hangs(self):
+        told = {}
 
-    def test_a_message_that_is_not_sent(self):
-        stuck = self.stuck(command(program("messages")))
-        [one] = [one for one in stuck["waiting"] if one["ranks"] == "1"]
-        self.assertEqual((one["function"], one["waits_for"]), ("recv", "0"), stuck)
-        [others] = [one for one in stuck["waiting"] if one["ranks"] != "1"]
-        self.assertEqual((others["function"], others["waits_for"]), ("barrier", "1"), stuck)
+        def act(run):
+            told["work"] = until_stuck(run, "2", {"Work.wait"})
+            run.wait_for("rank 2 at its pipe", lambda: has_reader(os.path.join(folder, "work")))
+            told["stopped"] = until_stuck(run, "2", {"all_reduce"})
+            with open(os.path.join(folder, "2"), encoding="utf-8") as file:
+                os.kill(int(file.read()), signal.SIGCONT)
+            told["message"] = run.wait_for("a message that is not sent", lambda: without_message(run))
+            end(run)
 
-    def test_a_rank_that_is_stopped_is_named(self):
-        stuck = self.stuck(command(program("stopped")))
-        self.assertEqual((stuck["culprits"], stuck["odd"][0]["doing"]), ("2", "stopped"), stuck)
-        for one in stuck["waiting"]:
-            self.assertEqual((one["function"], one["communicator"], one["number"]), ("all_reduce", "default group", 21))
+        with tempfile.TemporaryDirectory(prefix="sapwood-torch-") as folder:
+            os.mkfifo(os.path.join(folder, "work"))
+            Watched(command(program("cases"), folder), "--quiet", "--interval", "200ms", out=False, while_running=act,
+                    environment=settings())
+        [one] = told["work"]["waiting"]
+        self.assertEqual((one["ranks"], one["started_by"], one["number"]), ("0-1", "all_reduce", 11), one)
+        self.assertEqual(told["stopped"]["odd"][0]["doing"], "stopped", told["stopped"])
+        for one in told["stopped"]["waiting"]:
+            self.assertEqual((one["communicator"], one["number"]), ("default group", 12), one)
+        [others] = [one for one in told["message"]["waiting"] if one["ranks"] != "1"]
+        self.assertEqual((others["function"], others["waits_for"]), ("barrier", "1"), told["message"])
 
-    def test_the_rank_that_is_late_in_data_parallel_training_is_named(self):
-        run = WhyRun(command(EXAMPLE, "--steps", str(SLOW_STEPS)), out=False, environment=settings())
-        self.assertEqual((run.code, run.why["stuck"]), (0, None), run.errors)
+    def test_the_rank_that_is_late_in_data_parallel_training_is_named_and_nothing_is_changed(self):
+        steps = ("--steps", str(SLOW_STEPS))
+        run = WhyRun(command(EXAMPLE, *steps), out=False, environment=settings())
+        self.assertEqual((run.code, run.why["stuck"], run.why["deaths"]), (0, None, []), run.errors)
+        self.assertEqual(run.why["ranks"], RANKS)
         # Gradients and the buffers of the batch norm are places of their own.
         places = {place["function"]: place for place in run.why["slow"]}
         self.assertIn("all_reduce", places, run.why)
@@ -140,20 +189,14 @@ class Torch(unittest.TestCase):
         self.assertEqual(place["communicator"], "default group")
         group = place["groups"][0]
         self.assertEqual((group["ranks"], group["waiting"]), ("1", "0,2"), place)
+        # What is computed does not depend on when.
+        self.assertEqual(run.output, plain(EXAMPLE, *steps, "--slow-rank", "-1"))
 
-    def test_a_program_that_goes_on_is_neither_stuck_nor_changed(self):
-        for script, *words in ([program("every_call"), "a", "-b"], [EXAMPLE, "--steps", "10", "--slow-rank", "-1"]):
-            with self.subTest(script=os.path.basename(script)):
-                run = WhyRun(command(script, *words), out=False, environment=settings())
-                self.assertEqual((run.code, run.why["stuck"], run.why["deaths"]), (0, None, []), run.errors)
-                self.assertEqual(run.why["ranks"], RANKS)
-                plain = subprocess.run(command(script, *words, traced=False), env={**os.environ, **settings()},
-                                       capture_output=True, text=True, check=True, timeout=RUN_SECONDS_MAX)
-                self.assertEqual(run.output, plain.stdout)
-
-    def test_calls_are_counted_under_the_names_of_pytorch(self):
-        run = Watched(command(program("every_call")), "--quiet", environment=settings())
+    def test_calls_are_counted_under_the_names_of_pytorch_and_come_to_the_same(self):
+        words = (program("every_call"), "a", "-b")
+        run = Watched(command(*words), "--quiet", environment=settings())
         self.assertEqual(run.code, 0, run.errors)
+        self.assertEqual(run.output, plain(*words))
         counts = {}
         for event in run.profile["events"]:
             counts[event["name"]] = counts.get(event["name"], 0) + int(event["calls"]["sum"])
@@ -169,23 +212,6 @@ class Torch(unittest.TestCase):
                      "--log_dir", folder, "--master_port", str(free_port()), "-m", "sapwood.torch", program("works")]
             self.assertEqual(self.stuck(words)["culprits"], "2")
 
-    def test_a_job_that_is_monitored_already_is_asked(self):
-        found = []
-
-        def ask(run):
-            words = [sapwood(), "trace", "why", "--job", f"mpi-{run.process.pid}", "--json", "-"]
-            done = subprocess.run(words, capture_output=True, text=True, check=False,
-                                  timeout=RUN_SECONDS_MAX)
-            return done.returncode == 0 and '"deviation"' in done.stdout and done.stdout
-
-        def act(run):
-            found.append(run.wait_for("a verdict", lambda: ask(run)))
-            end(run)
-
-        script = os.path.join(HERE, "culprits", "gloo_group_order", "prog.py")
-        Watched(command(script), "--quiet", "--interval", "200ms", out=False, while_running=act, environment=settings())
-        self.assertIn("group 1", found[0])
-
 
 class Alone(unittest.TestCase):
     """What needs no monitor."""
@@ -196,9 +222,13 @@ class Alone(unittest.TestCase):
             raise unittest.SkipTest("no PyTorch here (Debian: python3-torch)")
 
     def test_a_script_ends_as_without(self):
-        for how in ("error", "exit", "text", "signal", "order"):
+        ways = ("error", "exit", "text", "signal", "order")
+        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+            starts = {(how, traced): pool.submit(alone, program("raises"), how, traced=traced)
+                      for how in ways for traced in (True, False)}
+        for how in ways:
             with self.subTest(how=how):
-                self.assertEqual(alone(program("raises"), how, traced=True), alone(program("raises"), how, traced=False))
+                self.assertEqual(starts[how, True].result(), starts[how, False].result())
 
     def test_bad_words_are_refused_in_one_line(self):
         for words in ([], ["--what"], ["-m"], ["nowhere.py"]):

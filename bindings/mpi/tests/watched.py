@@ -84,8 +84,10 @@ class Watched:
             self.rows = self.read_rows()
             self.rounds = self.read_rounds()
             self.dumps = {}
-            # A rank that is killed while it writes leaves a part under a hidden name.
-            for name in filter(lambda name: not name.startswith("."), os.listdir(dumps)):
+            # A rank that is killed while it writes leaves a part under a hidden name; one that records, its events too.
+            for name in os.listdir(dumps):
+                if name.startswith(".") or not name.endswith(".profile"):
+                    continue
                 with open(os.path.join(dumps, name), "rb") as file:
                     profile = Profile(file.read())
                 self.dumps[profile.rank] = profile

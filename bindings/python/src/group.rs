@@ -61,22 +61,44 @@ enum Entry {
     ByFile(PathBuf, Duration),
 }
 
+/// The same, as the package chooses it.
+#[pyclass(module = "sapwood._native", frozen)]
+pub(crate) struct GroupEntry(Entry);
+
+#[pymethods]
+impl GroupEntry {
+    /// As the first member, which writes its address to a file if one is named.
+    #[staticmethod]
+    fn first(address_file: Option<PathBuf>) -> Self {
+        Self(Entry::First(address_file))
+    }
+
+    /// By the address of another member.
+    #[staticmethod]
+    fn at(address: String) -> Self {
+        Self(Entry::At(address))
+    }
+
+    /// By the address in a file, which is waited for.
+    #[staticmethod]
+    fn by_file(address_file: PathBuf, address_timeout: f64) -> PyResult<Self> {
+        let patience = settings::seconds("address_timeout", address_timeout)?;
+        Ok(Self(Entry::ByFile(address_file, patience)))
+    }
+}
+
 #[pymethods]
 impl GroupMember {
-    /// Creates a group, or joins that of the member at an address, or in a file: without a time to
-    /// wait for the file, it is written.
+    /// Creates a group, or joins one.
     #[new]
     #[pyo3(signature = (
-        key, address, address_file, address_timeout, names, space, listen, site, tree, timeout,
-        encryption, shared_memory
+        entry, key, names, space, listen, site, tree, timeout, encryption, shared_memory
     ))]
     #[allow(clippy::too_many_arguments, reason = "the package gives all of them")]
     fn new(
         py: Python<'_>,
+        entry: &Bound<'_, GroupEntry>,
         key: Option<PathBuf>,
-        address: Option<String>,
-        address_file: Option<PathBuf>,
-        address_timeout: Option<f64>,
         names: Option<&Bound<'_, PyAny>>,
         space: u32,
         listen: &str,
@@ -104,14 +126,7 @@ impl GroupMember {
         if let Some(is_on) = encryption {
             builder = builder.encryption(is_on);
         }
-        match (address, address_file, address_timeout) {
-            (Some(address), ..) => Self::enter(py, builder, &Entry::At(address)),
-            (None, Some(file), Some(timeout)) => {
-                let patience = settings::seconds("address_timeout", timeout)?;
-                Self::enter(py, builder, &Entry::ByFile(file, patience))
-            }
-            (None, file, _) => Self::enter(py, builder, &Entry::First(file)),
-        }
+        Self::enter(py, builder, &entry.get().0)
     }
 
     /// Where others dial this member.

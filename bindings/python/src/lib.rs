@@ -45,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use super::filter::{Wave, filters_at_work};
     #[pymodule_export]
-    use super::group::{GroupMember, make_key};
+    use super::group::{GroupEntry, GroupMember, make_key};
     #[pymodule_export]
     use super::group_call::{GroupCall, GroupResult, GroupValue};
     #[pymodule_export]

@@ -147,6 +147,11 @@ def test_what_cannot_be_written_or_read_is_named(key: Path, tmp_path: Path) -> N
         sapwood.Group.join(key=key, address_file=tmp_path, address_timeout=HANG)
     with pytest.raises(TypeError, match="address_timeout"):
         sapwood.Group.create(key, address_file=tmp_path / "address", address_timeout=1.0)
+    # No time to wait is no first member, which would write the file.
+    with pytest.raises(TypeError, match="address_timeout"):
+        sapwood.Group.join(key=key, address_file=tmp_path / "address", address_timeout=None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="address_timeout"):
+        sapwood.Group.join(key=key, address_file=tmp_path / "address", address_timeout=-1.0)
     assert sorted(os.listdir(tmp_path)) == ["key"]
 
 

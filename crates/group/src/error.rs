@@ -60,6 +60,9 @@ pub enum Refusal {
     Full,
     /// The message breaks the format.
     Format,
+    /// The virtual nodes to take are not those of one living member that carries others too, or it
+    /// has not given them in time: a reduction with a root among them goes on for too long.
+    NotGiven,
 }
 
 impl fmt::Display for Refusal {
@@ -69,6 +72,10 @@ impl fmt::Display for Refusal {
             Self::NameSpace => "the virtual nodes lie outside the group's name space",
             Self::Full => "the group has as many members as it may have",
             Self::Format => "the message breaks the format",
+            Self::NotGiven => {
+                "the virtual nodes to take are not those of one member that keeps others, or a \
+                 reduction with a root among them has not ended in time"
+            }
         })
     }
 }
@@ -77,7 +84,8 @@ impl fmt::Display for Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GroupError {
-    /// The member has not joined yet, or has left: wait for [`crate::Event::Joined`].
+    /// The member has not joined yet, or has left: wait for [`crate::Event::Joined`], and for
+    /// [`crate::Event::NamesMoved`] where it takes virtual nodes over.
     NotJoined,
     /// A virtual node that lies outside the name space, or that the caller does not carry.
     Name {

@@ -33,6 +33,10 @@ pub const LINK_BYTES: usize = 4 << 20;
 /// What has left on a link is told in this part of [`LINK_BYTES`], or of what replaces it.
 pub const DRAINED_PART: usize = 8;
 
+/// Most parts that wait for one link to go to the root past the tree, of whatever length: those of
+/// a barrier have none.
+pub const LATE_PARTS_MAX: usize = 1 << 12;
+
 /// Most segments of one value.
 pub const SEGMENTS_MAX: u64 = VALUE_BYTES_MAX / SEGMENT_BYTES_MIN as u64;
 

@@ -37,6 +37,8 @@ pub enum Mutation {
     DeliverWhileGiving,
     /// The epoch of virtual nodes that are handed over is not raised.
     KeepEpoch,
+    /// A member that gives a part of its virtual nodes away and stays goes on claiming them.
+    KeepGiven,
 }
 
 impl Member {

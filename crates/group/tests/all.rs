@@ -12,5 +12,6 @@ mod names;
 mod past;
 mod room;
 mod support;
+mod taking;
 mod view;
 mod waiting;

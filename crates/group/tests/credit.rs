@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sapwood_group::limits::LATE_PARTS_MAX;
 use sapwood_group::message::{PartHead, Ranges};
 use sapwood_group::{
     Call, CastId, Config, FoldId, Input, MemberId, Message, Operation, Payload, SECOND, TreeKind,
@@ -186,4 +187,24 @@ fn parts_that_go_past_a_full_link_have_a_bound_and_the_own_value_can_be_asked_fo
     hub.drain(QUICK, 0);
     hub.0.hear(QUICK, pull);
     assert_eq!(hub.bulk_bytes(QUICK), SEGMENT_BYTES);
+}
+
+/// Those of a barrier have no bytes, and still cost memory while they wait.
+#[test]
+fn parts_without_a_value_that_wait_for_a_full_link_have_a_bound() {
+    let mut hub = Hub::new(4);
+    let part = |number: u64, bytes: usize| {
+        let fold = FoldId { root: QUICK.0 as u32, number };
+        let head = PartHead { direct: true, ..part_head(fold, Operation::Sum, bytes as u64) };
+        let names = Ranges::from(&RankSet::range(SLOW.0 as u32, SLOW.0 as u32));
+        Message::Part { head, names, data: Payload::from(vec![0; bytes]) }
+    };
+    hub.0.hear(SLOW, part(1, LINK_BYTES));
+    assert_eq!(hub.bulk_bytes(QUICK), LINK_BYTES);
+    for _ in 0..LATE_PARTS_MAX + 9 {
+        hub.0.hear(SLOW, part(2, 0));
+    }
+    hub.drain(QUICK, 0);
+    let parts = hub.0.sent.iter().filter(|sent| matches!(sent.1, Message::Part { .. })).count();
+    assert_eq!(parts, LATE_PARTS_MAX);
 }

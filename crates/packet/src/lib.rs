@@ -42,6 +42,7 @@ mod question;
 mod rank_set;
 mod recipients;
 mod slab;
+mod time;
 mod values;
 
 pub use element::{Element, ElementType, Numeric};
@@ -56,6 +57,7 @@ pub use question::{
 pub use rank_set::{RankRange, RankSet, RankSetRef};
 pub use recipients::Recipients;
 pub use slab::{Body, OutOfMemory, Slab, try_reserve};
+pub use time::nanoseconds;
 pub use values::{IntoValues, Strings, Values, ValuesRef};
 
 /// Place of a process in its network; never reused within one network.

@@ -29,6 +29,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use sapwood_packet::{Directive, IndexedValues, RankSet, Values, ValuesRef};
+use sapwood_random::fnv1a;
 
 use crate::codec::{
     LONG, LONGS, NAMES, WORD, WORDS, check_format, column, embedded, push_embedded, push_ranks,
@@ -122,13 +123,10 @@ impl core::fmt::Debug for Scheme {
     }
 }
 
-/// FNV-1a (64 bits, by Fowler, Noll and Vo) of the names, each with a byte that no name has after
-/// it; mixed, since the upper bits of FNV depend little on the last bytes.
+/// FNV-1a of the names, each with a byte that no name has after it; mixed, since the upper bits of
+/// FNV depend little on the last bytes.
 fn class_of(names: &[String]) -> ClassId {
-    let bytes = names.iter().flat_map(|name| name.bytes().chain([0xff]));
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = fnv1a(names.iter().flat_map(|name| name.bytes().chain([0xff])));
     let mixed = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     ((mixed ^ (mixed >> 32)) >> 11).max(1)
 }

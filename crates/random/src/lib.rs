@@ -1,9 +1,10 @@
 //! Numbers that look random and repeat with their seed.
 //!
 //! Owns [`Random`], the SplitMix64 of Steele, Lea and Flood ("Fast Splittable Pseudorandom Number
-//! Generators", OOPSLA 2014), and its output function [`mix`]. Recorded seeds of the simulator mean
-//! the same for as long as these numbers do, so that they never change. None of them is a secret:
-//! keys come from the operating system.
+//! Generators", OOPSLA 2014), and its output function [`mix`]; beside it the hash [`fnv1a`].
+//! Recorded seeds of the simulator mean the same for as long as these numbers do, and hashes of
+//! names go over the wire, so that they never change. None of them is a secret: keys come from the
+//! operating system.
 //!
 //! ```
 //! use sapwood_random::Random;
@@ -28,6 +29,15 @@ pub const fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
+}
+
+/// The FNV-1a hash of bytes, 64 bits (by Fowler, Noll and Vo): the same in every process and
+/// release. Its upper bits depend little on the last bytes.
+#[must_use]
+pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// A generator of 2^64 numbers, after which it repeats.
@@ -120,6 +130,18 @@ mod tests {
         let mut random = Random::new(0);
         let first = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];
         assert_eq!(first.map(|_: u64| random.next_u64()), first);
+    }
+
+    #[test]
+    fn hashes_are_those_that_were_published() {
+        // By the test vectors of the hash's authors (`test_fnv.c`).
+        for (text, expected) in [
+            ("", 0xcbf2_9ce4_8422_2325),
+            ("a", 0xaf63_dc4c_8601_ec8c),
+            ("foobar", 0x8594_4171_f739_67e8),
+        ] {
+            assert_eq!(fnv1a(text.bytes()), expected, "{text:?}");
+        }
     }
 
     #[test]

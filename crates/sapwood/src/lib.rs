@@ -101,4 +101,4 @@ pub use sapwood_topology::{Hosts, Role, Shape, Topology};
 pub use sapwood_transport::Key;
 pub use status::{Health, NodeStatus, Status};
 pub use stream::{Stream, StreamBuilder};
-pub use visible::{VisibleNetwork, existing_runtime_folder, runtime_folder};
+pub use visible::{PreparedName, VisibleNetwork, existing_runtime_folder, runtime_folder};

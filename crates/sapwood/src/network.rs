@@ -22,7 +22,7 @@ use crate::join_file::{JoinFile, absolute};
 use crate::launcher::RemoteTerms;
 use crate::resumption::StateFile;
 use crate::shared::{Interrupt, Shared};
-use crate::visible::{Publication, check_name};
+use crate::visible::{PreparedName, Publication, check_name};
 use crate::{
     Attach, AttachFile, Clocks, Error, Launcher, Program, Result, StartCommand, Status,
     StreamBuilder, node_program,
@@ -558,12 +558,45 @@ impl Network {
     /// # Errors
     /// [`Error::File`] when the name is invalid or taken, or the file cannot be written.
     pub fn publish(&mut self, name: &str) -> Result<()> {
-        let mut shared = self.shared.borrow_mut();
-        let is_encrypted = shared.driver.is_encrypted();
-        let address = shared.driver.application().address().unwrap_or_default().to_string();
+        let (address, is_encrypted) = self.way_in();
         self.publication = None;
         self.publication = Some(Publication::new(name, &address, is_encrypted, &self.key)?);
         Ok(())
+    }
+
+    /// Prepares to make this network visible in the place of another one of this process
+    /// ([`Network::leave_name_to`]). Nothing is seen of it yet.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the name is invalid, or the file cannot be written.
+    pub fn prepare_name(&self, name: &str) -> Result<PreparedName> {
+        let (address, is_encrypted) = self.way_in();
+        Publication::prepare(name, &address, is_encrypted, &self.key).map(PreparedName)
+    }
+
+    /// Leaves this network's name to another one of this process, which is to
+    /// [take it](Network::take_name): visitors find one of the two at every moment. Whether there
+    /// was a name to leave.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the file cannot be put in its place; this network keeps its name then.
+    pub fn leave_name_to(&mut self, successor: &mut PreparedName) -> Result<bool> {
+        let own = self.publication.as_mut().filter(|own| own.is_in_place());
+        let Some(own) = own else { return Ok(false) };
+        own.leave_to(&mut successor.0).map(|()| true)
+    }
+
+    /// Keeps the name that another network has left to this one ([`Network::leave_name_to`]), until
+    /// it closes.
+    pub fn take_name(&mut self, name: PreparedName) {
+        self.publication = Some(name.0);
+    }
+
+    /// Where visitors dial this network, and whether encrypted.
+    fn way_in(&self) -> (String, bool) {
+        let mut shared = self.shared.borrow_mut();
+        let address = shared.driver.application().address().unwrap_or_default().to_string();
+        (address, shared.driver.is_encrypted())
     }
 
     /// Makes the network visible no more: another one may have its name.

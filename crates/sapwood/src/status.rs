@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sapwood_node::{Cause, LinkRecord, Missing, NodeRecord, ProcessHops, Records};
-use sapwood_packet::{FormatRef, PacketError, Rank, RankSet, Slab, Values, ValuesRef, padded};
+use sapwood_packet::{
+    FormatRef, PacketError, Rank, RankSet, Slab, Values, ValuesRef, nanoseconds, padded,
+};
 use sapwood_topology::{Role, Topology};
 
 use crate::{Error, Result};
@@ -207,7 +209,7 @@ impl Status {
         };
         let planned: Vec<u64> = self.sources.planned.iter().flat_map(of_process).collect();
         let records = self.sources.records.to_values();
-        let took = u64::try_from(self.took.as_nanos()).unwrap_or(u64::MAX);
+        let took = nanoseconds(self.took);
         let causes = self.missing.iter().flat_map(|m| [m.cause.code(), m.cause.detail()]);
         let causes: Vec<u32> = causes.collect();
         let mut all = Values::new().scalar(took).strings(&ranks).strings(&reasons);

@@ -2,7 +2,8 @@
 //!
 //! A visible front-end writes two files into a folder that only its user can enter: `NAME.network`,
 //! with the address at which it takes connections, and the network's key. Both are removed when the
-//! network closes. The files of a process that was killed are removed by the next search.
+//! network closes. The files of a process that was killed are removed by the next search. A network
+//! may leave its name to another one of its process: that one's file is renamed over its own.
 
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
@@ -161,10 +162,18 @@ impl VisibleNetwork {
     }
 }
 
+/// What makes a network visible in the place of another one of this process, so that at every
+/// moment one of the two is found. Nothing is seen of it before; dropping this removes it.
+#[derive(Debug)]
+pub struct PreparedName(pub(crate) Publication);
+
 /// The files that make a network visible; dropping this removes them.
 #[derive(Debug)]
 pub(crate) struct Publication {
+    /// Empty while the network's file is not in its place, or when another one has taken the place.
     path: PathBuf,
+    /// That file under another name; empty once it is in its place.
+    draft: PathBuf,
     key_path: PathBuf,
     pid: u32,
 }
@@ -176,32 +185,11 @@ impl Publication {
     /// [`Error::File`] for an invalid name or that of another running network, and when the folder
     /// cannot be trusted or written.
     pub(crate) fn new(name: &str, address: &str, is_encrypted: bool, key: &Key) -> Result<Self> {
-        check_name(name)?;
-        let folder = runtime_folder()?;
+        let mut publication = Self::prepare(name, address, is_encrypted, key)?;
         // Removes the files of processes that have ended, perhaps under this name.
         VisibleNetwork::all()?;
-        let pid = std::process::id();
-        let start = start_of(pid).unwrap_or(0);
-        let path = folder.join(format!("{name}.network"));
-        // One process may try several networks under one name.
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let key_path = folder.join(format!("{name}.{pid}.{number}.key"));
-        remove(&[&key_path]);
-        key.write_file(&key_path)?;
-        // From here on both files are removed whatever happens.
-        let mut publication = Self { path: PathBuf::new(), key_path, pid };
-        let draft = folder.join(format!("{name}.{pid}.{number}.draft"));
-        let encryption = if is_encrypted { "on" } else { "off" };
-        let key_name = publication.key_path.file_name().unwrap_or_default().to_string_lossy();
-        let text = format!(
-            "{FIRST_LINE}\npid {pid}\nstart {start}\naddress {address}\nencryption {encryption}\n\
-             key {key_name}\n"
-        );
-        remove(&[&draft]);
-        let written = write_new(&draft, &text, 0o600).and_then(|_| fs::hard_link(&draft, &path));
-        remove(&[&draft]);
-        match written {
+        let path = file_of(&runtime_folder()?, name);
+        match fs::hard_link(&publication.draft, &path) {
             Ok(()) => publication.path = path,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let reason = format!("a running network is called '{name}' already");
@@ -209,7 +197,62 @@ impl Publication {
             }
             Err(error) => return Err(Error::File { path, reason: error.to_string() }),
         }
+        remove(&[&std::mem::take(&mut publication.draft)]);
         Ok(publication)
+    }
+
+    /// Writes the files, of which nothing is seen yet.
+    ///
+    /// # Errors
+    /// As [`Publication::new`], but for another network of this name.
+    pub(crate) fn prepare(
+        name: &str,
+        address: &str,
+        is_encrypted: bool,
+        key: &Key,
+    ) -> Result<Self> {
+        check_name(name)?;
+        let folder = runtime_folder()?;
+        let pid = std::process::id();
+        let start = start_of(pid).unwrap_or(0);
+        // One process may try several networks under one name.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let beside = |ending: &str| folder.join(format!("{name}.{pid}.{number}.{ending}"));
+        let (key_path, draft) = (beside("key"), beside("draft"));
+        remove(&[&key_path, &draft]);
+        key.write_file(&key_path)?;
+        // From here on the files are removed whatever happens.
+        let publication = Self { path: PathBuf::new(), draft, key_path, pid };
+        let encryption = if is_encrypted { "on" } else { "off" };
+        let key_name = publication.key_path.file_name().unwrap_or_default().to_string_lossy();
+        let text = format!(
+            "{FIRST_LINE}\npid {pid}\nstart {start}\naddress {address}\nencryption {encryption}\n\
+             key {key_name}\n"
+        );
+        write_new(&publication.draft, &text, 0o600).map_err(|error| Error::File {
+            path: file_of(&folder, name),
+            reason: error.to_string(),
+        })?;
+        Ok(publication)
+    }
+
+    /// Whether its network is found.
+    pub(crate) fn is_in_place(&self) -> bool {
+        !self.path.as_os_str().is_empty()
+    }
+
+    /// Leaves its place to another one: the file in it is that of one of the two at every moment.
+    /// The key stays, for visitors that have found this one just before.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the file cannot be renamed.
+    pub(crate) fn leave_to(&mut self, successor: &mut Self) -> Result<()> {
+        fs::rename(&successor.draft, &self.path)
+            .map_err(|error| Error::File { path: self.path.clone(), reason: error.to_string() })?;
+        successor.draft = PathBuf::new();
+        successor.path = std::mem::take(&mut self.path);
+        Ok(())
     }
 }
 
@@ -217,9 +260,13 @@ impl Drop for Publication {
     fn drop(&mut self) {
         // A forked copy of this process is not the network's front-end.
         if self.pid == std::process::id() {
-            remove(&[&self.path, &self.key_path]);
+            remove(&[&self.path, &self.draft, &self.key_path]);
         }
     }
+}
+
+fn file_of(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.network"))
 }
 
 /// Checks the name of a network.

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use sapwood::{
-    Error, Group, GroupAnswer, GroupFailure, GroupRequest, Key, Reason, Reduction, Refusal, Result,
-    TreeKind,
+    Error, Group, GroupAnswer, GroupFailure, GroupRequest, Key, RankSet, Reason, Reduction,
+    Refusal, Result, TreeKind,
 };
 
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -64,6 +64,35 @@ fn who_leaves_hands_its_virtual_nodes_to_the_member_that_is_named() {
         assert_eq!(answer.numbers::<i64>().unwrap(), [3]);
     }
     leave(members);
+}
+
+#[test]
+fn who_joins_takes_virtual_nodes_from_a_member_that_stays() {
+    let key = Key::generate().unwrap();
+    let names = |text: &str| text.parse::<RankSet>().unwrap();
+    let first = Group::builder(key.clone()).names(names("0-3")).create().unwrap();
+    let taking = |text: &str| Group::builder(key.clone()).take(names(text)).join(&first.address());
+    let second = taking("2-3").unwrap();
+    let carried = [&first, &second].map(|member| member.names().to_string());
+    assert_eq!(carried, ["0-1", "2-3"]);
+    first.send(3, 8, b"to the second".to_vec()).wait().unwrap();
+    assert_eq!(second.receive(DEADLINE).unwrap().bytes(), b"to the second");
+    let one = first.allreduce(Reduction::Sum, &[1_i64]).start().unwrap();
+    let two = second.allreduce(Reduction::Sum, &[2_i64]).wait().unwrap();
+    assert_eq!(
+        (two.numbers::<i64>().unwrap(), two.contributors.to_string()),
+        (vec![3], "0-3".into())
+    );
+    one.wait().unwrap();
+    // All of a member's, some of two members', and what none carries.
+    for text in ["2-3", "1-2", "9"] {
+        let refused = taking(text).unwrap_err();
+        assert!(
+            matches!(refused, Error::Group(GroupFailure::Refused(Refusal::NotGiven))),
+            "{text}: {refused}"
+        );
+    }
+    leave(vec![first, second]);
 }
 
 pub(crate) fn leave(members: Vec<Group>) {
@@ -163,6 +192,33 @@ fn each_operation_gives_each_member_what_it_is_to_have() {
     let blocks: Vec<Vec<i32>> =
         answers.into_iter().map(|answer| answer.unwrap().numbers().unwrap()).collect();
     assert_eq!(blocks, [vec![10], vec![], vec![100, 1000], vec![10_000]]);
+    leave(members);
+}
+
+#[test]
+fn reduce_scatter_gives_a_member_the_block_of_each_of_its_virtual_nodes() {
+    let key = Key::generate().unwrap();
+    let builder = || Group::builder(key.clone()).deadline(DEADLINE);
+    let first = builder().names([0, 2].into_iter().collect()).create().unwrap();
+    let second = builder().name(1).join(&first.address()).unwrap();
+    let members = vec![first, second];
+    for member in &members {
+        member.wait_for(3, DEADLINE).unwrap();
+    }
+    let counts = [(0, 1), (1, 1), (2, 2)];
+    let numbers = [1, 10, 100, 1000];
+    let answers = all(&members, |_, member| {
+        member.reduce_scatter(Reduction::Sum, &numbers, &counts)?.root(1).start()
+    });
+    let blocks: Vec<Vec<i32>> =
+        answers.into_iter().map(|answer| answer.unwrap().numbers().unwrap()).collect();
+    assert_eq!(blocks, [vec![2, 200, 2000], vec![20]]);
+    // A root that no member carries may still join, so that there is no result until the deadline.
+    let answers = all(&members, |_, member| {
+        let operation = member.reduce_scatter(Reduction::Sum, &numbers, &counts)?.root(7);
+        operation.deadline(Duration::from_millis(100)).start()
+    });
+    assert!(answers.into_iter().all(|answer| !answer.unwrap().has_value()));
     leave(members);
 }
 

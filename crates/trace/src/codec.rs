@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use sapwood_packet::{Directive, ElementType, Shape, Values, ValuesRef};
 
 use crate::TraceError;
+use crate::bypass_hop::{BypassHop, HOP_WORDS};
 use crate::exchange::{Exchange, ExchangeReceived, Taken};
 use crate::file::FileClock;
 use crate::gathered::{COUNTERS, ENTRIES_MAX, Gathered, Made, Waited};
@@ -15,12 +16,14 @@ use crate::message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent};
 use crate::mixture::{Called, Callers, Kinds};
 use crate::place::PlaceWaits;
 use crate::total::Total;
+use crate::words::{halves, pair};
 
-const VERSION: u32 = 12;
+const VERSION: u32 = 13;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
-const LAYOUT: [Directive; 13] =
-    [WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS];
+const LAYOUT: [Directive; 14] = [
+    WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS,
+];
 /// The first of the arrays of rows.
 const FIRST_ROWS: usize = 3;
 const WRONG: TraceError = TraceError::Contradiction { what: "rows" };
@@ -36,17 +39,6 @@ const IS_EXCHANGE: u32 = 1 << 8;
 const HAS_RECEIVED: u32 = 1;
 const HAS_TAKEN: u32 = 2;
 const IS_TAKER_BLOCKING: u32 = 4;
-
-/// Two numbers of 32 bits in one word.
-pub(crate) fn pair(low: u32, high: u32) -> u64 {
-    u64::from(low) | u64::from(high) << 32
-}
-
-/// These two.
-#[allow(clippy::cast_possible_truncation, reason = "the halves are what is taken")]
-pub(crate) const fn halves(word: u64) -> (u32, u32) {
-    (word as u32, (word >> 32) as u32)
-}
 
 fn push_arrival(row: &mut Vec<u64>, arrival: &Arrival) {
     row.extend([arrival.time.cast_unsigned(), pair(arrival.rank, arrival.clock), arrival.error]);
@@ -233,7 +225,7 @@ fn total(words: &[u64]) -> Result<(u64, Total), TraceError> {
 
 impl Gathered {
     /// Words of a row of each array, from the array of instances on.
-    pub const ROW_WORDS: [usize; 10] = [22, 8, 9, 10, 5, 7, 5, 6, 12, 5];
+    pub const ROW_WORDS: [usize; 11] = [22, 8, 9, 10, 5, 7, 5, 6, 12, 5, HOP_WORDS];
 
     /// As the values of a packet.
     #[must_use]
@@ -243,7 +235,7 @@ impl Gathered {
             let is_cycles = u64::from(clock.is_cycles);
             reference.extend([u64::from(rank), clock.ticks, clock.ns, clock.scale, is_cycles]);
         }
-        let mut rows: [Vec<u64>; 10] = Default::default();
+        let mut rows: [Vec<u64>; 11] = Default::default();
         self.instances.iter().for_each(|one| push_instance(&mut rows[0], one));
         for (key, one) in &self.sends {
             push_key(&mut rows[1], key);
@@ -280,6 +272,7 @@ impl Gathered {
         }
         self.exchanges.iter().for_each(|one| push_exchange(&mut rows[8], one));
         self.totals.iter().for_each(|one| push_total(&mut rows[9], one));
+        self.hops.iter().for_each(|hop| rows[10].extend(hop.words()));
         let head = Values::new().scalar(VERSION).array(&reference).array(&self.counters);
         rows.iter().fold(head, |values, rows| values.array(rows))
     }
@@ -293,14 +286,7 @@ impl Gathered {
         if !fits || values.scalar::<u32>(0)? != VERSION {
             return Err(TraceError::Format { format: values.format().to_string() });
         }
-        let reference = match values.array::<u64>(1)? {
-            [] => None,
-            &[rank, ticks, ns, scale, is_cycles] => {
-                let clock = FileClock { ticks, ns, scale, is_cycles: is_cycles != 0 };
-                Some((halves(rank).0, clock))
-            }
-            _ => return Err(WRONG),
-        };
+        let reference = reference(values.array(1)?)?;
         let counters: &[u64] = values.array(2)?;
         let counters = *<&[u64; COUNTERS]>::try_from(counters).map_err(|_| WRONG)?;
         let mut read = Self { reference, counters, ..Self::default() };
@@ -358,8 +344,27 @@ impl Gathered {
             let (communicator, one) = total(words)?;
             fresh(read.totals.insert(communicator, one))?;
         }
+        read.hops = hops(values)?;
         Ok(read)
     }
+}
+
+/// The rank by whose clock times are, and that clock.
+fn reference(words: &[u64]) -> Result<Option<(u32, FileClock)>, TraceError> {
+    match *words {
+        [] => Ok(None),
+        [rank, ticks, ns, scale, is_cycles] => {
+            let clock = FileClock { ticks, ns, scale, is_cycles: is_cycles != 0 };
+            Ok(Some((halves(rank).0, clock)))
+        }
+        _ => Err(WRONG),
+    }
+}
+
+/// Hops, as they were recorded.
+fn hops(values: ValuesRef<'_>) -> Result<Vec<BypassHop>, TraceError> {
+    let hop = |words: &[u64]| BypassHop::decode(*words.first_chunk::<HOP_WORDS>()?);
+    rows(values, 13)?.map(|words| hop(words).ok_or(WRONG)).collect()
 }
 
 /// The rows of one array.

@@ -109,8 +109,11 @@ pub struct EventFile {
     /// When recording was last switched off, by `CLOCK_MONOTONIC`; 0 while it is on, and before it
     /// was on first.
     pub paused_ns: u64,
+    /// Hops of bypassed reductions of threads that have no ring of hops.
+    pub without_hop_ring: u64,
     spaces: usize,
     rings: usize,
+    hop_rings: usize,
     ring_records: usize,
     rings_begin: usize,
 }
@@ -141,17 +144,20 @@ impl EventFile {
         let spaces_capacity = header[8] >> 32;
         let (spaces, rings) = (low(header[9]), header[9] >> 32);
         let (records, rings_begin) = (low(header[10]), header[10] >> 32);
+        let hop_rings = low(header[16]);
         for (what, found, limit) in [
             ("number of communicators", spaces_capacity, SPACES_MAX),
             ("number of communicators in use", spaces, spaces_capacity),
             ("number of rings", rings, RINGS_MAX),
+            ("number of rings of hops", hop_rings, RINGS_MAX),
             ("number of records", records, RECORDS_MAX),
         ] {
             if found > limit {
                 return wrong(what, found, limit);
             }
         }
-        let end = rings_begin / 8 + rings * (RING_WORDS as u64 + records * RECORD_WORDS as u64);
+        let ring_words = RING_WORDS as u64 + records * RECORD_WORDS as u64;
+        let end = rings_begin / 8 + (rings + hop_rings) * ring_words;
         let spaces_end = (HEADER_WORDS as u64 + spaces * SPACE_WORDS as u64) * 8;
         if !records.is_power_of_two() || spaces_end > rings_begin {
             return wrong("begin of the rings", rings_begin, spaces_end);
@@ -178,8 +184,10 @@ impl EventFile {
             without_space: header[12],
             unsure: header[13],
             paused_ns: header[14],
+            without_hop_ring: header[15],
             spaces: place(spaces),
             rings: place(rings),
+            hop_rings: place(hop_rings),
             ring_records: place(records),
             rings_begin: place(rings_begin / 8),
         })
@@ -210,6 +218,12 @@ impl EventFile {
     #[must_use]
     pub const fn rings(&self) -> usize {
         self.rings
+    }
+
+    /// The rings of hops of bypassed reductions, which have the numbers behind those of the others.
+    #[must_use]
+    pub const fn hop_rings(&self) -> Range<usize> {
+        self.rings..self.rings + self.hop_rings
     }
 
     /// Records of each ring, a power of two.
@@ -318,6 +332,21 @@ mod tests {
         assert_eq!(file.spaces(), 32..48);
         assert_eq!((file.head(0), file.head(1)), (64, 64 + 72));
         assert_eq!(file.record(1, 17), 64 + 72 + 8 + 4..64 + 72 + 8 + 8);
+    }
+
+    #[test]
+    fn rings_of_hops_lie_behind_those_of_calls() {
+        let mut header = header();
+        assert!(EventFile::read(&header, WORDS).expect("a whole file").hop_rings().is_empty());
+        (header[15], header[16]) = (9, 2);
+        let words = WORDS + 2 * 72;
+        let file = EventFile::read(&header, words).expect("a whole file");
+        assert_eq!((file.rings(), file.hop_rings(), file.without_hop_ring), (2, 2..4, 9));
+        assert_eq!((file.head(2), file.head(3) + 72), (WORDS, words));
+        assert!(EventFile::read(&header, words - 1).is_err(), "a word is missing");
+        header[16] = RINGS_MAX + 1;
+        let error = EventFile::read(&header, usize::MAX).expect_err("too many");
+        assert!(error.to_string().contains("number of rings of hops"), "{error}");
     }
 
     #[test]

@@ -25,11 +25,11 @@ use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
 use sapwood_packet::{Directive, ElementType, Rank, Shape, Values, ValuesRef};
 
 use crate::TraceError;
-use crate::codec::{halves, pair};
 use crate::event::EventKind;
 use crate::frozen::{FROZEN_EVENTS_MAX, Frozen, FrozenEvent, FrozenRank, FrozenRing, FrozenSeat};
 use crate::instance::Pattern;
 use crate::standing_codec::{PRESENCES, rows};
+use crate::words::{halves, pair};
 
 /// The name of the filter that puts frozen events side by side. It takes no parameters.
 pub const TRACE_FREEZE: &str = "trace-freeze";

@@ -6,7 +6,7 @@
 //! grows with the number of events that have been settled. It travels as these values:
 //!
 //! ```text
-//!  0  %ud    version, 12
+//!  0  %ud    version, 13
 //!  1  %auld  the clock of the lowest rank: rank, ticks, nanoseconds, scale, whether it is cycles;
 //!            or nothing
 //!  2  %auld  counters, in the order of `Counter`
@@ -29,12 +29,15 @@
 //! 12  %auld  how many collectives those that have ended had called, 5 words each: communicator;
 //!            its size, how many have ended; twice, of those that called as many, how many they
 //!            called and how many they are; the lowest of each
+//! 13  %auld  hops of bypassed reductions, 4 words each, as they were recorded
 //! ```
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use sapwood_packet::Rank;
 
+use crate::bypass_hop::BypassHop;
 use crate::exchange::{Exchange, ExchangeReceived, Taken};
 use crate::file::FileClock;
 use crate::instance::{Instance, InstanceKey};
@@ -77,10 +80,20 @@ pub enum Counter {
     /// Events of communicators that were freed, and whose place another one had before the events
     /// were read.
     Former = 11,
+    /// Hops of bypassed reductions that were overwritten before they were read.
+    HopsDropped = 12,
+    /// Those of threads that have no ring of hops.
+    HopsWithoutRing = 13,
+    /// Those of a kind that is not known.
+    HopsUnknown = 14,
+    /// Those that found no room on their way.
+    HopsLeftOut = 15,
+    /// Ranks whose files have rings of hops.
+    HopRanks = 16,
 }
 
 /// How many counters there are.
-pub const COUNTERS: usize = 12;
+pub const COUNTERS: usize = 17;
 
 /// How one rank has waited in one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -179,6 +192,8 @@ pub struct Gathered {
     pub exchanges: BTreeMap<CallKey, Exchange>,
     /// By communicator, of processes that have ended.
     pub totals: BTreeMap<u64, Total>,
+    /// Hops of bypassed reductions.
+    pub hops: Vec<BypassHop>,
 }
 
 impl Gathered {
@@ -202,6 +217,7 @@ impl Gathered {
             && self.links.is_empty()
             && self.exchanges.is_empty()
             && self.totals.is_empty()
+            && self.hops.is_empty()
     }
 
     /// Entries that have not been settled.
@@ -212,6 +228,7 @@ impl Gathered {
             + self.receives.len()
             + self.calls.len()
             + self.exchanges.len()
+            + self.hops.len()
     }
 
     /// Adds what is known of an instance.
@@ -377,6 +394,7 @@ impl Gathered {
             self.add_link(ends, &link);
         }
         other.totals.iter().for_each(|(&space, one)| self.add_total(space, one));
+        self.hops.extend(other.hops);
     }
 
     /// Keeps to the number of entries that a packet may have.
@@ -388,6 +406,9 @@ impl Gathered {
             + cut(&mut self.exchanges)
             + cut(&mut self.totals);
         self.count(Counter::LeftOut, left_out);
+        let beyond = self.hops.len().saturating_sub(ENTRIES_MAX);
+        self.hops.truncate(ENTRIES_MAX);
+        self.count(Counter::HopsLeftOut, beyond as u64);
         // Sums stay right, only whose they are is not known any more.
         for _ in ENTRIES_MAX..self.waited.len() {
             let last = self.waited.range(..(OTHERS, 0)).next_back().map(|(key, one)| (*key, *one));

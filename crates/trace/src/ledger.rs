@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use sapwood_packet::Rank;
 
 use crate::amount::Unequal;
+use crate::bypass::{BypassFigures, BypassTrace};
 use crate::entered::{Entered, with_entered};
 use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
 use crate::instance::{Instance, InstanceKey, Latecomer, Pattern};
@@ -64,6 +65,8 @@ pub struct Findings {
     pub unmatched_sends: u64,
     /// Receives without a known send.
     pub unmatched_receives: u64,
+    /// Of bypassed reductions, where their hops were noted.
+    pub bypass: BypassFigures,
 }
 
 /// The waits of one event over the ranks that have it.
@@ -161,6 +164,7 @@ pub struct Ledger {
     open: Gathered,
     settled: Vec<Settled>,
     findings: Findings,
+    bypass: BypassTrace,
 }
 
 impl Ledger {
@@ -177,8 +181,13 @@ impl Ledger {
     }
 
     /// Takes what has come; whether anything new was in it.
-    pub fn absorb(&mut self, gathered: Gathered) -> bool {
+    pub fn absorb(&mut self, mut gathered: Gathered) -> bool {
         let is_new = !gathered.is_empty();
+        let hops = core::mem::take(&mut gathered.hops);
+        if !hops.is_empty() {
+            hops.iter().for_each(|hop| self.bypass.take(hop));
+            self.findings.bypass = self.bypass.figures().clone();
+        }
         // The first reference holds: what has been converted stays so.
         let reference = self.open.reference.or(gathered.reference);
         self.open.merge(gathered);
@@ -337,6 +346,7 @@ impl Ledger {
             }
         }
         self.give_up(0);
+        self.findings.bypass = self.bypass.close();
         self.findings
     }
 

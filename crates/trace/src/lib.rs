@@ -13,8 +13,12 @@
 //! The waves of a tree are followed by the events that its processes note ([`HopTrace`]): whose
 //! part came last, what each link and each process took, and which of these the answer waited for.
 //!
+//! The trees of bypassed reductions are followed by the hops that their processes note in the
+//! ranks' event files ([`BypassHop`]), put together by reduction ([`BypassTrace`]).
+//!
 //! A scope ([`Scope`]) says which events are wanted and which value of them; what leaves make of
-//! their ranks' events ([`ScopeFigures`]) is merged by the filter `trace-scope`.
+//! their ranks' events ([`ScopeFigures`]) is merged by the filter `trace-scope`. A scope over hops
+//! ([`HopScope`]) does the same with the times of waves and packets in a tree.
 //!
 //! **Identity.** A collective is known by its communicator's identity, on which all its processes
 //! agree, and its number on that communicator; a message by its communicator, sender, receiver and
@@ -51,6 +55,8 @@ extern crate alloc;
 extern crate std;
 
 mod amount;
+mod bypass;
+mod bypass_hop;
 mod clock;
 mod codec;
 mod coscheduling;
@@ -84,8 +90,11 @@ mod standing_codec;
 mod straggler;
 mod total;
 mod verdict;
+mod words;
 
 pub use amount::Unequal;
+pub use bypass::{BYPASS_EDGES_MAX, BypassEdge, BypassFigures, BypassTime, BypassTrace};
+pub use bypass_hop::{BypassHop, BypassHopKind, HOP_WORDS};
 pub use clock::{HostClock, READING_ERROR_NS};
 pub use coscheduling::Coscheduling;
 pub use culprit::{Culprit, culprits};
@@ -103,8 +112,9 @@ pub use frozen_instance::{FrozenInstance, Relations};
 pub use frozen_passage::{FrozenDeparture, FrozenPassage};
 pub use gathered::{COUNTERS, Counter, ENTRIES_MAX, Gathered, Made, OTHERS, Waited};
 pub use hops::{
-    Blame, BlameShare, EdgeFigures, Figure, HopClock, HopLosses, HopProcess, HopTrace, OneWay,
-    ProcessFigures, RECENT_EVENTS, StreamFigures,
+    Blame, BlameShare, EdgeFigures, Figure, HOP_BYTES_PER_S, HopBy, HopClock, HopKey, HopLosses,
+    HopMeasure, HopProcess, HopRole, HopScope, HopTrace, HopValue, OneWay, ProcessFigures,
+    RECENT_EVENTS, StreamFigures,
 };
 pub use instance::{Arrival, Instance, InstanceKey, Latecomer, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};

@@ -7,7 +7,6 @@ use alloc::vec::Vec;
 use sapwood_packet::Rank;
 
 use crate::clock::HostClock;
-use crate::codec::{halves, pair};
 use crate::event::{Event, EventKind};
 use crate::file::Space;
 use crate::gathered::{Counter, Gathered, Made};
@@ -15,6 +14,7 @@ use crate::instance::{Arrival, Instance, InstanceKey, Pattern};
 use crate::message::{Awaited, Beside, MessageKey, Sent, Wait, wait};
 use crate::mixture::Called;
 use crate::place::PlaceWaits;
+use crate::words::{halves, pair};
 
 /// Instances whose end is awaited, at most; those that are awaited longest are given up.
 const AWAITED_MAX: usize = 1 << 18;

@@ -22,9 +22,9 @@ use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
 use sapwood_packet::{Directive, ElementType, Rank, Shape, Values, ValuesRef};
 
 use crate::TraceError;
-use crate::codec::{halves, pair};
 use crate::gathered::OTHERS;
 use crate::scope::ScopeReduction;
+use crate::words::{halves, pair};
 
 /// The name of the filter that merges the figures of a scope. It takes the most bytes of a packet
 /// as `%uld`, 0 for no limit but that of groups, and as `%ud` how many groups with the largest sums

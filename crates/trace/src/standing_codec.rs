@@ -24,9 +24,9 @@ use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
 use sapwood_packet::{Directive, ElementType, Rank, Shape, Values, ValuesRef};
 
 use crate::TraceError;
-use crate::codec::{halves, pair};
 use crate::instance::Pattern;
 use crate::standing::{CallKind, Posture, Presence, Seat, Side, Standing, Standpoint};
+use crate::words::{halves, pair};
 
 /// The name of the filter that merges where ranks stand. It takes no parameters.
 pub const TRACE_STANDING: &str = "trace-standing";

@@ -3,8 +3,9 @@
 
 use alloc::vec::Vec;
 
-use sapwood_packet::RankSet;
+use sapwood_packet::{Rank, RankSet};
 
+use crate::instance::Pattern;
 use crate::relation::{Progress, Turnout, Waiting, is_joint, members};
 use crate::standing::{CallKind, Standing};
 
@@ -35,6 +36,20 @@ pub(crate) fn is_left_behind(standing: &Standing, group: &Waiting) -> bool {
             let progress = Progress::of(standing, space, rank);
             progress.part(number, group.place.operation()) == Turnout::Passed
         })
+}
+
+/// Those of a group that is left behind which keep it there. A root that gathers from the others
+/// waits for those that are inside with it, and for none once they have left.
+pub(crate) fn keepers(standing: &Standing, group: &Waiting) -> RankSet {
+    let root = group.place.operation().root;
+    let root = root.and_then(|root| standing.member(group.place.space, root));
+    let gathers = |rank: &Rank| {
+        let call = standing.postures.get(rank).and_then(|posture| posture.call);
+        group.ranks.contains(*rank) && call.is_some_and(|call| call.pattern == Pattern::ToRoot)
+    };
+    let Some(root) = root.filter(gathers) else { return group.ranks.clone() };
+    let others = group.ranks.difference(RankSet::range(root, root).as_ref());
+    if others.is_empty() { group.ranks.clone() } else { others }
 }
 
 /// Whether a group is in a collective call that all members have entered or left.

@@ -24,7 +24,7 @@ use crate::relation::{
     Operation, Place, Progress, Turnout, Waiting, ends_early, is_joint, members, waiting, waits,
 };
 use crate::standing::{CallKind, Posture, Presence, Source, Standing};
-use crate::straggler::{is_left_behind, stragglers};
+use crate::straggler::{is_left_behind, keepers, stragglers};
 
 /// What a rank does that others wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -301,8 +301,10 @@ impl<'a> Graph<'a> {
     /// Ranks that are in a collective which all other members have left.
     fn left_behind(&self, standing: &Standing) -> Vec<Odd> {
         let groups = self.groups.iter().filter(|group| is_left_behind(standing, group));
-        let named = groups
-            .map(|group| self.named(standing, group.ranks.clone(), group.place, Difference::Left));
+        let named = groups.map(|group| {
+            let ranks = keepers(standing, group);
+            self.named(standing, ranks, group.place, Difference::Left)
+        });
         named.collect()
     }
 

@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use sapwood_filter::{Emitter, Registry, WaveRef};
 use sapwood_packet::{Packet, RankSet, Values, ValuesRef};
 use sapwood_trace::{
-    Arrival, Awaited, Beside, COUNTERS, Called, Circumstances, Event, EventKind, Exchange,
-    ExchangeReceived, FileClock, Findings, Gathered, HostClock, Instance, Ledger, Link, MESSAGES,
-    Made, MessageKey, Observer, Pattern, PlaceWaits, ReceivingCall, Sent, Space, TRACE_WAITS,
-    Total, TraceError, Wait, register,
+    Arrival, Awaited, Beside, BypassHop, COUNTERS, Called, Circumstances, Counter, ENTRIES_MAX,
+    Event, EventKind, Exchange, ExchangeReceived, FileClock, Findings, Gathered, HostClock,
+    Instance, Ledger, Link, MESSAGES, Made, MessageKey, Observer, Pattern, PlaceWaits,
+    ReceivingCall, Sent, Space, TRACE_WAITS, Total, TraceError, Wait, register,
 };
 
 const ALLREDUCE: u32 = 17;
@@ -345,13 +345,15 @@ fn a_started_collective_waits_in_the_call_that_completes_it() {
 }
 
 /// The arrays of rows in a packet.
-const ROWS: std::ops::Range<usize> = 3..13;
+const ROWS: std::ops::Range<usize> = 3..14;
 /// Those of collectives.
 const INSTANCES: usize = 3;
 /// Those of calls that send and receive.
 const EXCHANGES: usize = 11;
 /// Those of how many collectives those had called that have ended.
 const TOTALS: usize = 12;
+/// Those of hops of bypassed reductions.
+const HOPS: usize = 13;
 
 /// A packet with rows in each of its arrays.
 fn packet() -> Gathered {
@@ -377,6 +379,8 @@ fn packet() -> Gathered {
         let space = Space { identity: 77, size: 4, made, ..Space::default() };
         gathered.add_total(77, &Total::of(&space, rank).expect("it is counted"));
     }
+    let words = [50, 77, 2 | 1 << 8 | 4 << 16 | 9 << 32, 2 | 3 << 32];
+    gathered.hops.push(BypassHop::decode(words).expect("an arrival"));
     gathered
 }
 
@@ -399,7 +403,9 @@ fn forged_packets_are_refused() {
         assert_eq!(rows.len(), Gathered::ROW_WORDS[index - ROWS.start], "one row of array {index}");
         let same = forged(values.as_ref(), index, rows);
         assert_eq!(Gathered::decode(same.as_ref()), Ok(gathered.clone()));
-        for rows in [&rows[1..], &[rows, rows].concat()[..]] {
+        // Hops have no key that is there once.
+        let twice = (index != HOPS).then(|| [rows, rows].concat());
+        for rows in [Some(&rows[1..]), twice.as_deref()].into_iter().flatten() {
             let forged = forged(values.as_ref(), index, rows);
             assert!(Gathered::decode(forged.as_ref()).is_err(), "array {index}: {rows:?}");
         }
@@ -446,6 +452,45 @@ fn forged_totals_are_refused() {
     assert!(decoded(2, 20).is_err(), "the first ones are none");
     assert!(decoded(3, 20 | 2 << 32).is_err(), "both called as many");
     assert!(decoded(3, 21).is_err(), "the second ones are none, and have called some");
+}
+
+#[test]
+fn forged_hops_are_refused() {
+    let decoded = |at: usize, word: u64| altered(HOPS, at, word);
+    assert_eq!(decoded(0, 51).map(|read| read.hops[0].time), Ok(51));
+    assert!(decoded(2, 6).is_err(), "no such kind");
+    assert!(decoded(3, 2 | 2 << 32).is_err(), "a part that comes to its own place");
+}
+
+#[test]
+fn hops_of_several_leaves_are_put_together_by_reduction() {
+    // Ranks 0 and 1; the late child's rank notes what happens at the root's place.
+    let hop = |kind: u64, flags: u64, time: u64, rank: u64, child: u64| {
+        let words = [time, 77, kind | flags << 8 | 2 << 16 | 5 << 32, rank | child << 32];
+        BypassHop::decode(words).expect("a known kind")
+    };
+    let leaf = |hops: &[BypassHop]| Gathered { hops: hops.to_vec(), ..Gathered::default() };
+    let mut ledger = Ledger::default();
+    assert!(ledger.absorb(leaf(&[hop(1, 0, 10, 0, 0), hop(5, 0, 95, 0, 0)])));
+    assert_eq!(ledger.findings().bypass.instances, 0, "the other rank is not known yet");
+    let mut late = leaf(&[hop(1, 0, 80, 1, 1), hop(3, 0, 82, 1, 1)]);
+    late.merge(leaf(&[hop(2, 1, 85, 0, 1), hop(3, 4, 90, 0, 0), hop(5, 0, 92, 1, 1)]));
+    let decoded = Gathered::decode(late.encode().as_ref()).expect("as it was written");
+    ledger.absorb(decoded);
+    ledger.absorb(leaf(&[hop(1, 0, 200, 0, 0)].map(|one| BypassHop { instance: 6, ..one })));
+    let found = ledger.close().bypass;
+    assert_eq!((found.instances, found.incomplete), (1, 1));
+    let edge = found.edges[&(0, 1)];
+    assert_eq!((edge.last, edge.late, edge.bypassed, edge.up.sum_ns), (1, 1, 0, 3));
+}
+
+#[test]
+fn hops_beyond_the_room_of_a_packet_are_counted() {
+    let hop = BypassHop::decode([1, 1, 1, 0]).expect("a known kind");
+    let mut gathered = Gathered { hops: vec![hop; ENTRIES_MAX + 3], ..Gathered::default() };
+    gathered.bound();
+    assert_eq!(gathered.hops.len(), ENTRIES_MAX);
+    assert_eq!(gathered.counters[Counter::HopsLeftOut as usize], 3);
 }
 
 #[test]

@@ -560,6 +560,25 @@ fn a_rank_that_ended_in_a_collective_which_all_others_had_left_is_named() {
 }
 
 #[test]
+fn a_root_that_gathers_is_not_named_beside_a_rank_that_ended_inside() {
+    let gather = rooted(GATHER, WORLD, 0, Pattern::ToRoot);
+    let left_by = |ranks: &[u32], call| {
+        let mut job = job(&[41, 41, 41, 41]);
+        for &rank in ranks {
+            job.seats.get_mut(&(WORLD, rank)).expect("a rank of the job").made = 40;
+        }
+        enter(&mut job, ranks, call);
+        job.source = Source::FilesOfEnded;
+        let verdict = verdict(&job);
+        assert_eq!((verdict.finding, verdict.odd.len()), (Finding::Absent, 1));
+        verdict.odd[0].ranks.to_string()
+    };
+    assert_eq!(left_by(&[0, 3], gather), "3", "the root waits for it");
+    assert_eq!(left_by(&[0], gather), "0");
+    assert_eq!(left_by(&[0, 3], collective(BARRIER, WORLD)), "0,3");
+}
+
+#[test]
 fn of_a_call_that_is_not_understood_nothing_is_claimed() {
     let mut job = job(&[40; 2]);
     enter(&mut job, &[0, 1], Standpoint { function: 99, ..Standpoint::default() });

@@ -9,11 +9,17 @@ use std::time::Duration;
 use sapwood_packet::Values;
 use sapwood_profile::Function;
 use sapwood_report::{is_hidden, kind_word};
-use sapwood_trace::{EventKind, Scope, ScopeValue};
+use sapwood_trace::{EventKind, HopScope, Scope, ScopeValue};
 
+use self::hop_scope_text::NamedHopScope;
+use self::scope_text::SourcedScopes;
 use crate::{NamedScope, Target};
 
 // The parser is private to the tool, which no other program needs as a library.
+#[path = "../../../tools/trace/src/hop_scope_text.rs"]
+mod hop_scope_text;
+#[path = "../../../tools/trace/src/scope_keys.rs"]
+mod scope_keys;
 #[path = "../../../tools/trace/src/scope_text.rs"]
 mod scope_text;
 
@@ -33,7 +39,7 @@ fn run(input: &[u8]) {
 }
 
 /// What is read is written in each way, and each is read as the same.
-fn check(read: Result<Vec<NamedScope>, String>) {
+fn check(read: Result<SourcedScopes, String>) {
     let scopes = match read {
         Ok(scopes) => scopes,
         Err(error) => {
@@ -41,8 +47,11 @@ fn check(read: Result<Vec<NamedScope>, String>) {
             return;
         }
     };
-    assert!(!scopes.is_empty());
-    let written: Vec<WrittenScope> = scopes.iter().map(WrittenScope::of).collect();
+    let written: Vec<WrittenScope> = match &scopes {
+        SourcedScopes::Calls(all) => all.iter().map(WrittenScope::of).collect(),
+        SourcedScopes::Hops(all) => all.iter().map(WrittenScope::of_hops).collect(),
+    };
+    assert!(!written.is_empty());
     for (ending, document) in ENDINGS.into_iter().zip([toml(&written), json(&written)]) {
         assert_eq!(of_document(ending, &document).as_ref(), Ok(&scopes), "{document}");
     }
@@ -50,7 +59,9 @@ fn check(read: Result<Vec<NamedScope>, String>) {
     if let Some(lines) = lines {
         assert_eq!(scope_text::scopes(&[], &lines).as_ref(), Ok(&scopes), "{lines:?}");
     }
-    scopes.iter().for_each(|one| check_packet(&one.scope));
+    if let SourcedScopes::Calls(all) = &scopes {
+        all.iter().for_each(|one| check_packet(&one.scope));
+    }
 }
 
 /// A leaf reads the same scope out of its packet; kinds are a set there.
@@ -62,7 +73,7 @@ fn check_packet(scope: &Scope) {
 }
 
 /// The scopes of a file of this text.
-fn of_document(ending: &str, text: &str) -> Result<Vec<NamedScope>, String> {
+fn of_document(ending: &str, text: &str) -> Result<SourcedScopes, String> {
     let document = DocumentFile::new(ending, text);
     scope_text::scopes(std::slice::from_ref(&document.0), &[])
 }
@@ -125,6 +136,30 @@ impl WrittenScope {
             ("bytes", vec![scope.bytes_per_s.to_string()]),
             ("when", vec![scope.when.word().to_owned()]),
         ];
+        Self::of_lists(lists)
+    }
+
+    fn of_hops(named: &NamedHopScope) -> Self {
+        let scope = &named.scope;
+        let ranks = (!scope.processes.is_empty()).then(|| scope.processes.to_string());
+        let window = (scope.window > 0).then(|| scope.window.to_string());
+        Self::of_lists([
+            ("source", vec!["hops".to_owned()]),
+            ("name", vec![named.name.clone()]),
+            ("value", vec![scope.value.word().to_owned()]),
+            ("streams", scope.streams.iter().map(u32::to_string).collect()),
+            ("ranks", ranks.into_iter().collect()),
+            ("kinds", scope.roles.iter().map(|role| role.word().to_owned()).collect()),
+            ("longer", vec![seconds(Duration::from_nanos(scope.at_least_ns))]),
+            ("reduce", vec![scope.reduction.to_string()]),
+            ("by", by_of_hops(scope)),
+            ("every", vec![named.every.map_or_else(|| "end".to_owned(), seconds)]),
+            ("window", window.into_iter().collect()),
+            ("bytes", vec![scope.bytes_per_s.to_string()]),
+        ])
+    }
+
+    fn of_lists<const N: usize>(lists: [(&'static str, Vec<String>); N]) -> Self {
         let given = lists.into_iter().filter(|(_, values)| !values.is_empty());
         Self(given.map(|(key, values)| WrittenKey { key, values }).collect())
     }
@@ -150,6 +185,16 @@ fn by(scope: &Scope) -> Vec<String> {
         ("communicator", scope.by.communicator),
         ("kind", scope.by.kind),
         ("thread", scope.by.thread),
+    ];
+    by.into_iter().filter(|(_, is_asked)| *is_asked).map(|(word, _)| word.to_owned()).collect()
+}
+
+fn by_of_hops(scope: &HopScope) -> Vec<String> {
+    let by = [
+        ("edge", scope.by.edge),
+        ("process", scope.by.process),
+        ("stream", scope.by.stream),
+        ("kind", scope.by.kind),
     ];
     by.into_iter().filter(|(_, is_asked)| *is_asked).map(|(word, _)| word.to_owned()).collect()
 }
@@ -191,8 +236,21 @@ mod tests {
                     communicators=a*,b longer=1.0000005 value=gap by=rank,thread every=end \
                     window=7 cpu=0.0123% bytes=8kB when=released reduce=top=7";
         let read = scope_text::scopes(&[], &[line.to_owned()]).expect("a scope");
-        let keys = WrittenScope::of(&read[0]).0.len();
+        let SourcedScopes::Calls(calls) = &read else { panic!("{read:?}") };
+        let keys = WrittenScope::of(&calls[0]).0.len();
         assert_eq!(keys, 14, "all keys are written");
+        check(Ok(read));
+    }
+
+    #[test]
+    fn what_a_scope_over_hops_may_have_is_written_and_read_as_the_same() {
+        let line = "source=hops name=late value=two-way streams=0,7 ranks=0-3,9 reduce=top=7 \
+                    kinds=back-end,front-end longer=1.0000005 by=edge,process,stream,kind \
+                    every=end window=7 bytes=8kB";
+        let read = scope_text::scopes(&[], &[line.to_owned()]).expect("a scope");
+        let SourcedScopes::Hops(hops) = &read else { panic!("{read:?}") };
+        let keys = WrittenScope::of_hops(&hops[0]).0.len();
+        assert_eq!(keys, 12, "all keys are written");
         check(Ok(read));
     }
 
@@ -200,8 +258,9 @@ mod tests {
     fn a_communicator_may_have_any_letters() {
         let text = r#"{"scope": [{"communicators": ["a \"b\\", "\u0000\u007f\n,\u2028", ""]}]}"#;
         let read = of_document("json", text).expect("a scope");
-        assert_eq!(read[0].scope.communicators[1], "\0\u{7f}\n,\u{2028}");
-        assert_eq!(WrittenScope::of(&read[0]).line(), None);
+        let SourcedScopes::Calls(calls) = &read else { panic!("{read:?}") };
+        assert_eq!(calls[0].scope.communicators[1], "\0\u{7f}\n,\u{2028}");
+        assert_eq!(WrittenScope::of(&calls[0]).line(), None);
         check(Ok(read));
     }
 }

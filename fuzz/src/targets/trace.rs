@@ -2,9 +2,9 @@
 
 use sapwood_packet::{FormatRef, Slab, Values, ValuesRef};
 use sapwood_trace::{
-    COUNTERS, EventFile, Frozen, Gathered, HEADER_WORDS, HostClock, Ledger, RECORD_WORDS, Record,
-    Relations, RingCursor, SCOPE_COUNTERS, Scope, ScopeFigures, Standing, TraceError, Verdict,
-    spaces,
+    BypassHop, COUNTERS, EventFile, Frozen, Gathered, HEADER_WORDS, HostClock, Ledger,
+    RECORD_WORDS, Record, Relations, RingCursor, SCOPE_COUNTERS, Scope, ScopeFigures, Standing,
+    TraceError, Verdict, spaces,
 };
 
 use crate::Target;
@@ -69,7 +69,7 @@ fn try_file(source: &mut Source<'_>) {
 fn read_all(file: &EventFile, words: &[u64]) {
     let _ = spaces(&words[file.spaces()]);
     let mut clock = HostClock::shared(file.clock);
-    for ring in 0..file.rings() {
+    for ring in 0..file.hop_rings().end {
         let head = words[file.head(ring)];
         let mut cursor = RingCursor::default();
         for _ in 0..4 {
@@ -78,6 +78,9 @@ fn read_all(file: &EventFile, words: &[u64]) {
             for number in plan.clone() {
                 let record = &words[file.record(ring, number)];
                 let record: [u64; RECORD_WORDS] = record.try_into().expect("words of a record");
+                if let Some(hop) = BypassHop::decode(record) {
+                    assert_eq!(hop.words(), record);
+                }
                 match Record::decode(record) {
                     Some(Record::Clock(ticks, ns)) => clock.note(ticks, ns),
                     Some(Record::Event(event)) => {

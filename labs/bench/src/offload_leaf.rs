@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use sapwood::{BackEnd, Error, Received, Tag, Values};
 use sapwood_profile::{RankProfile, RankRows, Round};
+use sapwood_report::nanoseconds;
 
 use super::leaf::TAG;
 use super::synthetic::{advance, profile};
@@ -68,7 +69,7 @@ impl Dumper {
             self.took.sort_unstable();
             let median = self.took.get(self.took.len() / 2).copied().unwrap_or_default();
             self.took.clear();
-            let median = u64::try_from(median.as_nanos()).unwrap_or(u64::MAX);
+            let median = nanoseconds(median);
             return back_end.send(received.stream, COST, median);
         }
         let dump = Dump::read(received)?;

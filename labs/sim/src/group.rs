@@ -9,7 +9,9 @@ use std::process::ExitCode;
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_group::{Config, SECOND, Time, TreeKind};
 use sapwood_layout::{Layout, SCENARIOS};
-use sapwood_sim::group::{Network, Trial, near_optimal, run_schedule, static_completion};
+use sapwood_sim::group::{
+    Network, Trial, Verdict, near_optimal, run_schedule, run_schedule_of_taking, static_completion,
+};
 use serde_json::{Map, Value, json};
 
 const KIB: usize = 1 << 10;
@@ -46,6 +48,9 @@ pub(crate) struct Arguments {
     /// The seed of the first of these schedules.
     #[arg(long, value_name = "SEED", default_value_t = 0, requires = "schedules")]
     first: u64,
+    /// In each of these schedules one more host joins, and takes virtual nodes from another.
+    #[arg(long, requires = "schedules")]
+    taking: bool,
 }
 
 impl Arguments {
@@ -61,11 +66,11 @@ impl Arguments {
 /// [`Failure`] where the scenario is unknown, or a number does not fit.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(schedules) = arguments.schedules {
-        return judge(arguments.first, schedules);
+        return judge(arguments.first, schedules, arguments.taking);
     }
     let Arguments { seeds, short, .. } = arguments;
     if *seeds > NETWORKS_MAX && arguments.describes_no_network() {
-        return judge(arguments.first, *seeds);
+        return judge(arguments.first, *seeds, false);
     }
     let scenario = arguments.scenario.as_deref().unwrap_or("paper-3");
     let Some(mut layout) = Layout::named(scenario) else {
@@ -105,10 +110,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// Runs schedules and prints each rule that one of them breaks, with the seed that repeats it.
-fn judge(first: u64, schedules: u64) -> Result<ExitCode, Failure> {
+fn judge(first: u64, schedules: u64, taking: bool) -> Result<ExitCode, Failure> {
+    let run: fn(u64) -> Verdict = match taking {
+        true => |seed| run_schedule_of_taking(seed, |_| {}),
+        false => |seed| run_schedule(seed, |_| {}),
+    };
     let mut broken = 0_u64;
     for seed in (0..schedules).map(|at| first.wrapping_add(at)) {
-        let breaches = run_schedule(seed, |_| {}).breaches;
+        let breaches = run(seed).breaches;
         broken += u64::from(!breaches.is_empty());
         for breach in breaches {
             print(&format!("seed {seed}: rule '{}': {}\n", breach.rule, breach.text))?;

@@ -31,10 +31,30 @@ fn group(seconds: &str, options: &[&str]) -> (bool, Value) {
 // What chance and time find here is not the same in each run, so that the report may have
 // violations: `make hunt` looks for these.
 #[test]
-fn a_report_of_a_storm_over_a_group_is_as_its_schema_says() {
-    let (_, report) = group("3", &["-n", "6"]);
+fn a_storm_over_a_group_tries_every_operation_and_fault_and_reports_them_by_its_schema() {
+    let (_, report) = group("12", &["-n", "6"]);
     assert_fits("group-storm-1", &report);
     assert!(report["complete"].as_u64() > Some(0), "{report}");
+    let operations = [
+        "broadcast",
+        "send",
+        "scatter",
+        "reduce",
+        "reduce-defined",
+        "gather",
+        "allreduce",
+        "allreduce-in-order",
+        "allgather",
+        "reduce-scatter",
+        "all-to-all",
+    ];
+    for name in operations {
+        assert!(report["collectives"][name]["operations"].as_u64() > Some(0), "{name}: {report}");
+    }
+    for name in ["kill", "stop", "leave", "leave-to", "reset", "cut"] {
+        assert!(report["faults"][name].as_u64() > Some(0), "{name}: {report}");
+    }
+    assert!(report["links_broken"].as_u64() > Some(0), "{report}");
 }
 
 #[test]

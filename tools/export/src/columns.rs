@@ -164,9 +164,11 @@ fn of_the_interval() -> [Column; 3] {
     let column = |member: &str, group: &'static str, get: fn(&EventTotals) -> u128| {
         let path = format!("event_intervals.{member}");
         Column::new(path, Kind::OptionalWhole, move |record, event| {
-            let new = record.interval_of(event).map(|totals| get(&totals));
-            let is_told = |new: &u128| *new > 0 || !is_left_out(record, event, group);
-            new.filter(is_told).map_or(Cell::Null, |new| Cell::Whole(in_64_bits(new)))
+            let told = record.interval_of(event).filter(|totals| {
+                get(totals) > 0
+                    || !(is_left_out(record, event, group) || is_call_hidden(record, totals))
+            });
+            told.map_or(Cell::Null, |totals| Cell::Whole(in_64_bits(get(&totals))))
         })
     };
     [
@@ -179,6 +181,12 @@ fn of_the_interval() -> [Column; 3] {
 /// Whether the settings of a round leave out a number of an event, by the group of such numbers.
 fn is_left_out(record: &RoundRecord, event: &Event, group: &str) -> bool {
     record.settings.as_ref().is_some_and(|settings| settings.leaves_out(&event.class, group))
+        || record.leaves_out_all_ranks()
+}
+
+/// Whether no rank that counts has made a call, so that only those may have that are left out.
+fn is_call_hidden(record: &RoundRecord, new: &EventTotals) -> bool {
+    new.calls == 0 && record.leaves_out_some_ranks()
 }
 
 fn of_a_metric(name: &str, group: &'static str, metric: fn(&Event) -> &Metric) -> [Column; 7] {
@@ -250,6 +258,27 @@ mod tests {
         assert_eq!(told(&without_regions, "calls.sum"), Cell::Whole(7));
         assert_eq!(told(&without_regions, "event_intervals.calls"), Cell::Null);
         assert_eq!(told(&without_time, "event_intervals.calls"), Cell::Whole(0));
+    }
+
+    #[test]
+    fn a_number_of_ranks_that_settings_leave_out_is_null() {
+        let told = |ranks: &str, path: &str| {
+            let mut record = record(&["collective", "regions", "calls", "time", "bytes"]);
+            record.covered = "0-3".to_owned();
+            record.settings.as_mut().expect("settings").ranks = ranks.to_owned();
+            let column = all().into_iter().find(|column| column.path == path).expect("a column");
+            column.cell(&record, &record.events[0])
+        };
+        for path in ["time_ns.sum", "event_intervals.calls", "event_intervals.bytes"] {
+            for all_ranks in ["", "0-3", "0-7"] {
+                assert_eq!(told(all_ranks, path), Cell::Whole(0), "{path}, {all_ranks}");
+            }
+            assert_eq!(told("4-7", path), Cell::Null, "{path}: none counts");
+        }
+        // Rank 0 has counted what it did; rank 1 may have called it since.
+        assert_eq!(told("0", "time_ns.sum"), Cell::Whole(0));
+        assert_eq!(told("0", "event_intervals.calls"), Cell::Null);
+        assert_eq!(told("4-7", "calls.sum"), Cell::Whole(7), "what was counted before stays");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use prost::Message;
 use sapwood_report::record::Event;
-use sapwood_report::{Profile, RoundRecord};
+use sapwood_report::{Profile, RoundRecord, nanoseconds};
 
 use crate::event_names::{in_64_bits, sizes};
 
@@ -114,12 +114,11 @@ struct Point {
 
 pub(crate) fn encode(record: &RoundRecord, profile: &Profile) -> Vec<u8> {
     let started = humantime::parse_rfc3339(&profile.started).unwrap_or(SystemTime::UNIX_EPOCH);
-    let nanoseconds = |time: SystemTime| {
-        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    let since_1970 = |time: SystemTime| {
+        nanoseconds(time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
     };
     let elapsed = Duration::try_from_secs_f64(record.elapsed_s).unwrap_or_default();
-    let time = Moment { start: nanoseconds(started), now: nanoseconds(started + elapsed) };
+    let time = Moment { start: since_1970(started), now: since_1970(started + elapsed) };
     let scope = Scope { name: "sapwood".into(), version: env!("CARGO_PKG_VERSION").into() };
     let scope_metrics = ScopeMetrics { scope: Some(scope), metrics: metrics(record, time) };
     let resource = Resource {

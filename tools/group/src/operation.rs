@@ -11,6 +11,7 @@ use sapwood::{
     Group, GroupAnswer, GroupOperation, Number, Rank, RankSet, Reason, Reduction, Result,
 };
 use sapwood_random::mix;
+use sapwood_report::nanoseconds;
 use serde_json::{Value, json};
 
 use crate::request::{Act, Kind, Request};
@@ -55,11 +56,11 @@ pub(crate) fn carry_out(
             return Ok(None);
         }
         let begun = Instant::now();
-        let begin = nanoseconds();
+        let begin = now_ns();
         if request.has_bypass {
             let answer = operation.bypass()?;
             outcome.seconds.push(begun.elapsed().as_secs_f64());
-            outcome.moments.push([begin, nanoseconds()]);
+            outcome.moments.push([begin, now_ns()]);
             if let Some(answer) = answer {
                 outcome.note(group, request, answer);
             }
@@ -78,7 +79,7 @@ pub(crate) fn carry_out(
             }
         };
         outcome.seconds.push(begun.elapsed().as_secs_f64());
-        outcome.moments.push([begin, nanoseconds()]);
+        outcome.moments.push([begin, now_ns()]);
         outcome.note(group, request, answer);
         if is_to_end() {
             return Ok(None);
@@ -96,9 +97,9 @@ fn lateness(group: &Group, request: &Request, round: u64) -> Duration {
 
 /// How long it is until a round is to begin.
 fn until_begin(request: &Request, round: u64) -> Duration {
-    let every = u64::try_from(request.every.as_nanos()).unwrap_or(u64::MAX);
+    let every = nanoseconds(request.every);
     let begin = request.at.saturating_add(every.saturating_mul(round));
-    Duration::from_nanos(begin.saturating_sub(nanoseconds()))
+    Duration::from_nanos(begin.saturating_sub(now_ns()))
 }
 
 /// Sleeps; false where the member is asked to end meanwhile.
@@ -117,7 +118,7 @@ fn sleep_unless(time: Duration, is_to_end: &mut impl FnMut() -> bool) -> bool {
 }
 
 /// The clock that all processes of a host share.
-fn nanoseconds() -> u64 {
+fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

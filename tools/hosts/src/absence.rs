@@ -148,6 +148,59 @@ pub fn not_started(text: &str) -> String {
     format!("{NOT_REACHED}: {text}")
 }
 
+/// Why back-ends are gone, or have never come: the first reason that each has.
+pub(crate) struct Reasons {
+    everyone: RankSet,
+    first: BTreeMap<Rank, String>,
+}
+
+impl Reasons {
+    /// Of a tree with this number of back-ends, of which nothing is known yet.
+    pub(crate) fn new(hosts: usize) -> Self {
+        Self { everyone: everyone(hosts), first: BTreeMap::new() }
+    }
+
+    /// Takes note of an event; gives the back-ends that were lost by it, and why. `below` gives
+    /// those that a process takes with it when it does not start.
+    pub(crate) fn note(
+        &mut self,
+        event: &Event,
+        below: impl FnOnce(Rank) -> RankSet,
+    ) -> Option<(RankSet, String)> {
+        match event {
+            Event::StartFailed { rank, text } => {
+                self.add(&below(*rank), &not_started(text));
+                None
+            }
+            Event::Lost { back_ends, reason, .. } => Some(self.lose(back_ends.clone(), reason)),
+            Event::Ended { reason, .. } => Some(self.lose(self.everyone.clone(), reason)),
+            Event::Joined { back_ends } => {
+                self.first.retain(|&rank, _| !back_ends.contains(rank));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// The back-ends that are not there, and why, if these are.
+    pub(crate) fn absence(&self, there: &RankSet, host_of: impl Fn(Rank) -> String) -> Absence {
+        let absent = self.everyone.difference(there.as_ref());
+        let reason = |rank| self.first.get(&rank).map_or(NOT_REACHED, String::as_str);
+        by_reason(absent.iter().map(|rank| (rank, reason(rank))), host_of)
+    }
+
+    fn lose(&mut self, ranks: RankSet, reason: &str) -> (RankSet, String) {
+        self.add(&ranks, reason);
+        (ranks, reason.to_owned())
+    }
+
+    fn add(&mut self, ranks: &RankSet, reason: &str) {
+        for rank in ranks.iter() {
+            self.first.entry(rank).or_insert_with(|| reason.to_owned());
+        }
+    }
+}
+
 /// Which of this number of back-ends are not there in a tree that has just opened, each with the
 /// first reason that there is for it.
 pub fn of_new_tree(
@@ -155,23 +208,18 @@ pub fn of_new_tree(
     hosts: usize,
     host_of: impl Fn(Rank) -> String,
 ) -> Absence {
-    let absent = everyone(hosts).difference(network.everyone().ranks().as_ref());
-    if absent.is_empty() {
+    let there = network.everyone().ranks().clone();
+    if everyone(hosts).difference(there.as_ref()).is_empty() {
         return Absence::new();
     }
-    let mut reasons: BTreeMap<Rank, String> = BTreeMap::new();
+    let mut reasons = Reasons::new(hosts);
     let mut notices = Notices::default();
     while let Some(event) = network.next_event() {
         notices.take(&event);
-        if let Event::StartFailed { rank, text } = event {
-            for rank in below(network, rank, hosts).iter() {
-                reasons.entry(rank).or_insert_with(|| not_started(&text));
-            }
-        }
+        reasons.note(&event, |rank| below(network, rank, hosts));
     }
     notices.tell();
-    let reason = |rank| reasons.get(&rank).map_or(NOT_REACHED, String::as_str);
-    by_reason(absent.iter().map(|rank| (rank, reason(rank))), host_of)
+    reasons.absence(&there, host_of)
 }
 
 /// The line that says which hosts are missing, and why.
@@ -181,6 +229,8 @@ pub fn line(nodes: &NodeSet, reason: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sapwood::Cause;
+
     use super::*;
 
     fn name(rank: Rank) -> String {
@@ -243,6 +293,47 @@ mod tests {
         assert_eq!(absence[0].1, "host n0: : no");
         let shared = [(1, "back-end 7 is gone: closed"), (2, "back-end 7 is gone: closed")];
         assert_eq!(by_reason(shared, nameless)[0].1, "back-end 7 is gone: closed");
+    }
+
+    #[test]
+    fn each_back_end_has_the_first_reason_until_it_comes() {
+        let mut reasons = Reasons::new(4);
+        let mut note = |event| reasons.note(&event, |_| RankSet::range(1, 2));
+        let text = "ssh: No route".to_owned();
+        assert_eq!(note(Event::StartFailed { rank: 9, text }), None);
+        let lost = |first, last, reason: &str| Event::Lost {
+            rank: first,
+            back_ends: RankSet::range(first, last),
+            reason: reason.to_owned(),
+            cause: Cause::Died,
+        };
+        let told = note(lost(2, 3, "closed"));
+        assert_eq!(told, Some((RankSet::range(2, 3), "closed".to_owned())));
+        let both = not_started("ssh: No route");
+        let expected = |ranks: &[(Rank, Rank, &str)]| -> Absence {
+            let one = |&(first, last, why): &(Rank, Rank, &str)| {
+                (RankSet::range(first, last), why.to_owned())
+            };
+            ranks.iter().map(one).collect()
+        };
+        let there = RankSet::range(0, 0);
+        let absence = reasons.absence(&there, name);
+        assert_eq!(absence, expected(&[(1, 2, both.as_str()), (3, 3, "closed")]));
+        // What one has said before it came says nothing of its end.
+        let back_ends = RankSet::range(1, 2);
+        assert_eq!(reasons.note(&Event::Joined { back_ends }, |_| RankSet::new()), None);
+        assert!(reasons.note(&lost(1, 1, "gone"), |_| RankSet::new()).is_some());
+        let absence = reasons.absence(&there, name);
+        assert_eq!(absence, expected(&[(1, 1, "gone"), (2, 2, NOT_REACHED), (3, 3, "closed")]));
+    }
+
+    #[test]
+    fn an_end_takes_all_that_had_no_reason() {
+        let mut reasons = Reasons::new(2);
+        let end = Event::Ended { on_purpose: false, reason: "the front-end is gone".to_owned() };
+        let told = reasons.note(&end, |_| RankSet::new());
+        assert_eq!(told, Some((everyone(2), "the front-end is gone".to_owned())));
+        assert_eq!(reasons.absence(&RankSet::new(), name)[0].0, everyone(2));
     }
 
     #[test]

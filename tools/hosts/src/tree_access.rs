@@ -10,11 +10,11 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use sapwood::{
-    Answer, Error, Event, Network, Policy, Rank, RankSet, Recipients, Stream, StreamId, Tag,
+    Answer, Error, Network, Policy, PreparedName, RankSet, Recipients, Stream, StreamId, Tag,
     Topology, Values, WaveRule,
 };
 
-use crate::absence::{Absence, NOT_REACHED, below, by_reason, everyone, name_in, not_started};
+use crate::absence::{Absence, Reasons, below, everyone, name_in};
 use crate::notices::Notices;
 use crate::unanswered::said;
 
@@ -152,8 +152,7 @@ pub struct Owned {
     hosts: Vec<String>,
     streams: BTreeMap<StreamId, Stream>,
     flow: Flow,
-    /// Why back-ends are gone, or have never come.
-    reasons: BTreeMap<Rank, String>,
+    reasons: Reasons,
     losses: Absence,
     suspects: RankSet,
 }
@@ -161,8 +160,9 @@ pub struct Owned {
 impl Owned {
     /// Of a network that stands, with one back-end for each of the hosts.
     pub fn new<H: ToString>(network: Network, hosts: &[H]) -> Self {
-        let hosts = hosts.iter().map(H::to_string).collect();
-        let (streams, reasons, losses) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let hosts: Vec<String> = hosts.iter().map(H::to_string).collect();
+        let reasons = Reasons::new(hosts.len());
+        let (streams, losses) = (BTreeMap::new(), Vec::new());
         let flow = Flow { window_bytes: None, wave_milliseconds: WAVE_MILLISECONDS };
         let suspects = RankSet::new();
         let mut tree = Self { network, hosts, streams, flow, reasons, losses, suspects };
@@ -180,9 +180,15 @@ impl Owned {
         self.network.topology()
     }
 
-    /// Has other processes find it no more under the name that it was published by.
-    pub fn withdraw(&mut self) {
-        self.network.unpublish();
+    /// Has other processes find another tree of this process under the name that it was published
+    /// by, or none where that fails. Whether the other one has the name.
+    pub fn leave_name_to(&mut self, successor: Option<&mut PreparedName>) -> bool {
+        let left = successor.map(|name| self.network.leave_name_to(name));
+        let has_left = matches!(left, Some(Ok(true)));
+        if !has_left {
+            self.network.unpublish();
+        }
+        has_left
     }
 
     /// Ends the tree.
@@ -198,31 +204,10 @@ impl Owned {
         let mut notices = Notices::default();
         while let Some(event) = self.network.next_event() {
             notices.take(&event);
-            match event {
-                Event::StartFailed { rank, text } => self.not_started(rank, &text),
-                Event::Lost { back_ends, reason, .. } => self.lose(back_ends, &reason),
-                Event::Joined { back_ends } => {
-                    self.reasons.retain(|&rank, _| !back_ends.contains(rank));
-                }
-                Event::Ended { reason, .. } => self.lose(self.everyone(), &reason),
-                _ => {}
-            }
+            let (network, hosts) = (&self.network, self.hosts.len());
+            self.losses.extend(self.reasons.note(&event, |rank| below(network, rank, hosts)));
         }
         notices.tell();
-    }
-
-    /// A process that has not started takes the back-ends below it with it.
-    fn not_started(&mut self, rank: Rank, text: &str) {
-        for rank in below(&self.network, rank, self.hosts.len()).iter() {
-            self.reasons.entry(rank).or_insert_with(|| not_started(text));
-        }
-    }
-
-    fn lose(&mut self, ranks: RankSet, reason: &str) {
-        for rank in ranks.iter() {
-            self.reasons.entry(rank).or_insert_with(|| reason.to_string());
-        }
-        self.losses.push((ranks, reason.to_string()));
     }
 
     fn everyone(&self) -> RankSet {
@@ -238,9 +223,7 @@ impl Tree for Owned {
     }
 
     fn absent(&self) -> Absence {
-        let absent = self.everyone().difference(self.connected().as_ref());
-        let reason = |rank| self.reasons.get(&rank).map_or(NOT_REACHED, String::as_str);
-        by_reason(absent.iter().map(|rank| (rank, reason(rank))), name_in(&self.hosts))
+        self.reasons.absence(&self.connected(), name_in(&self.hosts))
     }
 
     fn take_losses(&mut self) -> Absence {

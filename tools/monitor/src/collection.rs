@@ -16,7 +16,7 @@ use sapwood::{
 use sapwood_profile::{PROFILE_CHANGES, PROFILE_STATISTICS, RankRows, Round, TallyKind};
 use sapwood_report::record::Stacks;
 use sapwood_report::stacks::{MergedStacks, STACKS_FILTER};
-use sapwood_report::{Missing, Outdated, RoundRecord, Standstill};
+use sapwood_report::{Missing, Outdated, RoundRecord, Standstill, nanoseconds};
 
 use super::Arguments;
 use super::analysis::{Head, Inquiry};
@@ -33,7 +33,6 @@ use super::scope::Scopes;
 use super::stack_reader;
 use super::standing::{Deadline, StandingWatch};
 use super::tallies::{self, Answers, Extras, TALLIES, TALLY_ROWS};
-use super::times::nanoseconds;
 use super::tree_start::{absent_leaves, builder};
 use super::waits::WaitsInquiry;
 use sapwood_command_line::exit::{Failure, complain};

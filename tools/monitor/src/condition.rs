@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sapwood_profile::{Condition, Figure};
+use sapwood_report::nanoseconds;
 
 use super::proc_stat::{self, STRETCH_MIN, USED_PARTS};
-use super::times::nanoseconds;
 
 /// A process that gives its processor up less often than this wants one, and others have it: it
 /// computes as well.

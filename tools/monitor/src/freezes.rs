@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use sapwood_profile::Function;
 use sapwood_report::freeze::{Freeze, FreezeReason};
-use sapwood_report::{printable, quantity};
+use sapwood_report::{nanoseconds, printable, quantity};
 
 use super::collection::Collection;
 use super::control::FreezeOrder;
 use super::freeze::{Asked, FreezeQuestion};
-use super::times::nanoseconds;
 use super::waits::{Question, offsets};
 
 impl Collection {

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use sapwood::{BackEnd, Error, FIRST_TAG, Received, Tag, Values, Wave};
+use sapwood_report::nanoseconds;
 
 use super::analysis::{Head, Moments};
 use super::freeze::{FREEZE, FreezeQuestion};
@@ -19,7 +20,6 @@ use super::stack_reader::StackReader;
 use super::standing::STANDING;
 use super::tables::Tables;
 use super::tallies;
-use super::times::nanoseconds;
 use super::waits::{WAITS, WaitsQuestion};
 use sapwood_command_line::exit::{Failure, complain};
 

@@ -64,7 +64,6 @@ mod symbols;
 mod tables;
 mod tallies;
 mod thread_use;
-mod times;
 mod tree_start;
 mod usage;
 mod verdicts;
@@ -85,7 +84,7 @@ use sapwood_command_line::arguments::listening_address;
 use sapwood_command_line::colour::ColourOption;
 use sapwood_export::{Format, openmetrics};
 use sapwood_profile::{Function, FunctionId};
-use sapwood_report::{Report, RoundRecord, Tree, printable};
+use sapwood_report::{PausedTracing, Report, RoundRecord, Tree, printable};
 
 use self::collected::Collected;
 use self::collection::Collection;
@@ -226,6 +225,9 @@ pub struct Arguments {
     /// What is to be frozen by the first trigger; none for nothing.
     #[arg(skip)]
     freeze: Option<FreezeOrder>,
+    /// Whether ranks note hops of bypassed reductions.
+    #[arg(skip)]
+    hops: bool,
     /// What is to be gathered of the events; none for nothing.
     #[arg(skip)]
     scopes: Vec<NamedScope>,
@@ -239,6 +241,12 @@ impl Arguments {
     /// Whether ranks record their events from the start.
     fn records(&self) -> bool {
         self.waits || !self.scopes.is_empty() || self.kept_folder().is_some()
+    }
+
+    /// Whether ranks note hops of bypassed reductions, by the option of `trace why` or by the
+    /// variable.
+    fn notes_hops(&self) -> bool {
+        self.hops || std::env::var_os(waits::HOPS_VARIABLE).is_some_and(|word| word == "1")
     }
 
     /// The folder in which ranks keep their files, by the option or the variable.
@@ -374,6 +382,7 @@ fn report(job: &Job, elapsed: Duration, collected: Collected, interval: Duration
     let last = collected.has_ended.then_some(&collected.round);
     Report {
         told_to_end: collected.deaths.told(last),
+        paused: collected.standing.as_ref().and_then(PausedTracing::of),
         program: collected.program,
         command: job.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         mpi: job.mpi.clone(),

@@ -207,10 +207,8 @@ impl Outputs {
         if self.formats.is_empty() {
             return;
         }
-        let written =
-            Run::read(path).and_then(|run| run.export(&self.formats, path, self.series_max));
-        if let Err(error) = written {
-            complain(error);
+        if let Some(trouble) = export(path, &self.formats, self.series_max) {
+            complain(trouble);
         }
     }
 
@@ -219,6 +217,17 @@ impl Outputs {
         if let Some(folder) = &self.folder {
             folder.abandon();
         }
+    }
+}
+
+/// Writes the formats beside the files of a run; one line, if one cannot be written, or if rounds
+/// are left out whose lines are not whole.
+fn export(folder: &Path, formats: &[Format], series_max: usize) -> Option<String> {
+    let exported =
+        Run::read(folder).and_then(|run| run.export(formats, folder, series_max).map(|_| run));
+    match exported {
+        Ok(run) => run.partial_line(),
+        Err(error) => Some(error),
     }
 }
 
@@ -237,7 +246,29 @@ fn is_replaceable(file: &Path) -> bool {
 mod tests {
     use std::os::fd::AsRawFd as _;
 
+    use sapwood_report::ROUNDS_FILE;
+    use sapwood_report::record::ROUND_SCHEMA;
+
     use super::*;
+
+    #[test]
+    fn an_export_at_the_end_of_a_run_tells_of_lines_that_are_not_whole() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path();
+        Report::default().write(path).expect("a folder that may be written");
+        let mut record = RoundRecord::default();
+        record.schema = ROUND_SCHEMA.to_owned();
+        let whole = record.line();
+        let rounds = path.join(ROUNDS_FILE);
+        let exported = || export(path, &[Format::Csv], openmetrics::SERIES_DEFAULT as usize);
+        fs::write(&rounds, format!("{whole}\n")).expect("it may be written");
+        assert_eq!(exported(), None);
+        fs::write(&rounds, format!("{}\n{whole}\n", &whole[..20])).expect("it may be written");
+        let line = exported().expect("a line is not whole");
+        assert!(line.starts_with("1 line of '") && line.ends_with("left out"), "{line}");
+        fs::remove_file(&rounds).expect("it is there");
+        exported().expect("there are no rounds");
+    }
 
     #[test]
     fn only_a_file_of_its_own_is_replaced_while_the_program_runs() {

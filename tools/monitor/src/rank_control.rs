@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use sapwood::{RankSet, Values, ValuesRef, Wave};
 use sapwood_profile::Cause;
+use sapwood_report::nanoseconds;
 use sapwood_transport::{ControlPage, Departing, Departure, monotonic_clock};
 
 use super::control::request::{RunSettings, ranges, rank_set};
-use super::times::nanoseconds;
 
 /// What the memory file of a control page is called in the list of a process's descriptors.
 const PAGE_NAME: &str = "/memfd:sapwood-control";

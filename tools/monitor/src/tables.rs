@@ -6,6 +6,7 @@
 mod kept;
 
 use sapwood_command_line::exit::complain;
+use sapwood_report::nanoseconds;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
@@ -32,7 +33,6 @@ use super::presence::{Attachable, Presence};
 use super::rank_control::RankControl;
 use super::scope::{LeafScopes, ScopeQuestion};
 use super::thread_use::ThreadUse;
-use super::times::nanoseconds;
 use super::usage;
 use super::waits::{LeafWaits, WaitsQuestion};
 pub(crate) use kept::{KeptError, KeptRank, KeptTime};

@@ -240,6 +240,9 @@ fn start(
     if let Some(bytes) = std::env::var_os(waits::RING_VARIABLE) {
         variables.push((waits::RING_VARIABLE.into(), bytes));
     }
+    if arguments.notes_hops() {
+        variables.push((waits::HOPS_VARIABLE.into(), "1".into()));
+    }
     if let Some(folder) = arguments.kept_folder() {
         let folder = events_folder::prepare(&folder).map_err(Failure::usage)?;
         variables.push((events_folder::VARIABLE.into(), folder.into()));
@@ -456,16 +459,7 @@ impl Run {
         loop {
             let interval = collection.guidance.settings.interval;
             let next = last + interval.unwrap_or(QUIET_INTERVAL);
-            let wait = next.saturating_duration_since(Instant::now());
-            let wait = self.stacks.as_ref().map_or(wait, |stacks| stacks.wait(wait));
-            let wait = self.launcher_end.as_ref().map_or(wait, |end| end.wait(wait));
-            let wait = collection.wait_for_scopes(wait);
-            if self.is_blind {
-                self.program.wait(wait.min(BLIND_TURN));
-            } else if let Err(failure) = collection.turn(wait) {
-                complain(format_args!("{failure}; the program runs on unobserved"));
-                self.is_blind = true;
-            }
+            self.turn(collection, next);
             if self.pass_signals_on() {
                 return None;
             }
@@ -515,6 +509,20 @@ impl Run {
                 let is_behind = now > next + interval.unwrap_or(QUIET_INTERVAL);
                 last = if is_behind { now } else { next };
             }
+        }
+    }
+
+    /// Lets the tree's loop run until something comes, until this moment at most.
+    fn turn(&mut self, collection: &mut Collection, until: Instant) {
+        let wait = until.saturating_duration_since(Instant::now());
+        let wait = self.stacks.as_ref().map_or(wait, |stacks| stacks.wait(wait));
+        let wait = self.launcher_end.as_ref().map_or(wait, |end| end.wait(wait));
+        let wait = collection.wait_for_scopes(wait);
+        if self.is_blind {
+            self.program.wait(wait.min(BLIND_TURN));
+        } else if let Err(failure) = collection.turn(wait) {
+            complain(format_args!("{failure}; the program runs on unobserved"));
+            self.is_blind = true;
         }
     }
 

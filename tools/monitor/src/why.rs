@@ -46,6 +46,8 @@ pub struct WhyWishes {
     pub effort: WaitsEffort,
     /// Whether waits are shown in a view on the terminal while the program runs.
     pub is_live: bool,
+    /// Whether ranks note hops of bypassed reductions.
+    pub has_hops: bool,
     /// Where ranks keep files of their events.
     pub events_folder: Option<PathBuf>,
     /// The command that starts the program.
@@ -187,6 +189,7 @@ fn arguments(wishes: &WhyWishes) -> Result<Arguments, Failure> {
     arguments.live = wishes.is_live;
     arguments.effort = wishes.effort;
     arguments.mpi = wishes.mpi;
+    arguments.hops = wishes.has_hops;
     arguments.events_folder.clone_from(&wishes.events_folder);
     Ok(arguments)
 }

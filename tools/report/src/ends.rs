@@ -72,13 +72,23 @@ impl Ends {
         Ok(ends)
     }
 
-    /// Makes sure that its sets are sets of ranks, and that its texts may go to a terminal.
+    /// Makes sure that its sets are sets of the program's ranks, that each rank ended once, and
+    /// that its texts may go to a terminal.
     fn check(&mut self) -> Result<(), String> {
-        let is_set = |ranks: &str| ranks.is_empty() || ranks.parse::<RankSet>().is_ok();
-        let before = self.before.iter().map(|end| &end.ranks);
-        let mut sets = self.deaths.iter().map(|death| &death.ranks).chain(before);
-        if !sets.all(|ranks| is_set(ranks)) || !is_set(&self.in_order) {
-            return Err("it names ranks that are no set of ranks, such as 0-3,7".to_owned());
+        let mut known = RankSet::new();
+        let deaths = self.deaths.iter().map(|death| (death.ranks.as_str(), death.elapsed_s));
+        for (ranks, elapsed_s) in deaths.chain([(self.in_order.as_str(), 0.0)]) {
+            let ranks = self.set_of(ranks)?;
+            if ranks.as_ref().intersects(known.as_ref()) {
+                return Err("it names a rank twice".to_owned());
+            }
+            if !elapsed_s.is_finite() || elapsed_s < 0.0 {
+                return Err(format!("it has an end {elapsed_s} s after the start"));
+            }
+            known.union_with(ranks.as_ref());
+        }
+        if let Some(end) = &self.before {
+            self.set_of(&end.ranks)?;
         }
         for death in &mut self.deaths {
             (death.cause, death.inside) = (printable(&death.cause), printable(&death.inside));
@@ -88,6 +98,22 @@ impl Ends {
             end.text = printable(&end.text);
         }
         Ok(())
+    }
+
+    fn set_of(&self, text: &str) -> Result<RankSet, String> {
+        if text.is_empty() {
+            return Ok(RankSet::new());
+        }
+        let ranks = text.parse::<RankSet>().ok();
+        let ranks =
+            ranks.ok_or("it names ranks that are no set of ranks, such as 0-3,7".to_owned())?;
+        // Where no rank has come, their number is not known.
+        match ranks.as_ref().last() {
+            Some(last) if self.ranks > 0 && last >= self.ranks => {
+                Err(format!("it names rank {last} of {} ranks", self.ranks))
+            }
+            _ => Ok(ranks),
+        }
     }
 
     /// The ranks of which it is known how they ended.
@@ -148,13 +174,22 @@ mod tests {
     #[test]
     fn what_is_no_such_file_is_refused() {
         assert!(Ends::parse(b"{").is_err());
-        let other = Ends { schema: "sapwood.ends/2".into(), ..ends() };
+        let other = Ends { schema: "test/1".into(), ..ends() };
         let content = serde_json::to_vec(&other).expect("it is JSON");
         let error = Ends::parse(&content).expect_err("of another release");
-        assert!(error.contains("'sapwood.ends/2', not 'sapwood.ends/1'"), "{error}");
-        let no_ranks = Ends { in_order: "all".into(), ..ends() };
-        let content = serde_json::to_vec(&no_ranks).expect("it is JSON");
-        assert!(Ends::parse(&content).is_err());
+        assert!(error.contains("'test/1', not 'sapwood.ends/1'"), "{error}");
+        let death =
+            |ranks: &str, elapsed_s| Death { ranks: ranks.into(), elapsed_s, ..Death::default() };
+        for (wrong, wanted) in [
+            (Ends { in_order: "all".into(), ..ends() }, "no set of ranks"),
+            (Ends { in_order: "0-4294967295".into(), ..ends() }, "it names rank 4294967295 of "),
+            (Ends { deaths: vec![death("2", 1.0), death("1-2", 1.0)], ..ends() }, "a rank twice"),
+            (Ends { deaths: vec![death("2", -5.0)], ..ends() }, "an end -5 s after the start"),
+        ] {
+            let content = serde_json::to_vec(&wrong).expect("it is JSON");
+            let error = Ends::parse(&content).expect_err(wanted);
+            assert!(error.contains(wanted), "{error}");
+        }
     }
 
     #[test]

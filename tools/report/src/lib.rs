@@ -38,6 +38,7 @@ mod mixed_calls;
 mod mpi_call;
 #[cfg(feature = "parquet")]
 mod parquet_rows;
+mod paused;
 pub mod quantity;
 pub mod record;
 mod report;
@@ -64,9 +65,12 @@ pub use json::{FirstFacts, HostFacts, Profile, TreeFacts};
 pub use loss::{Missing, Outdated};
 pub use mixed_calls::{MixedCall, MixedCalls};
 pub use mpi_call::kind_word;
+pub use paused::PausedTracing;
 pub use record::RoundRecord;
 pub use report::{REPORT_FILES, Report, Tree};
 pub use rounds_file::{ROUNDS_BYTES_MAX, ROUNDS_FILE, RoundsFacts, RoundsFile, RoundsReader};
+/// Times as the documents and files of this crate hold them.
+pub use sapwood_packet::nanoseconds;
 pub use standstill::{ENDING_TIME, Entry, Episode, Standstill, Standstills};
 pub use table::LiveTable;
 pub use tallies::{Calls, Pair, Peers, Tallies};

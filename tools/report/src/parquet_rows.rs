@@ -70,8 +70,10 @@ fn write_group(
     rows: &[RankRow<'_>],
     settings: Option<&Settings>,
 ) -> Result<(), ParquetError> {
+    let counting = settings.and_then(Settings::counting);
     let is_left_out = |row: &RankRow<'_>, group: &str| {
         settings.is_some_and(|settings| settings.leaves_out(row.class.name(), group))
+            || counting.as_ref().is_some_and(|ranks| !ranks.contains(row.mpi_rank))
     };
     let calls = |row: &RankRow<'_>| is_left_out(row, "calls");
     let time = |row: &RankRow<'_>| is_left_out(row, "time");

@@ -13,6 +13,7 @@ mod waits;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sapwood_packet::RankSet;
 use sapwood_profile::Round;
 use serde::{Deserialize, Serialize};
 
@@ -161,6 +162,26 @@ impl RoundRecord {
             standstill: Standstill::of(round).map(|still| still.lines()).unwrap_or_default(),
             ..Self::default()
         }
+    }
+
+    /// Whether settings have left out some of the ranks whose counts are in it, so that what these
+    /// have called since is not known.
+    #[must_use]
+    pub fn leaves_out_some_ranks(&self) -> bool {
+        self.has_ranks(|covered, counting| !covered.as_ref().is_within(counting.as_ref()))
+    }
+
+    /// Whether they have left out all of them.
+    #[must_use]
+    pub fn leaves_out_all_ranks(&self) -> bool {
+        self.has_ranks(|covered, counting| !covered.as_ref().intersects(counting.as_ref()))
+    }
+
+    /// Whether something is so of the ranks whose counts are in it and those that count.
+    fn has_ranks(&self, is_so: impl Fn(&RankSet, &RankSet) -> bool) -> bool {
+        let counting = self.settings.as_ref().and_then(Settings::counting);
+        let covered = self.covered.parse::<RankSet>().unwrap_or_default();
+        counting.is_some_and(|counting| is_so(&covered, &counting))
     }
 
     /// The record as one line of JSON, without its end.

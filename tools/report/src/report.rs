@@ -10,6 +10,7 @@ use sapwood_profile::{ActivityKind, Condition, RankRows, RankState, Round};
 use sapwood_trace::Findings;
 
 use crate::loss::Outdated;
+use crate::paused::PausedTracing;
 use crate::quantity::date;
 use crate::record::{Death, Settings, Stacks, Waits};
 use crate::rounds_file::{ROUNDS_FILE, RoundsFacts};
@@ -139,7 +140,12 @@ pub struct Report {
     pub rounds_file: Option<RoundsFacts>,
     /// The settings that the ranks obeyed at last.
     pub settings: Option<Settings>,
+    /// The ranks that did not record their calls at last, where that is known.
+    pub paused: Option<PausedTracing>,
 }
+
+/// What is said of tracing that was switched off where ranks have not told since when.
+const PAUSED: &str = "tracing was paused at the end";
 
 /// The names of the files that a run leaves in its folder.
 pub const REPORT_FILES: [&str; 4] = ["report.txt", "profile.json", "ranks.parquet", ROUNDS_FILE];
@@ -227,9 +233,13 @@ impl Report {
     /// Whom the others waited for, and whether that was still recorded at the end.
     fn culprit_line(&self) -> Option<String> {
         let mut line = self.waits_section()?.line();
-        if self.settings.as_ref().is_some_and(|settings| settings.change > 0 && !settings.tracing) {
-            line.push_str("; tracing was paused at the end");
-        }
+        let is_off = |settings: &Settings| settings.change > 0 && !settings.tracing;
+        let paused = match &self.paused {
+            Some(paused) => Some(paused.at_end(self.elapsed)),
+            None if self.settings.as_ref().is_some_and(is_off) => Some(PAUSED.to_owned()),
+            None => None,
+        };
+        line.extend(paused.iter().flat_map(|paused| ["; ", paused.as_str()]));
         Some(line)
     }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sapwood_profile::Function;
 use sapwood_trace::{
-    EventKind, Scope, ScopeBy, ScopeCounter, ScopeFigures, ScopeKey, ScopeReduction,
-    ScopeStatistics, ScopeValue,
+    EventKind, HopBy, HopKey, HopRole, HopScope, Scope, ScopeBy, ScopeCounter, ScopeFigures,
+    ScopeKey, ScopeReduction, ScopeStatistics, ScopeValue,
 };
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,9 @@ use crate::text::{Grid, Side, cut_in_the_middle, unnamed};
 
 /// The form of the JSON object.
 pub const SCOPE_SCHEMA: &str = "sapwood.scope/1";
+/// Sources of events, as JSON has them: the calls of ranks, and the hops of a network's streams.
+const CALLS: &str = "calls";
+const HOPS: &str = "hops";
 /// Groups that a table shows, at most.
 const ROWS_MAX: usize = 16;
 /// Characters of a name, at most.
@@ -27,11 +30,15 @@ pub struct ScopeRecord {
     pub schema: String,
     /// The scope's name.
     pub scope: String,
+    /// `calls` of ranks, or `hops` of the streams of a network: of these an event is one time of
+    /// one hop, a rank a process of the tree, and the program its being followed.
+    #[serde(default)]
+    pub source: String,
     /// When it was gathered, from the start of the program.
     pub elapsed_s: f64,
     /// Whether it is the last of its scope.
     pub is_last: bool,
-    /// `span` or `gap`.
+    /// `span` or `gap`; of hops `up`, `down`, `two-way`, `wait` or `inside`.
     pub value: String,
     /// `sketch`, `sums`, or `top=K`.
     #[serde(default)]
@@ -40,7 +47,7 @@ pub struct ScopeRecord {
     pub window: u32,
     /// Ranks whose events were read.
     pub ranks: u64,
-    /// Of these, those that do not record.
+    /// Of these, those that do not record: of hops, those without room for a further session.
     pub silent_ranks: u64,
     /// Leaves that are not in it.
     pub missing_leaves: u64,
@@ -73,8 +80,14 @@ pub struct ScopeRecord {
 /// One group of events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScopeGroup {
-    /// The rank; null where ranks are not told apart.
+    /// The rank; null where ranks are not told apart. Of a link, that of its child.
     pub rank: Option<u32>,
+    /// Of hops told apart by link, the rank of the parent; else null.
+    #[serde(default)]
+    pub parent: Option<u32>,
+    /// Of hops, the stream; null where streams are not told apart.
+    #[serde(default)]
+    pub stream: Option<u32>,
     /// The function; null likewise.
     pub function: Option<String>,
     /// The communicator; null likewise.
@@ -123,30 +136,70 @@ pub struct ScopeParts<'a> {
     pub missing_leaves: u64,
 }
 
+/// What a record of a scope over hops is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct HopScopeParts<'a> {
+    /// The scope's name.
+    pub name: &'a str,
+    /// The scope.
+    pub scope: &'a HopScope,
+    /// For how long the network was followed.
+    pub elapsed: Duration,
+    /// Whether it is the last one.
+    pub is_last: bool,
+    /// What was gathered.
+    pub figures: &'a ScopeFigures,
+    /// Back-ends that have not answered.
+    pub missing_leaves: u64,
+}
+
 impl ScopeRecord {
     /// The record.
     #[must_use]
-    #[allow(clippy::cast_precision_loss, reason = "a time for people")]
     pub fn of(parts: &ScopeParts<'_>) -> Self {
         let figures = parts.figures;
-        let counter = |counter| figures.counter(counter);
-        let mut groups: Vec<ScopeGroup> = figures
-            .groups
-            .iter()
-            .map(|(key, one)| group(*key, one, parts.scope, figures))
-            .collect();
-        groups.sort_by_key(|group| std::cmp::Reverse(group.sum_ns));
+        let group = |(key, one): (&ScopeKey, _)| group(*key, one, parts.scope, figures);
         Self {
-            schema: SCOPE_SCHEMA.to_owned(),
             scope: parts.name.to_owned(),
+            source: CALLS.to_owned(),
             elapsed_s: parts.elapsed.as_secs_f64(),
             is_last: parts.is_last,
             value: value_word(parts.scope.value).to_owned(),
             reduce: parts.scope.reduction.to_string(),
             window: parts.scope.window,
+            missing_leaves: parts.missing_leaves,
+            groups: largest_first(figures.groups.iter().map(group).collect()),
+            ..Self::of_counters(figures)
+        }
+    }
+
+    /// The record of a scope over hops.
+    #[must_use]
+    pub fn of_hops(parts: &HopScopeParts<'_>) -> Self {
+        let figures = parts.figures;
+        let group = |(key, one): (&ScopeKey, _)| group_of_hops(*key, one, parts.scope);
+        Self {
+            scope: parts.name.to_owned(),
+            source: HOPS.to_owned(),
+            elapsed_s: parts.elapsed.as_secs_f64(),
+            is_last: parts.is_last,
+            value: parts.scope.value.word().to_owned(),
+            reduce: parts.scope.reduction.to_string(),
+            window: parts.scope.window,
+            missing_leaves: parts.missing_leaves,
+            groups: largest_first(figures.groups.iter().map(group).collect()),
+            ..Self::of_counters(figures)
+        }
+    }
+
+    /// What is counted beside the groups, whatever the source.
+    #[allow(clippy::cast_precision_loss, reason = "a time for people")]
+    fn of_counters(figures: &ScopeFigures) -> Self {
+        let counter = |counter| figures.counter(counter);
+        Self {
+            schema: SCOPE_SCHEMA.to_owned(),
             ranks: counter(ScopeCounter::Ranks),
             silent_ranks: counter(ScopeCounter::Silent),
-            missing_leaves: parts.missing_leaves,
             events_read: counter(ScopeCounter::Read),
             events_selected: counter(ScopeCounter::Selected),
             events_dropped: counter(ScopeCounter::Dropped),
@@ -158,21 +211,27 @@ impl ScopeRecord {
             overdue: counter(ScopeCounter::Overdue),
             groups_folded: counter(ScopeCounter::Folded),
             cpu_s: counter(ScopeCounter::CpuNs) as f64 / 1e9,
-            groups,
+            ..Self::default()
         }
+    }
+
+    fn words(&self) -> SourceWords {
+        if self.source == HOPS { HOP_WORDS } else { CALL_WORDS }
     }
 
     /// Lines for people.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let whole = |number: u64| quantity::whole(number.into());
+        let words = self.words();
         let mut head = format!(
-            "scope {} after {:.1} s: {} of {} events, {} ranks",
+            "scope {} after {:.1} s: {} of {} events, {} {}",
             self.scope,
             self.elapsed_s,
             whole(self.events_selected),
             whole(self.events_read),
             self.ranks,
+            words.processes,
         );
         let losses = [
             (self.events_dropped, "events overwritten before they were read"),
@@ -186,14 +245,14 @@ impl ScopeRecord {
             ),
             (self.throttled, "readings cut short by the limit on processor time"),
             (self.groups_folded, "groups merged for lack of space"),
-            (self.silent_ranks, "ranks that do not record"),
-            (self.missing_leaves, "leaves that did not answer"),
+            (self.silent_ranks, words.silent),
+            (self.missing_leaves, words.missing),
         ];
         for (count, what) in losses.iter().filter(|(count, _)| *count > 0) {
             head.push_str(&format!("; {} {what}", whole(*count)));
         }
         if self.ranks == 0 {
-            head.push_str("; none of the chosen ranks was read");
+            head.push_str(words.none);
         } else if self.events_selected == 0 && self.events_read > 0 {
             head.push_str("; the scope selects none of them");
         }
@@ -207,7 +266,9 @@ impl ScopeRecord {
     fn table(&self) -> Vec<String> {
         let is_by = |has: fn(&ScopeGroup) -> bool| self.groups.iter().any(has);
         let columns = [
-            ("rank", is_by(|one| one.rank.is_some())),
+            ("stream", is_by(|one| one.stream.is_some())),
+            ("parent", is_by(|one| one.parent.is_some())),
+            (self.words().rank, is_by(|one| one.rank.is_some())),
             ("function", is_by(|one| one.function.is_some())),
             ("communicator", is_by(|one| one.communicator.is_some())),
             ("kind", is_by(|one| one.kind.is_some())),
@@ -223,6 +284,8 @@ impl ScopeRecord {
         }
         for one in self.groups.iter().take(ROWS_MAX) {
             let keys = [
+                one.stream.map(|stream| stream.to_string()),
+                one.parent.map(|parent| parent.to_string()),
                 one.rank.map(|rank| rank.to_string()),
                 one.function.clone(),
                 one.communicator.as_ref().map(|name| cut_in_the_middle(name, NAME_MAX)),
@@ -241,6 +304,33 @@ impl ScopeRecord {
         lines
     }
 }
+
+/// What people are told of a source.
+struct SourceWords {
+    processes: &'static str,
+    /// The name of the column of ranks.
+    rank: &'static str,
+    silent: &'static str,
+    missing: &'static str,
+    /// Where no process was read.
+    none: &'static str,
+}
+
+const CALL_WORDS: SourceWords = SourceWords {
+    processes: "ranks",
+    rank: "rank",
+    silent: "ranks that do not record",
+    missing: "leaves that did not answer",
+    none: "; none of the chosen ranks was read",
+};
+
+const HOP_WORDS: SourceWords = SourceWords {
+    processes: "processes",
+    rank: "process",
+    silent: "processes without room for a further session",
+    missing: "back-ends that did not answer",
+    none: "; no process was read",
+};
 
 /// A figure of a group, with the name of its column.
 struct ShownFigure {
@@ -277,6 +367,27 @@ const fn value_word(value: ScopeValue) -> &'static str {
     }
 }
 
+fn largest_first(mut groups: Vec<ScopeGroup>) -> Vec<ScopeGroup> {
+    groups.sort_by_key(|group| std::cmp::Reverse(group.sum_ns));
+    groups
+}
+
+/// The figures of a group, told apart by nothing.
+fn statistics(one: &ScopeStatistics, reduction: ScopeReduction) -> ScopeGroup {
+    let quantile = |per_mille| (reduction != ScopeReduction::Sums).then(|| one.quantile(per_mille));
+    ScopeGroup {
+        count: one.count,
+        sum_ns: one.sum,
+        mean_ns: one.mean(),
+        min_ns: if one.count == 0 { 0 } else { one.least },
+        max_ns: one.most,
+        deviation_ns: one.variance().sqrt(),
+        median_ns: quantile(500),
+        p99_ns: quantile(990),
+        ..ScopeGroup::default()
+    }
+}
+
 fn group(
     key: ScopeKey,
     one: &ScopeStatistics,
@@ -284,8 +395,6 @@ fn group(
     figures: &ScopeFigures,
 ) -> ScopeGroup {
     let by = scope.by;
-    let quantile =
-        |per_mille| (scope.reduction != ScopeReduction::Sums).then(|| one.quantile(per_mille));
     // What is told apart by nothing is one group, too.
     let is_others = by != ScopeBy::default() && key == ScopeKey::OTHERS;
     let told = |is_told: bool| is_told && !is_others;
@@ -303,15 +412,18 @@ fn group(
         kind: told(by.kind).then(|| kind_word(EventKind::from_code(key.kind)).to_owned()),
         thread: told(by.thread).then_some(key.thread),
         is_others,
-        count: one.count,
-        sum_ns: one.sum,
-        mean_ns: one.mean(),
-        min_ns: if one.count == 0 { 0 } else { one.least },
-        max_ns: one.most,
-        deviation_ns: one.variance().sqrt(),
-        median_ns: quantile(500),
-        p99_ns: quantile(990),
+        ..statistics(one, scope.reduction)
     }
+}
+
+fn group_of_hops(key: ScopeKey, one: &ScopeStatistics, scope: &HopScope) -> ScopeGroup {
+    let figures = statistics(one, scope.reduction);
+    if scope.by != HopBy::default() && key == ScopeKey::OTHERS {
+        return ScopeGroup { is_others: true, ..figures };
+    }
+    let HopKey { process, parent, stream, role } = HopKey::of(key, scope.by);
+    let kind = role.map(HopRole::word).map(str::to_owned);
+    ScopeGroup { rank: process, parent, stream, kind, ..figures }
 }
 
 #[cfg(test)]
@@ -422,6 +534,50 @@ mod tests {
         let lines = record.lines();
         assert_eq!(lines[0], "scope calls after 2.0 s: 20 of 50 events, 2 ranks");
         assert!(lines[3].starts_with("others  others         others "), "{lines:?}");
+    }
+
+    #[test]
+    fn hops_are_told_by_link_stream_and_kind() {
+        let by = HopBy { edge: true, stream: true, kind: true, ..HopBy::default() };
+        let reduction = ScopeReduction::Top { groups: 2 };
+        let scope = HopScope { by, reduction, ..HopScope::default() };
+        let mut figures = ScopeFigures::default();
+        for (process, ns) in [(1, 5_000), (2, 3_000), (3, 1_000)] {
+            let role = Some(if process == 1 { HopRole::Communication } else { HopRole::BackEnd });
+            let key = HopKey { process: Some(process), parent: Some(0), stream: Some(4), role };
+            figures.add(key.into(), ns, reduction);
+        }
+        figures.keep_largest(2);
+        figures.count(ScopeCounter::Read, 9);
+        figures.count(ScopeCounter::Selected, 3);
+        figures.count(ScopeCounter::Ranks, 4);
+        let record = ScopeRecord::of_hops(&HopScopeParts {
+            name: "waits",
+            scope: &scope,
+            elapsed: Duration::from_secs(2),
+            is_last: true,
+            figures: &figures,
+            missing_leaves: 1,
+        });
+        let told: Vec<_> = record.groups.iter().map(|one| (one.parent, one.rank)).collect();
+        assert_eq!(told, [(Some(0), Some(1)), (Some(0), Some(2)), (None, None)]);
+        assert_eq!((record.source.as_str(), record.value.as_str()), ("hops", "wait"));
+        assert_eq!(record.groups[1].kind.as_deref(), Some("back-end"));
+        assert_eq!(record.groups[1].stream, Some(4));
+        assert!(record.groups[2].is_others);
+        let value = serde_json::to_value(&record).expect("numbers and text");
+        sapwood_schema::assert_fits("scope-1", &value);
+        assert_eq!(serde_json::from_value::<ScopeRecord>(value).expect("as written"), record);
+        let lines = record.lines();
+        assert_eq!(
+            lines[0],
+            "scope waits after 2.0 s: 3 of 9 events, 4 processes; 1 back-ends that did not answer"
+        );
+        assert!(lines[1].starts_with("stream  parent  process  kind "), "{lines:?}");
+        assert!(
+            lines[2].starts_with("4       0       1        communication-process "),
+            "{lines:?}"
+        );
     }
 
     #[test]

@@ -241,6 +241,24 @@ mod parquet_rows {
     }
 
     #[test]
+    fn numbers_of_ranks_that_settings_have_left_out_are_null_where_none_was_counted() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let settings = Settings { ranks: "0-1".to_owned(), ..Settings::default() };
+        let report = Report { settings: Some(settings), ..report() };
+        report.write(folder.path()).expect("a folder that may be written");
+        let file = fs::File::open(folder.path().join("ranks.parquet")).expect("it was written");
+        let reader = SerializedFileReader::new(file).expect("a Parquet file");
+        let mut nulls = 0;
+        for (row, read) in report.rows.rows().zip(reader.get_row_iter(None).expect("rows")) {
+            let bytes = read.expect("a sound row").get_ulong(9).ok();
+            let is_told = row.mpi_rank < 2 || row.counters.bytes > 0;
+            assert_eq!(bytes, is_told.then_some(row.counters.bytes), "rank {}", row.mpi_rank);
+            nulls += u32::from(bytes.is_none());
+        }
+        assert!(nulls > 0, "events without bytes are among them");
+    }
+
+    #[test]
     fn a_report_without_rows_has_a_table_without_rows() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         Report::default().write(folder.path()).expect("a folder that may be written");

@@ -23,6 +23,7 @@ mod cli_run;
 mod cli_status;
 mod cli_top;
 mod cli_topology;
+mod cli_trace_scope;
 mod cli_trace_tree;
 mod cli_tree;
 mod cli_up;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
+use sapwood_report::nanoseconds;
 use sapwood_report::stacks::{Sample, Wish};
 
 use crate::process::{Facts, Mapping, end_of, facts, threads};
@@ -84,7 +85,7 @@ impl Reader {
         let mut known = Known::of(pid, known, &mut self.modules);
         match known.copy(pid, all_threads, self.hold) {
             Ok(copy) => {
-                sample.stopped_ns = u64::try_from(copy.stopped.as_nanos()).unwrap_or(u64::MAX);
+                sample.stopped_ns = nanoseconds(copy.stopped);
                 sample.note = note(before.as_ref());
                 known.stacks(copy, &mut sample);
                 self.known.insert(pid, known);

@@ -25,9 +25,6 @@ use sapwood_hosts::persistent;
 /// The shortest time between two pictures.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// While a tree that stays up is started anew, no network has its name for a moment.
-const NAMELESS_MAX: Duration = Duration::from_secs(1);
-
 /// Which network, and how long to wait.
 #[derive(clap::Args)]
 pub struct Whom {
@@ -75,10 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     loop {
         std::thread::sleep(interval);
         let shown = show(&network, arguments, true);
-        let found = at_second_look(interval.min(NAMELESS_MAX), || {
-            Ok(VisibleNetwork::all()?.into_iter().find(|found| found.name == network.name))
-        })?;
-        match found {
+        match VisibleNetwork::all()?.into_iter().find(|found| found.name == network.name) {
             None => return Ok(ExitCode::SUCCESS),
             Some(same) if same == network => shown?,
             // A tree that stays up was started anew, with hosts that have come back.
@@ -118,6 +112,12 @@ fn show(network: &VisibleNetwork, arguments: &Arguments, is_again: bool) -> Resu
 }
 
 impl Whom {
+    /// The network of this name, or the only one.
+    #[must_use]
+    pub const fn named(network: Option<String>, timeout: Duration) -> Self {
+        Self { network, timeout, json: false }
+    }
+
     /// The network that is meant.
     ///
     /// # Errors
@@ -153,19 +153,11 @@ impl Whom {
     }
 }
 
-/// What is found, if need be after this pause.
-fn at_second_look<T>(
-    pause: Duration,
-    mut look: impl FnMut() -> Result<Option<T>, Failure>,
-) -> Result<Option<T>, Failure> {
-    if let Some(found) = look()? {
-        return Ok(Some(found));
-    }
-    std::thread::sleep(pause);
-    look()
-}
-
-fn wait(text: &str) -> Result<Duration, String> {
+/// The time limit of an option `--timeout`.
+///
+/// # Errors
+/// One line that says what it may be.
+pub fn wait(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
     let most = Duration::from_secs(60);
     if time.is_zero() || time > most {
@@ -185,19 +177,6 @@ fn interval(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_network_without_a_name_is_looked_for_once_more() {
-        let found_at = |wanted: u32| {
-            let mut looks = 0;
-            let found = at_second_look(Duration::ZERO, || {
-                looks += 1;
-                Ok((looks >= wanted).then_some(looks))
-            });
-            found.expect("no look fails")
-        };
-        assert_eq!([1, 2, 3].map(found_at), [Some(1), Some(2), None]);
-    }
 
     #[test]
     fn times_have_limits() {

@@ -1,15 +1,19 @@
 //! `sapwood trace`: says why an MPI program is slow or stuck, and which ranks are the reason; shows
 //! the last calls of its ranks; gathers figures of their calls; and follows the waves of a running
-//! network.
+//! network, of whose hops it gathers figures, too.
 //!
-//! All but the last start a program and watch it through the monitor's tree, or ask a `sapwood mpi`
-//! that watches one already. What is asked of the ranks, and how an answer comes about, is
-//! `sapwood-monitor`'s and `sapwood-trace`'s; what it looks like is `sapwood-report`'s and
-//! `sapwood-export`'s.
+//! For all but the hops they start a program and watch it through the monitor's tree, or ask a
+//! `sapwood mpi` that watches one already. What is asked of the ranks, and how an answer comes
+//! about, is `sapwood-monitor`'s and `sapwood-trace`'s; what it looks like is `sapwood-report`'s
+//! and `sapwood-export`'s.
 
 mod files;
 mod freeze;
+mod hop_reading;
+mod hop_scope;
+mod hop_scope_text;
 mod scope;
+mod scope_keys;
 mod scope_text;
 mod starting;
 mod tree;
@@ -32,7 +36,7 @@ enum Question {
     Why(why::Arguments),
     /// Show the last MPI calls of a program's ranks: as a table, a time line or a trace.
     Freeze(freeze::Arguments),
-    /// Gather figures of selected MPI calls while a program runs.
+    /// Gather figures of selected MPI calls while a program runs, or of hops of a running network.
     Scope(scope::Arguments),
     /// Follow the waves of a running network, and print for which processes and links its answers
     /// wait.

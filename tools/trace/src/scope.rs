@@ -1,7 +1,8 @@
 //! `sapwood trace scope`: figures of the events that a program's ranks record, as scopes say.
 //!
 //! Of a program that it starts, or of one that `sapwood mpi` watches. Each gathering is a table, on
-//! standard error where standard output is the program's, or a line of a file.
+//! standard error where standard output is the program's, or a line of a file. Scopes over hops are
+//! gathered of a running network (`hop_scope`) in the same form.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -10,13 +11,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sapwood_command_line::exit::{Failure, complain, complain_all, print};
+use sapwood_command_line::exit::{Failure, by_signal, complain, complain_all, print};
 use sapwood_command_line::times::time;
 use sapwood_monitor::WhyWishes;
 use sapwood_report::scope::ScopeRecord;
+use sapwood_status::{Whom, wait};
 
 use crate::files::{CheckedFile, check, open};
-use crate::scope_text::scopes;
+use crate::hop_reading::End;
+use crate::hop_scope::{HopScopeTimes, gather};
+use crate::hop_scope_text::NamedHopScope;
+use crate::scope_text::{SourcedScopes, scopes};
 use crate::starting::Starting;
 
 /// Between two looks at the program; scopes are gathered as often as they say.
@@ -26,13 +31,18 @@ const RECORD: &str = "'sapwood mpi control --tracing on' has them do so";
 /// Scopes need no verdict, by which calls are long.
 const DEADLINE: Duration = Duration::from_secs(3600);
 
-/// Gather figures of a program's MPI calls. A scope selects the calls, groups them, and sets
-/// how often they are gathered.
+/// How long the hops of a network are followed if nothing else is said.
+const HOPS_TIME: Duration = Duration::from_secs(5);
+
+/// Gather figures of a program's MPI calls, or of the hops of a running network. A scope selects
+/// the events, groups them, and sets how often they are gathered.
 #[derive(clap::Args)]
 #[command(after_help = "A scope is words KEY=VALUE, such as\n  \
     --scope 'functions=MPI_All* ranks=0-3 by=rank,function longer=1ms every=500ms'\n\
     or the name of one that is built in (statistics, compute), with words that change it:\n  \
     --scope 'statistics reduce=sums'\n\
+    A scope with source=hops is of the streams of a running network:\n  \
+    --network mpi-4711 --scope 'source=hops value=wait by=edge reduce=top=5'\n\
     Keys and files: docs/trace.md.")]
 pub(crate) struct Arguments {
     /// A scope (repeatable); by default the built-in scope statistics.
@@ -46,7 +56,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     ndjson: Option<PathBuf>,
     /// Check the scopes, and gather nothing.
-    #[arg(long, conflicts_with_all = ["command", "ndjson", "job", "time"])]
+    #[arg(long, conflicts_with_all = ["command", "ndjson", "job", "network", "time"])]
     check: bool,
     /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', aliases = ["np", "ranks"], value_name = "N")]
@@ -56,8 +66,15 @@ pub(crate) struct Arguments {
     /// The run of 'sapwood mpi' to ask, such as mpi-4711; needed only if several run.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "processes", "topology"])]
     job: Option<String>,
+    /// The network whose hops are read, for scopes with source=hops; needed only if several run.
+    #[arg(long, value_name = "NAME",
+          conflicts_with_all = ["command", "processes", "topology", "job"])]
+    network: Option<String>,
+    /// Time limit for the answers of a network's processes, such as 500ms or 2s.
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = wait)]
+    timeout: Duration,
     /// Gather figures of a running program for this time, as often as the scopes say; by default
-    /// they are gathered once.
+    /// they are gathered once, and those of hops for 5s.
     #[arg(long = "for", value_name = "TIME", conflicts_with = "command", value_parser = time)]
     time: Option<Duration>,
     /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt. Without a
@@ -131,6 +148,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.check {
         return Ok(ExitCode::SUCCESS);
     }
+    let scopes = match scopes {
+        SourcedScopes::Hops(scopes) => return run_over_hops(arguments, &scopes),
+        SourcedScopes::Calls(_) if arguments.network.is_some() => {
+            return Err(Failure::usage(
+                "--network is for scopes with source=hops, and these are over MPI calls: add \
+                 source=hops to each scope, or name a job by --job",
+            ));
+        }
+        SourcedScopes::Calls(scopes) => scopes,
+    };
     let mut records = Records::open(arguments)?;
     let mut silent = 0;
     let mut take = |record: &ScopeRecord| {
@@ -163,6 +190,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         complain(failure);
     }
     Ok(code)
+}
+
+/// Gathers scopes over the hops of a running network.
+fn run_over_hops(arguments: &Arguments, scopes: &[NamedHopScope]) -> Result<ExitCode, Failure> {
+    let is_of_program = arguments.job.is_some() || arguments.processes.is_some();
+    if !arguments.command.is_empty() || is_of_program {
+        return Err(Failure::usage(
+            "scopes with source=hops are of a running network, which --network names: leave out \
+             the command, --job and --processes",
+        ));
+    }
+    let time = arguments.time.unwrap_or(HOPS_TIME);
+    if time.is_zero() {
+        return Err(Failure::usage("--for: give a time above 0, such as 5s"));
+    }
+    let mut records = Records::open(arguments)?;
+    let timeout = arguments.timeout;
+    let network = Whom::named(arguments.network.clone(), timeout).find()?;
+    let times = HopScopeTimes { time, timeout };
+    let end = gather(&network, scopes, &times, &mut |record| records.take(record))?;
+    records.checked.keep();
+    if let Some(failure) = records.failure {
+        return Err(Failure::own(&failure));
+    }
+    match end {
+        End::Over => Ok(ExitCode::SUCCESS),
+        End::Signal(signal) => Ok(ExitCode::from(by_signal(signal))),
+        End::NoAnswer(why) => {
+            Err(Failure::own(&format!("{} was not followed to the end: {why}", network.name)))
+        }
+    }
 }
 
 fn line(record: &ScopeRecord) -> String {

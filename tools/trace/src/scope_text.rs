@@ -2,37 +2,31 @@
 //!
 //! On the command line a scope is words `KEY=VALUE`; in a file it is a table of `scope` with the
 //! same keys, where a value may be a list. A word without a sign is a scope that is built in, which
-//! other words change.
+//! other words change. The key `source` says whether a scope is over calls or over hops.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
-use std::time::Duration;
 
-use sapwood::RankSet;
 use sapwood_command_line::shares::share;
-use sapwood_command_line::times::time;
 use sapwood_monitor::NamedScope;
 use sapwood_profile::{Class, Function};
 use sapwood_report::{is_descriptor_name, kind_word};
-use sapwood_trace::{EventKind, Scope, ScopeValue, WINDOW_MAX, matches_pattern};
+use sapwood_trace::{EventKind, HopValue, Scope, ScopeValue, matches_pattern};
 use serde::Deserialize;
+
+use super::hop_scope_text::{self, NamedHopScope};
+use super::scope_keys::{self, KeyValues};
 
 /// The most scopes of one run.
 const SCOPES_MAX: usize = 32;
-/// The longest name, and what is quoted of a text in a message, in letters.
-const NAME_MAX: usize = 64;
+/// What is quoted of a text in a message, in letters.
 const QUOTED_MAX: usize = 200;
 /// The largest file of scopes, in bytes.
 const FILE_MAX: u64 = 1 << 20;
-const EVERY: Duration = Duration::from_secs(1);
-const EVERY_MIN: Duration = Duration::from_millis(50);
-const EVERY_MAX: Duration = Duration::from_secs(3600);
-const BYTES_MIN: u64 = 4096;
-const BYTES_MAX: u64 = 1 << 30;
-const KEYS: &str = "name, functions, kinds, communicators, ranks, longer, value, reduce, by, \
-                    every, window, cpu, bytes, when";
+const KEYS: &str = "name, source, functions, kinds, communicators, ranks, longer, value, \
+                    reduce, by, every, window, cpu, bytes, when";
 /// Scopes that have a name already, and what they are.
 const BUILT_IN: [(&str, &str); 2] = [
     // Bongo et al., section 4: mean, least, most, deviation and median over the last 100 events.
@@ -56,6 +50,52 @@ struct ScopeFile {
     scope: Vec<BTreeMap<String, Given>>,
 }
 
+/// A scope of one source.
+#[derive(Clone, Debug, PartialEq)]
+enum SourcedScope {
+    Calls(NamedScope),
+    Hops(NamedHopScope),
+}
+
+impl SourcedScope {
+    const fn name(&mut self) -> &mut String {
+        match self {
+            Self::Calls(named) => &mut named.name,
+            Self::Hops(named) => &mut named.name,
+        }
+    }
+}
+
+/// Scopes, all of one source.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum SourcedScopes {
+    /// Over the calls of a program's ranks.
+    Calls(Vec<NamedScope>),
+    /// Over the hops of a network's streams.
+    Hops(Vec<NamedHopScope>),
+}
+
+impl SourcedScopes {
+    fn of(all: Vec<SourcedScope>) -> Result<Self, String> {
+        let (mut calls, mut hops) = (Vec::new(), Vec::new());
+        for one in all {
+            match one {
+                SourcedScope::Calls(named) => calls.push(named),
+                SourcedScope::Hops(named) => hops.push(named),
+            }
+        }
+        match (calls.is_empty(), hops.is_empty()) {
+            (_, true) => Ok(Self::Calls(calls)),
+            (true, false) => Ok(Self::Hops(hops)),
+            (false, false) => {
+                Err("some scopes have source=hops and some have not; gather them by \
+                                   two commands, one of a network and one of a program"
+                    .to_owned())
+            }
+        }
+    }
+}
+
 /// The scopes of files and of the command line; the built-in statistics where there are none.
 ///
 /// # Errors
@@ -63,7 +103,7 @@ struct ScopeFile {
 pub(crate) fn scopes(
     files: &[std::path::PathBuf],
     texts: &[String],
-) -> Result<Vec<NamedScope>, String> {
+) -> Result<SourcedScopes, String> {
     let mut all = Vec::new();
     for file in files {
         let told = |error: String| format!("'{}': {}", file.display(), readable(&error));
@@ -77,18 +117,19 @@ pub(crate) fn scopes(
         all.push(of_text(BUILT_IN[0].0)?);
     }
     for (number, one) in (1..).zip(&mut all) {
-        if one.name.is_empty() {
-            one.name = format!("scope-{number}");
+        let name = one.name();
+        if name.is_empty() {
+            *name = format!("scope-{number}");
         }
     }
-    let mut names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+    let mut names: Vec<&str> = all.iter_mut().map(|one| one.name().as_str()).collect();
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(format!("two scopes are called '{}'", pair[0]));
     }
     match all.len() {
         0 => Err("the files have no scope".to_owned()),
-        1..=SCOPES_MAX => Ok(all),
+        1..=SCOPES_MAX => SourcedScopes::of(all),
         many => Err(format!("{many} scopes; at most {SCOPES_MAX} are gathered at once")),
     }
 }
@@ -102,7 +143,7 @@ fn readable(text: &str) -> String {
     }
 }
 
-fn of_file(file: &Path) -> Result<Vec<NamedScope>, String> {
+fn of_file(file: &Path) -> Result<Vec<SourcedScope>, String> {
     let metadata = std::fs::metadata(file).map_err(|error| error.to_string())?;
     // A terminal that standard output leads to would be read until its end.
     if !metadata.is_file() && !is_descriptor_name(file) {
@@ -131,19 +172,19 @@ fn of_file(file: &Path) -> Result<Vec<NamedScope>, String> {
             }
         });
         let values = values.collect::<Result<Vec<_>, String>>();
-        let read = values.and_then(|values| of_values(values.into_iter()));
+        let read = values.and_then(|values| of_values(&values));
         read.map_err(|error| format!("scope {}: {error}", number + 1))
     };
     read.scope.into_iter().enumerate().map(scope).collect()
 }
 
-fn of_text(text: &str) -> Result<NamedScope, String> {
+fn of_text(text: &str) -> Result<SourcedScope, String> {
     if text.trim().is_empty() {
         return Err("it is empty; write KEY=VALUE, or a built-in scope".to_owned());
     }
     let is_built_in = |word: &str| BUILT_IN.into_iter().find(|(name, _)| *name == word);
     let Some((name, own)) = text.split_whitespace().find_map(is_built_in) else {
-        return of_values(key_values(text.split_whitespace())?.into_iter());
+        return of_values(&key_values(text.split_whitespace())?);
     };
     let mut others: Vec<&str> = text.split_whitespace().collect();
     if let Some(at) = others.iter().position(|word| *word == name) {
@@ -153,17 +194,16 @@ fn of_text(text: &str) -> Result<NamedScope, String> {
     let mut values = key_values(own.split_whitespace())?;
     values.retain(|(key, _)| others.iter().all(|(other, _)| key != other));
     values.extend(others);
-    let mut scope = of_values(values.into_iter())?;
-    if scope.name.is_empty() {
-        name.clone_into(&mut scope.name);
+    let mut scope = of_values(&values)?;
+    let given = scope.name();
+    if given.is_empty() {
+        name.clone_into(given);
     }
     Ok(scope)
 }
 
 /// Keys with their values.
-fn key_values<'a>(
-    all: impl Iterator<Item = &'a str>,
-) -> Result<Vec<(String, Vec<String>)>, String> {
+fn key_values<'a>(all: impl Iterator<Item = &'a str>) -> Result<Vec<KeyValues>, String> {
     let known = BUILT_IN.map(|(name, _)| name);
     let read = |word: &'a str| match word.split_once('=') {
         Some((key, value)) => Ok((key.to_owned(), words(value))),
@@ -183,33 +223,26 @@ fn words(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-fn of_values(values: impl Iterator<Item = (String, Vec<String>)>) -> Result<NamedScope, String> {
-    let mut named = NamedScope { name: String::new(), scope: Scope::default(), every: Some(EVERY) };
-    let mut seen = Vec::new();
-    for (key, values) in values {
-        if values.is_empty() {
-            return Err(format!("'{key}' has no value"));
-        }
-        set(&mut named, &key, &values).map_err(|error| format!("{key}: {error}"))?;
-        if seen.contains(&key) {
-            return Err(format!("'{key}' is given twice"));
-        }
-        seen.push(key);
+fn of_values(values: &[KeyValues]) -> Result<SourcedScope, String> {
+    // Without a value it is refused below, as any key.
+    let source = values.iter().find(|(key, values)| key == "source" && !values.is_empty());
+    match source.map(|(_, values)| values.join(",")).as_deref() {
+        None | Some("calls") => {}
+        Some("hops") => return hop_scope_text::of_values(values).map(SourcedScope::Hops),
+        Some(other) => return Err(format!("source: '{other}' is neither calls nor hops")),
     }
-    Ok(named)
+    let every = Some(scope_keys::EVERY);
+    let mut named = NamedScope { name: String::new(), scope: Scope::default(), every };
+    scope_keys::set_all(values, |key, values| set(&mut named, key, values))?;
+    Ok(SourcedScope::Calls(named))
 }
 
 fn set(named: &mut NamedScope, key: &str, values: &[String]) -> Result<(), String> {
     let scope = &mut named.scope;
     let all = || values.join(",");
     match key {
-        "name" if all().chars().any(sapwood_report::is_hidden) => {
-            return Err("it has invisible characters".to_owned());
-        }
-        "name" if all().chars().count() > NAME_MAX => {
-            return Err(format!("a name has at most {NAME_MAX} letters"));
-        }
-        "name" => named.name = all(),
+        "name" => named.name = scope_keys::name(all())?,
+        "source" => {}
         "functions" => {
             for pattern in values {
                 scope.functions.extend(functions(pattern)?);
@@ -217,15 +250,15 @@ fn set(named: &mut NamedScope, key: &str, values: &[String]) -> Result<(), Strin
         }
         "kinds" => scope.kinds = values.iter().map(|word| kind(word)).collect::<Result<_, _>>()?,
         "communicators" => scope.communicators = values.to_vec(),
-        "ranks" => {
-            let ranks = all().parse::<RankSet>().ok().filter(|ranks| !ranks.is_empty());
-            scope.ranks = ranks.ok_or_else(|| format!("'{}' is no set such as 0-3,7", all()))?;
-        }
-        "longer" => scope.at_least_ns = nanoseconds(time(&all())?),
+        "ranks" => scope.ranks = scope_keys::ranks(&all())?,
+        "longer" => scope.at_least_ns = scope_keys::nanoseconds(&all())?,
         "value" => {
             scope.value = match all().as_str() {
                 "span" => ScopeValue::Span,
                 "gap" => ScopeValue::Gap,
+                other if other.parse::<HopValue>().is_ok() => {
+                    return Err(format!("'{other}' is a value of hops; add source=hops"));
+                }
                 other => return Err(format!("'{other}' is neither span nor gap")),
             };
         }
@@ -246,21 +279,12 @@ fn set(named: &mut NamedScope, key: &str, values: &[String]) -> Result<(), Strin
                 }
             }
         }
-        "every" if all() == "end" => named.every = None,
-        "every" => {
-            let every = time(&all()).ok();
-            let is_fit = |every: &Duration| (EVERY_MIN..=EVERY_MAX).contains(every);
-            let every = every.filter(is_fit);
-            named.every = Some(every.ok_or("a time from 50 ms to 3600 s is needed, or end")?);
-        }
-        "window" => {
-            let window =
-                all().parse::<u32>().ok().filter(|window| (1..=WINDOW_MAX).contains(window));
-            scope.window = window.ok_or(format!("a number from 1 to {WINDOW_MAX} is needed"))?;
-        }
+        "every" => named.every = scope_keys::every(&all())?,
+        "window" => scope.window = scope_keys::window(&all())?,
         "when" => scope.when = all().parse()?,
         "cpu" => scope.cpu_ppm = share(&all())?,
-        "bytes" => scope.bytes_per_s = bytes(&all())?,
+        "bytes" => scope.bytes_per_s = scope_keys::bytes(&all())?,
+        "streams" => return Err("only hops have streams; add source=hops".to_owned()),
         _ => return Err(format!("there is no such key; there are {KEYS}")),
     }
     Ok(())
@@ -309,41 +333,31 @@ fn kind(word: &str) -> Result<EventKind, String> {
     })
 }
 
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Bytes per second, such as `64kB`.
-fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || {
-        "bytes per second from 4096 (4KiB; 4kB are 4000) to 1GB are needed, such as 64kB".to_owned()
-    };
-    let at = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(at);
-    let times = match unit.trim() {
-        "" | "B" => 1,
-        "kB" => 1_000,
-        "KiB" => 1 << 10,
-        "MB" => 1_000_000,
-        "MiB" => 1 << 20,
-        "GB" => 1_000_000_000,
-        _ => return Err(wrong()),
-    };
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(times));
-    bytes.filter(|bytes| (BYTES_MIN..=BYTES_MAX).contains(bytes)).ok_or_else(wrong)
-}
-
 #[cfg(test)]
 mod tests {
-    use sapwood_trace::ScopeReduction;
+    use std::time::Duration;
+
+    use sapwood_trace::{HopScope, ScopeReduction};
 
     use super::*;
 
+    fn of_calls(read: SourcedScopes) -> Result<Vec<NamedScope>, String> {
+        match read {
+            SourcedScopes::Calls(all) => Ok(all),
+            SourcedScopes::Hops(all) => Err(format!("they are over hops: {all:?}")),
+        }
+    }
+
     fn one(text: &str) -> Result<NamedScope, String> {
-        scopes(&[], &[text.to_owned()]).map(|mut all| all.remove(0))
+        let read = scopes(&[], &[text.to_owned()]).and_then(of_calls);
+        read.map(|mut all| all.remove(0))
     }
 
     fn file(name: &str, text: &str) -> Result<Vec<NamedScope>, String> {
+        sourced_file(name, text).and_then(of_calls)
+    }
+
+    fn sourced_file(name: &str, text: &str) -> Result<SourcedScopes, String> {
         let folder = std::env::temp_dir().join(format!("sapwood-scopes-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let file = folder.join(name);
@@ -401,7 +415,7 @@ mod tests {
 
     #[test]
     fn without_any_scope_there_is_the_one_of_the_paper() {
-        let all = scopes(&[], &[]).expect("a built-in scope");
+        let all = scopes(&[], &[]).and_then(of_calls).expect("a built-in scope");
         assert_eq!((all[0].name.as_str(), all[0].scope.window), ("statistics", 100));
         assert_eq!(one("compute").expect("built in").scope.value, ScopeValue::Gap);
     }
@@ -425,6 +439,39 @@ mod tests {
     }
 
     #[test]
+    fn a_scope_over_hops_is_the_same_by_words_by_toml_and_by_json() {
+        let words = "source=hops value=up by=edge,stream streams=1,7 reduce=top=5 name=slow";
+        let words = scopes(&[], &[words.to_owned()]);
+        let scope = HopScope {
+            value: HopValue::Up,
+            streams: [1, 7].into(),
+            reduction: ScopeReduction::Top { groups: 5 },
+            by: sapwood_trace::HopBy { edge: true, stream: true, ..Default::default() },
+            ..HopScope::default()
+        };
+        let every = Some(scope_keys::EVERY);
+        let wanted = NamedHopScope { name: "slow".to_owned(), scope, every };
+        assert_eq!(words, Ok(SourcedScopes::Hops(vec![wanted])));
+        let toml = "[[scope]]\nname = 'slow'\nsource = 'hops'\nvalue = 'up'\nstreams = '1,7'\n\
+                    by = ['edge', 'stream']\nreduce = 'top=5'\n";
+        assert_eq!(sourced_file("hops.toml", toml), words);
+        let json = r#"{"scope": [{"name": "slow", "source": "hops", "value": "up",
+                       "reduce": "top=5", "by": "edge,stream", "streams": ["1", "7"]}]}"#;
+        assert_eq!(sourced_file("hops.json", json), words);
+    }
+
+    #[test]
+    fn a_scope_has_one_source_and_so_have_all_of_a_command() {
+        assert_eq!(one("source=calls by=rank name=a"), one("by=rank name=a"));
+        let both = scopes(&[], &["source=hops".to_owned(), "by=rank".to_owned()]);
+        let both = both.expect_err("two sources");
+        assert!(both.starts_with("some scopes have source=hops and some have not"), "{both}");
+        let named = scopes(&[], &["source=hops".to_owned(), "source=hops".to_owned()]);
+        let Ok(SourcedScopes::Hops(named)) = named else { panic!("{named:?}") };
+        assert_eq!((named[0].name.as_str(), named[1].name.as_str()), ("scope-1", "scope-2"));
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_place() {
         for (text, wanted) in [
             ("by=host", "scope 'by=host': by: 'host' is none of rank, function"),
@@ -432,7 +479,7 @@ mod tests {
             ("functions=MPI_Irecv", "calls of 'MPI_Irecv' are not recorded"),
             ("functions=MPI_Comm_split", "calls of 'MPI_Comm_split' are not recorded"),
             ("", "it is empty"),
-            ("colour=red", "colour: there is no such key; there are name, functions"),
+            ("colour=red", "colour: there is no such key; there are name, source"),
             ("window=0", "a number from 1 to 10000 is needed"),
             ("window=5 window=6", "'window' is given twice"),
             ("cpu=200%", "a share from 0.001% to 100%"),
@@ -444,6 +491,12 @@ mod tests {
             ("kinds=sending", "'sending' is none of collective"),
             ("ranks=x", "'x' is no set such as 0-3,7"),
             ("by=", "'by' has no value"),
+            ("source=", "'source' has no value"),
+            ("source=files", "source: 'files' is neither calls nor hops"),
+            ("source=hops functions=*", "scope 'source=hops functions=*': functions: hops have no"),
+            ("statistics source=hops", "by: 'rank' is none of edge, process, stream, kind"),
+            ("value=wait", "value: 'wait' is a value of hops; add source=hops"),
+            ("streams=1", "streams: only hops have streams; add source=hops"),
             ("nothing", "neither KEY=VALUE nor one of the built-in scopes: statistics, compute"),
         ] {
             let error = one(text).expect_err(text);

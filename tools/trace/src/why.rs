@@ -44,6 +44,10 @@ pub(crate) struct Arguments {
     /// last and made others wait, and the calls in which time was lost.
     #[arg(long, requires = "command")]
     live: bool,
+    /// Show the hops of reductions that libsapwood-bypass takes over: which child's part came last
+    /// at each place of the tree, and how many came after the parent had returned.
+    #[arg(long, requires = "command")]
+    hops: bool,
     /// Write the answer as a JSON object to this file, or to standard output for '-'.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -80,6 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         ranks: arguments.ranks,
         effort: arguments.effort,
         is_live: arguments.live,
+        has_hops: arguments.hops,
         command: arguments.command.clone(),
         ..arguments.starting.wishes()
     };
@@ -106,6 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let why = why.or_else(|| last.map(ended_at_once));
     let Some(why) = why else { return Ok(code) };
     complain_all(&why.lines());
+    complain_all(&why.hop_lines());
     if let Some(file) = &arguments.json
         && let Err(error) = write(file, json(&why).as_bytes())
     {
@@ -132,7 +138,7 @@ fn tell_found(arguments: &Arguments, why: &Why) -> Result<ExitCode, Failure> {
                 Failure::own(&format!("cannot write '{}': {error}", file.display()))
             })?;
         }
-        None => print(&(why.lines().join("\n") + "\n"))?,
+        None => print(&([why.lines(), why.hop_lines()].concat().join("\n") + "\n"))?,
     }
     Ok(ExitCode::SUCCESS)
 }

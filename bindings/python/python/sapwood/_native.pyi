@@ -39,6 +39,7 @@ __all__ = [
     "Event",
     "FilterFile",
     "GroupCall",
+    "GroupEntry",
     "GroupMember",
     "GroupResult",
     "GroupValue",
@@ -84,15 +85,26 @@ def round_trips(
 def serve(leave: int, join: str | os.PathLike[str] | None = None) -> None: ...
 
 @final
+class GroupEntry:
+    """How a member comes into its group."""
+
+    @staticmethod
+    def first(address_file: str | os.PathLike[str] | None) -> GroupEntry: ...
+    @staticmethod
+    def at(address: str) -> GroupEntry: ...
+    @staticmethod
+    def by_file(
+        address_file: str | os.PathLike[str], address_timeout: float
+    ) -> GroupEntry: ...
+
+@final
 class GroupMember:
     """One member of a group."""
 
     def __new__(
         cls,
+        entry: GroupEntry,
         key: str | os.PathLike[str] | None,
-        address: str | None,
-        address_file: str | os.PathLike[str] | None,
-        address_timeout: float | None,
         names: _Ranks | None,
         space: int,
         listen: str,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
-from ._native import GroupCall, GroupMember, GroupResult, RankSet
+from ._native import GroupCall, GroupEntry, GroupMember, GroupResult, RankSet
 from .errors import NoValueError
 from .inbox import Inbox
 from .waiting import until_done
@@ -72,7 +72,7 @@ class Membership:
     ) -> Self:
         """The first member of a new group. `address_file` is written with its address, in the place of an earlier
         member's, and removed when it leaves."""
-        return cls._open(key, None, address_file, None, **settings)
+        return cls._open(GroupEntry.first(address_file), key, **settings)
 
     @classmethod
     def join(
@@ -86,18 +86,19 @@ class Membership:
     ) -> Self:
         """A member of the group of the one at an address, or of the one whose address is in a file. As long as
         `address_timeout` says, the file is waited for, and for a process that listens at the address in it."""
-        if (address is None) == (address_file is None):
+        if address is not None and address_file is None:
+            entry = GroupEntry.at(address)
+        elif address is None and address_file is not None:
+            entry = GroupEntry.by_file(address_file, address_timeout)
+        else:
             raise ValueError("join: give an address or an address_file, and not both")
-        # A number: without a time this would be a first member.
-        return cls._open(key, address, address_file, float(address_timeout), **settings)
+        return cls._open(entry, key, **settings)
 
     @classmethod
     def _open(
         cls,
+        entry: GroupEntry,
         key: str | PathLike[str] | None,
-        address: str | None,
-        address_file: str | PathLike[str] | None,
-        address_timeout: float | None,
         *,
         names: Any = None,
         space: int = 1 << 16,
@@ -108,11 +109,9 @@ class Membership:
         encryption: bool | None = None,
         shared_memory: bool = True,
     ) -> Self:
-        """The first member where there is no address and no time to wait for that in the file, which is written."""
         if isinstance(names, int):
             names = [names]
-        entry = (key, address, address_file, address_timeout)
-        return cls(GroupMember(*entry, names, space, listen, site, tree, timeout, encryption, shared_memory))
+        return cls(GroupMember(entry, key, names, space, listen, site, tree, timeout, encryption, shared_memory))
 
     @property
     def address(self) -> str:

@@ -1,4 +1,4 @@
-"""Event scopes: figures of chosen MPI calls, while a program runs.
+"""Event scopes: figures of chosen MPI calls, while a program runs, or of the hops of a running network.
 
     slow = Scope(functions="MPI_All*", longer=1e-3, by=("rank", "function"), every=0.5)
     with sapwood.scope.watch(["mpirun", "-np", "8", "lmp", "-in", "in.melt"], slow) as run:
@@ -6,8 +6,14 @@
             for calls in gathering.groups:
                 print(f"{gathering.elapsed:.1f} s: rank {calls.rank} {calls.function} {calls.mean:.6f} s")
 
+    waits = Scope(source="hops", value="wait", by="edge", reduce="top=5")
+    for gathering in sapwood.scope.follow(waits, network="job", seconds=3):
+        for hops in gathering.groups:
+            print(f"{hops.rank} waited at {hops.parent}: {hops.sum:.6f} s")
+
 A scope says which calls are wanted, by what they are told apart, and which time of them is reduced; that
-happens beside the ranks. The `sapwood` command does the work. docs/trace.md says what each key means. All
+happens beside the ranks. With `source="hops"` it is of the waves of a network instead, from one process of its tree
+to the next. The `sapwood` command does the work. docs/trace.md says what each key means. All
 times are seconds. This module needs no native module.
 """
 
@@ -38,27 +44,35 @@ _NS = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """Which calls, by what they are told apart, and what of them. What is not given is as the command has it."""
+    """Which calls or hops, by what they are told apart, and what of them. What is not given is as the command has it.
+
+    Hops have no `functions`, `communicators`, `cpu` and `when`, and calls no `streams`.
+    """
 
     name: str | None = None
     """Its name, which its gatherings bear."""
+    source: Literal["calls", "hops"] | None = None
+    """The MPI calls of a program, or the hops of a network's streams."""
     functions: Words | None = None
     """Functions, with `*` for any letters."""
     kinds: Words | None = None
-    """Kinds of events, such as `collective` or `send`."""
+    """Kinds of events, such as `collective` or `send`; of hops, of processes, such as `back-end`."""
     communicators: Words | None = None
     """Names of communicators, with `*` for any letters."""
     ranks: str | Sequence[int] | None = None
-    """Ranks of `MPI_COMM_WORLD`, as `"0-3,7"` or as numbers."""
+    """Ranks of `MPI_COMM_WORLD`, as `"0-3,7"` or as numbers; of hops, of processes of the tree."""
+    streams: str | Sequence[int] | None = None
+    """Streams of hops, as `"1,7"` or as numbers."""
     longer: float | None = None
-    """Calls that lasted at least this long."""
-    value: Literal["span", "gap"] | None = None
-    """The time in the call, or the time since the thread's call before."""
+    """Calls that lasted at least this long, or times of hops."""
+    value: Literal["span", "gap", "up", "down", "two-way", "wait", "inside"] | None = None
+    """The time in the call, or the time since the thread's call before. Of hops: the time of a link up, down or both
+    ways, the wait of a child's part at its parent, or the time inside of a process."""
     reduce: str | None = None
     """`"sketch"`: all figures; `"sums"`: no median and no p99, for fewer bytes; `"top=10"`: the 10 groups with the
     largest sums, and all others as one."""
     by: Words | None = None
-    """Any of `rank`, `function`, `communicator`, `kind`, `thread`."""
+    """Any of `rank`, `function`, `communicator`, `kind`, `thread`; of hops `edge`, `process`, `stream`, `kind`."""
     every: float | Literal["end"] | None = None
     """The time between two gatherings; `"end"` for one at the end of the program."""
     window: int | None = None
@@ -66,7 +80,7 @@ class Scope:
     cpu: float | None = None
     """The part of a processor that a leaf may use, from 0 to 1."""
     bytes: int | None = None
-    """Bytes per second that a process of the tree may send."""
+    """Bytes per second that a process of the tree may send; of hops, that are read of the whole tree."""
     when: Literal["any", "waiting", "released"] | None = None
     """When leaves read: at any time, while a rank waits in a collective, or after all were released from one."""
 
@@ -97,9 +111,10 @@ COMPUTE = Scope(name="compute", value="gap", by=("rank", "function"))
 
 @dataclass(frozen=True)
 class Calls:
-    """The figures of one group of calls. What a scope does not tell apart is `None`."""
+    """The figures of one group of calls, or of hops. What a scope does not tell apart is `None`."""
 
     rank: int | None
+    """Of hops the process; of a link, its child."""
     function: str | None
     communicator: str | None
     communicator_identity: str | None
@@ -118,6 +133,10 @@ class Calls:
     """What 99 % are at most, within 1/32; `None` likewise."""
     thread: int | None = None
     """The number of the thread in its rank."""
+    parent: int | None = None
+    """The parent of a link, of hops by `edge`."""
+    stream: int | None = None
+    """The stream, of hops by `stream`."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +170,8 @@ class Gathering:
     groups_folded: int
     cpu: float
     """Processor time that all leaves have used."""
+    source: str = "calls"
+    """`calls`, or `hops`: of these an event is one time of one hop, and a rank a process of the tree."""
 
 
 def watch(command: Sequence[str], *scopes: Scope, processes: int | None = None, topology: str | None = None) -> Run:
@@ -161,6 +182,8 @@ def watch(command: Sequence[str], *scopes: Scope, processes: int | None = None, 
     """
     if not command:
         raise ScopeError("a command is needed, such as ['mpirun', '-np', '8', './solver']")
+    if any(scope.source == "hops" for scope in scopes):
+        raise ScopeError('scopes with source="hops" are of a running network, not of a program: call follow()')
     options = [] if processes is None else ["--processes", str(processes)]
     options += [] if topology is None else ["--topology", topology]
     return Run(scopes or (STATISTICS,), [*options, "--", *command])
@@ -173,12 +196,22 @@ def ask(*scopes: Scope, job: str | None = None, seconds: float | None = None) ->
     """
     options = [] if job is None else ["--job", job]
     options += [] if seconds is None else ["--for", f"{seconds:.3f}"]
-    with tempfile.TemporaryDirectory(prefix="sapwood-scope-") as folder:
-        words = _words(folder, scopes or (STATISTICS,))
-        done = _finished([*words, "--ndjson", "-", *options], _ANSWER_WITHIN + (seconds or 0))
-    if done.returncode:
-        raise SystemError(_said(done.stderr))
-    return [_gathering(line) for line in done.stdout.splitlines()]
+    return _gathered(scopes or (STATISTICS,), options, _ANSWER_WITHIN + (seconds or 0))
+
+
+def follow(*scopes: Scope, network: str | None = None, seconds: float = 5.0, timeout: float = 2.0) -> list[Gathering]:
+    """Follows the waves of a running network of this user for this time; the scopes are of `source="hops"`.
+
+    `network` is its name, needed where several run; `timeout` is how long its processes may take to answer. A network
+    of the same thread must be turned meanwhile: call this in another thread.
+    """
+    if not scopes:
+        raise ScopeError('a scope is needed, such as Scope(source="hops", value="wait", by="edge")')
+    if any(scope.source != "hops" for scope in scopes):
+        raise ScopeError('follow() takes scopes with source="hops"; of MPI calls call watch() or ask()')
+    options = ["--for", f"{seconds:.3f}", "--timeout", f"{timeout:.3f}"]
+    options += [] if network is None else ["--network", network]
+    return _gathered(scopes, options, _ANSWER_WITHIN + seconds)
 
 
 class Run:
@@ -246,6 +279,15 @@ class Run:
             warnings.warn(text, ResourceWarning, stacklevel=2)
 
 
+def _gathered(scopes: Sequence[Scope], options: Sequence[str], timeout: float) -> list[Gathering]:
+    """What the command gathers with these options until its end, which comes within this time."""
+    with tempfile.TemporaryDirectory(prefix="sapwood-scope-") as folder:
+        done = _finished([*_words(folder, scopes), "--ndjson", "-", *options], timeout)
+    if done.returncode:
+        raise SystemError(_said(done.stderr))
+    return [_gathering(line) for line in done.stdout.splitlines()]
+
+
 def _words(folder: str, scopes: Sequence[Scope]) -> list[str]:
     """The command for these scopes, which are found to make sense."""
     file = os.path.join(folder, "scopes.json")
@@ -288,4 +330,4 @@ def _calls(group: dict[str, Any]) -> Calls:
     return Calls(**{field.name: value(field.name) for field in fields(Calls)})
 
 
-__all__ = ["COMPUTE", "STATISTICS", "Calls", "Gathering", "Run", "Scope", "ask", "watch"]
+__all__ = ["COMPUTE", "STATISTICS", "Calls", "Gathering", "Run", "Scope", "ask", "follow", "watch"]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sapwood_filter::{Arrivals, Emitter, FilterError, Synchronisation, Verdict};
-use sapwood_packet::ValuesRef;
+use sapwood_packet::{ValuesRef, nanoseconds};
 
 use super::emission::Emission;
 use super::filter::{NativeInstance, failed};
@@ -43,7 +43,7 @@ impl Synchronisation for NativeRule {
         let shown = RawArrivals {
             contributors: contributors.as_ptr(),
             wave: arrivals.wave,
-            elapsed_ns: u64::try_from(arrivals.elapsed.as_nanos()).unwrap_or(u64::MAX),
+            elapsed_ns: nanoseconds(arrivals.elapsed),
             contributor_ranges: contributors.len() as u32,
             stream: arrivals.stream,
             rank: arrivals.rank,

@@ -14,7 +14,7 @@
 //! ```
 
 use sapwood_filter::{Arrivals, FilterError, WaveRef};
-use sapwood_packet::{RankRange, ValuesRef};
+use sapwood_packet::{RankRange, ValuesRef, nanoseconds};
 
 use crate::value_span::ValueSpans;
 
@@ -179,7 +179,7 @@ impl<'a> Writer<'a> {
         let head = self.set_aside(ARRIVALS_BYTES);
         let ranges = arrivals.contributors.ranges();
         let contributors = self.put_ranges(ranges);
-        let elapsed = u64::try_from(arrivals.elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let elapsed = nanoseconds(arrivals.elapsed);
         self.put_words(head, [contributors, 0]);
         self.put(head + 8, &arrivals.wave.to_le_bytes());
         self.put(head + 16, &elapsed.to_le_bytes());

@@ -16,6 +16,9 @@ pub struct Config {
     pub address: String,
     /// The virtual nodes that it is to carry.
     pub names: RankSet,
+    /// Virtual nodes of one living member that this one takes over when it joins, besides `names`;
+    /// that member keeps others.
+    pub take: RankSet,
     /// The size of the name space, the same for all.
     pub space: u32,
     /// The cluster that its operator gave, for `static` and `list`.
@@ -69,6 +72,7 @@ impl Default for Config {
             id: MemberId(0),
             address: String::new(),
             names: RankSet::new(),
+            take: RankSet::new(),
             space: 1 << 16,
             site: 0,
             seed: 0,

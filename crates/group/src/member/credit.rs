@@ -10,6 +10,7 @@ use core::ops::Bound;
 
 use super::Member;
 use crate::identity::{CastId, FoldId, MemberId};
+use crate::limits::LATE_PARTS_MAX;
 use crate::message::Message;
 use crate::mutation::Mutation;
 
@@ -70,10 +71,11 @@ impl Credit {
         self.links.entry(member).or_default().due.insert(due);
     }
 
-    /// Has a part wait, unless as many bytes of such parts wait already as may wait on a link.
+    /// Has a part wait, unless as many bytes of such parts wait already as may wait on a link, or
+    /// as many parts as may: those without a value cost memory too.
     fn wait_late(&mut self, member: MemberId, part: Message, link_bytes: usize) {
         let account = self.links.entry(member).or_default();
-        if account.late_bytes < link_bytes {
+        if account.late_bytes < link_bytes && account.late.len() < LATE_PARTS_MAX {
             account.late_bytes += part.bulk_bytes();
             account.late.push_back(part);
         }

@@ -54,6 +54,7 @@ impl Member {
             Timer::Finish => self.tell_finished(),
             Timer::Paper(tree) => self.paper_step(tree),
             Timer::Giving => self.giving_step(),
+            Timer::Taking => self.taking_step(),
             Timer::Leave => self.end_when_idle(),
         }
     }

@@ -59,6 +59,8 @@ pub(crate) enum Timer {
     Paper(PaperTree),
     /// A hand-over of virtual nodes is looked at.
     Giving,
+    /// A member that joins asks again for what it takes.
+    Taking,
     /// A member that leaves has served others for long enough.
     Leave,
 }
@@ -94,6 +96,8 @@ pub struct Member {
     pub(crate) past: Past,
     pub(crate) spread: Spread,
     pub(crate) giving: Option<Giving>,
+    /// Until when a member that joins asks for what it takes.
+    pub(crate) taking: Option<Time>,
     pub(crate) handed: Handed,
     pub(crate) links: Links,
     pub(crate) credit: Credit,
@@ -136,6 +140,7 @@ impl Member {
             past: Past::default(),
             spread: Spread::default(),
             giving: None,
+            taking: None,
             handed: Handed::default(),
             links: Links::default(),
             credit: Credit::default(),
@@ -194,6 +199,12 @@ impl Member {
     #[must_use]
     pub fn held(&self) -> usize {
         self.lanes.len() + self.folds.len() + self.pending.len() + self.handed.len()
+    }
+
+    /// Whether it joins and has not got what it takes over. It may not call before.
+    #[must_use]
+    pub fn is_taking(&self) -> bool {
+        self.taking.is_some()
     }
 
     /// The virtual nodes that it carries.

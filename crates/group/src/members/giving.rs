@@ -3,7 +3,10 @@
 //! that message on it never carries them again, whether it arrives or not: so no virtual node has
 //! two members that deliver. What was held back goes to the receiver as soon as that says that it
 //! carries them. Only a receiver that leaves itself, and says that it has not taken them and will
-//! not, gives them back. Where an heir does not take them the next members on the ring are asked.
+//! not, gives them back.
+//!
+//! A member that leaves gives all that it carries; where an heir does not take them the next
+//! members on the ring are asked. Of a member that stays (`staying`) one that joins takes some.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -11,6 +14,7 @@ use alloc::vec::Vec;
 use sapwood_packet::{Rank, RankSet};
 
 use super::handed::shared;
+use super::staying::{Afterwards, Departure};
 use crate::error::Reason;
 use crate::identity::{CastId, FoldId, MILLISECOND, MemberId, SECOND, Time};
 use crate::limits::{MEMBERS_MAX, TRANSFERS_MAX};
@@ -20,7 +24,7 @@ use crate::mutation::Mutation;
 use crate::operations::{Fold, Lane};
 
 /// How often what may have been lost with a link is said again.
-const AGAIN: Time = 100 * MILLISECOND;
+pub(super) const AGAIN: Time = 100 * MILLISECOND;
 /// How long the heir may take to answer, besides what distance takes.
 const ANSWER_MAX: Time = SECOND;
 /// How long transfers and reductions that have begun may take to end. Then the virtual nodes are
@@ -32,15 +36,14 @@ const TAKE_MAX: Time = 10 * SECOND;
 /// How many members a member that leaves offers its virtual nodes to, one after the other.
 const HEIRS_MAX: usize = 3;
 
-/// Virtual nodes that this member hands over; it leaves afterwards.
+/// Virtual nodes that this member hands over.
 #[derive(Clone, Debug)]
 pub(crate) struct Giving {
     pub(crate) to: MemberId,
     pub(crate) names: RankSet,
     stage: Stage,
     until: Time,
-    /// The members that were asked, the last of which is the receiver.
-    asked: Vec<MemberId>,
+    pub(super) afterwards: Afterwards,
 }
 
 #[derive(Clone, Debug)]
@@ -54,6 +57,12 @@ enum Stage {
 }
 
 impl Giving {
+    /// A member that joins takes a part of what this one carries.
+    pub(super) fn of_a_part(to: MemberId, names: RankSet, now: Time) -> Self {
+        let until = now + DRAIN_MAX;
+        Self { to, names, stage: Stage::Draining, until, afterwards: Afterwards::staying() }
+    }
+
     /// Whether they are not this member's any more.
     pub(crate) fn is_given(&self) -> bool {
         matches!(self.stage, Stage::Given(_))
@@ -77,7 +86,15 @@ impl Member {
         let me = self.me;
         // What the heir was named by may have come here itself.
         let heir = heir.and_then(|name| self.view.owner(name)).filter(|heir| *heir != me);
-        let to = heir.or_else(|| self.view.after(me).next());
+        match &mut self.giving {
+            Some(giving) => giving.leave_afterwards(Departure::To(heir)),
+            None => self.leave_to_member(heir),
+        }
+    }
+
+    pub(super) fn leave_to_member(&mut self, heir: Option<MemberId>) {
+        let heir = heir.filter(|heir| self.view.is_alive(*heir));
+        let to = heir.or_else(|| self.view.after(self.me).next());
         match to.filter(|_| !self.leaves_for_good()) {
             Some(to) => self.offer(to, Vec::new()),
             None => self.leave(),
@@ -93,19 +110,22 @@ impl Member {
         asked.push(to);
         let until = self.now + ANSWER_MAX + self.ping_patience();
         self.send(to, Message::Offer { names: (&names).into() });
-        self.giving = Some(Giving { to, names, stage: Stage::Offered, until, asked });
+        let afterwards = Afterwards::Leave { asked };
+        self.giving = Some(Giving { to, names, stage: Stage::Offered, until, afterwards });
         self.wake_at(self.now + AGAIN, Timer::Giving);
     }
 
-    /// Another member takes what it was offered.
+    /// Another member takes what it was offered, or what it wants when it joins.
     pub(crate) fn asked_to_give(&mut self, from: MemberId, names: &Ranges) {
         let drained = self.now + DRAIN_MAX;
+        let may_give = self.giving.is_none() && self.may_give_a_part(from, names);
         match &mut self.giving {
             Some(giving) if giving.is(from, names) => {
                 if matches!(giving.stage, Stage::Offered) {
                     (giving.stage, giving.until) = (Stage::Draining, drained);
                 }
             }
+            None if may_give => self.give_a_part(from, names),
             _ => self.send(from, Message::Decline { names: names.clone() }),
         }
     }
@@ -135,14 +155,22 @@ impl Member {
         match &giving.stage {
             Stage::Offered if is_late => return self.call_off(),
             Stage::Offered => self.send(to, Message::Offer { names }),
+            // The group's reductions come before a member that joins, which asks again.
+            Stage::Draining if is_late && !giving.leaves() && self.is_any_root_open(&own) => {
+                return self.call_off();
+            }
             Stage::Draining if is_late => {
                 self.end_roots(&own);
                 self.give();
+                if self.giving.as_ref().is_some_and(|giving| !giving.is_given()) {
+                    return self.call_off();
+                }
             }
             Stage::Draining => {}
             Stage::Given(_) if is_late => return self.have_given(false),
             Stage::Given(gift) => {
                 let gift = gift.clone();
+                self.hand_over_causes(to, own.as_ref());
                 self.send(to, Message::Give { gift });
                 self.suspect(to);
             }
@@ -172,9 +200,13 @@ impl Member {
         self.folds.iter().filter(is_open).map(|(id, _)| *id)
     }
 
+    fn is_any_root_open(&self, names: &RankSet) -> bool {
+        self.open_roots(names).next().is_some()
+    }
+
     fn is_drained(&self, names: &RankSet) -> bool {
         self.begun_casts(names).iter().all(|(cast, begun)| self.has_all(*cast, begun))
-            && self.open_roots(names).next().is_none()
+            && !self.is_any_root_open(names)
     }
 
     /// To which of some virtual nodes this member delivers each transfer.
@@ -200,15 +232,27 @@ impl Member {
         })
     }
 
-    /// The point of no return.
+    /// The point of no return, unless there is more to tell than a message may have: what is
+    /// remembered becomes less.
     fn give(&mut self) {
         let Some(giving) = &self.giving else { return };
         let (to, names) = (giving.to, giving.names.clone());
+        let Some(gift) = self.gift(&names) else { return };
+        if let Some(giving) = &mut self.giving {
+            (giving.stage, giving.until) = (Stage::Given(gift.clone()), self.now + TAKE_MAX);
+        }
+        self.hand_over_causes(to, names.as_ref());
+        self.send(to, Message::Give { gift });
+    }
+
+    /// Virtual nodes with all that was done for them. None where a list of that is too long: cut,
+    /// it would have the receiver do some of it again.
+    fn gift(&self, names: &RankSet) -> Option<Gift> {
         let (epoch, floor) = (self.own_record().epoch, self.own_floor(self.next_cast));
-        let mut gift = Gift { names: (&names).into(), epoch, ..Gift::default() };
+        let mut gift = Gift { names: names.into(), epoch, ..Gift::default() };
         self.handed.add_to(&mut gift, names.as_ref());
         if !self.breaks(Mutation::GiveWithoutList) {
-            for (cast, names) in self.begun_casts(&names) {
+            for (cast, names) in self.begun_casts(names) {
                 let is_whole = self.has_all(cast, &names);
                 let list = if is_whole { &mut gift.delivered } else { &mut gift.begun };
                 list.push((cast, Ranges::from(&names)));
@@ -221,17 +265,11 @@ impl Member {
             |(id, fold): &(&FoldId, &Fold)| names.contains(id.root) && fold.mine.is_some();
         gift.ended = self.finished.of_roots(names.as_ref()).collect();
         gift.ended.extend(self.folds.iter().filter(is_root).map(|(id, _)| *id));
-        gift.ended.truncate(TRANSFERS_MAX);
         gift.floors = self.floors.iter().map(|(root, floor)| (*root, *floor)).collect();
         gift.floors.push((self.me, floor));
-        gift.floors.truncate(MEMBERS_MAX);
-        gift.delivered.truncate(TRANSFERS_MAX);
-        gift.begun.truncate(TRANSFERS_MAX);
-        gift.folds.truncate(TRANSFERS_MAX);
-        if let Some(giving) = &mut self.giving {
-            (giving.stage, giving.until) = (Stage::Given(gift.clone()), self.now + TAKE_MAX);
-        }
-        self.send(to, Message::Give { gift });
+        let lengths = [gift.delivered.len(), gift.begun.len(), gift.folds.len(), gift.ended.len()];
+        let fits = lengths.iter().all(|length| *length <= TRANSFERS_MAX);
+        (fits && gift.floors.len() <= MEMBERS_MAX).then_some(gift)
     }
 
     /// The view has changed: perhaps the receiver carries the virtual nodes now, or is gone.
@@ -246,7 +284,8 @@ impl Member {
         if self.view.record(giving.to).is_some_and(has_left) {
             return self.call_off();
         }
-        let is_over = !self.names().as_ref().intersects(giving.names.as_ref());
+        let own = self.view.names_of(self.me);
+        let is_over = !own.as_ref().intersects(giving.names.as_ref());
         if is_over || !is_there {
             self.have_given(is_over);
         }
@@ -268,7 +307,10 @@ impl Member {
             self.deliver_own(key, held);
             self.settle(key);
         }
-        let asked = giving.asked;
+        let asked = match giving.afterwards {
+            Afterwards::Leave { asked } => asked,
+            Afterwards::Stay(staying) => return self.go_on(staying),
+        };
         let next = self.view.after(self.me).find(|member| !asked.contains(member));
         match next.filter(|_| asked.len() < HEIRS_MAX) {
             Some(next) => self.offer(next, asked),
@@ -279,6 +321,10 @@ impl Member {
     /// The virtual nodes are the receiver's, or have died with it.
     fn have_given(&mut self, is_taken: bool) {
         let Some(giving) = self.giving.take() else { return };
+        let stays = matches!(giving.afterwards, Afterwards::Stay(_));
+        if stays {
+            self.handed.note_away(&giving.names);
+        }
         let mut record = self.own_record();
         record.names = (&record.names.as_set().to_set().difference(giving.names.as_ref())).into();
         record.incarnation = record.incarnation.saturating_add(1);
@@ -286,7 +332,9 @@ impl Member {
         if let Some(other) = self.view.record(giving.to).filter(|_| is_taken).cloned() {
             self.tell_all(other);
         }
-        self.learn(record);
+        if !(stays && self.breaks(Mutation::KeepGiven)) {
+            self.learn(record);
+        }
         for (key, held) in self.take_held() {
             if is_taken {
                 let mut branches = Vec::new();
@@ -299,7 +347,10 @@ impl Member {
         }
         self.move_roots(&giving.names);
         self.tell(Event::NamesMoved { names: giving.names, from: self.me, to: giving.to });
-        self.leave();
+        match giving.afterwards {
+            Afterwards::Leave { .. } => self.leave(),
+            Afterwards::Stay(staying) => self.go_on(staying),
+        }
     }
 
     fn take_held(&mut self) -> Vec<((CastId, u8), RankSet)> {

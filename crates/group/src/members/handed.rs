@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, RankSetRef};
 
+use super::giving::Giving;
 use crate::error::Reason;
 use crate::identity::{CastId, FoldId, MemberId, Time};
 use crate::limits::EPOCH_MAX;
@@ -18,6 +19,8 @@ use crate::mutation::Mutation;
 pub(crate) struct Handed {
     /// All that have ever come.
     names: RankSet,
+    /// Those that this member has given away and not got back, while it stays.
+    away: RankSet,
     casts: BTreeMap<CastId, HandedCast>,
     folds: BTreeMap<(FoldId, MemberId), HandedFold>,
 }
@@ -46,6 +49,7 @@ impl Handed {
 
     fn note(&mut self, giver: MemberId, gift: &Gift, now: Time) {
         self.names.union_with(gift.names.as_set());
+        self.away.subtract(gift.names.as_set());
         for (cast, names) in &gift.delivered {
             self.cast(*cast, now).delivered.union_with(names.as_set());
         }
@@ -58,6 +62,11 @@ impl Handed {
             entry.names.union_with(names.as_set());
             entry.since = now;
         }
+    }
+
+    /// This member, which stays, has given virtual nodes away.
+    pub(super) fn note_away(&mut self, names: &RankSet) {
+        self.away.union_with(names.as_ref());
     }
 
     fn cast(&mut self, cast: CastId, now: Time) -> &mut HandedCast {
@@ -122,7 +131,8 @@ impl Member {
     /// a third member is known.
     pub(crate) fn given(&mut self, from: MemberId, gift: &Gift) {
         let is_outside = gift.names.as_set().last().is_none_or(|last| last >= self.config.space);
-        if self.phase == Phase::Outside || is_outside {
+        // A higher epoch would take back what this member is giving away: the giver asks again.
+        if self.phase == Phase::Outside || is_outside || self.is_giving_a_part() {
             return;
         }
         let (names, others) = self.left_of_gift(from, gift);
@@ -166,6 +176,7 @@ impl Member {
         self.finished(&gift.ended, &Ranges::default());
         self.take_roots(names);
         self.tell(Event::NamesMoved { names: names.to_set(), from, to: self.me });
+        self.note_taken();
     }
 
     /// Those virtual nodes of a gift that are the giver's by this member's view, and the records of
@@ -187,10 +198,10 @@ impl Member {
 
     /// Whether this member leaves, so that it begins nothing and takes nothing over any more.
     pub(crate) fn leaves_for_good(&self) -> bool {
-        self.phase != Phase::Joined || self.giving.is_some()
+        self.phase != Phase::Joined || self.giving.as_ref().is_some_and(Giving::leaves)
     }
 
-    fn tell_records(&mut self, to: MemberId, records: Vec<Record>) {
+    pub(super) fn tell_records(&mut self, to: MemberId, records: Vec<Record>) {
         let targets = (&RankSet::new()).into();
         self.send(to, Message::Update { targets, records });
     }
@@ -244,22 +255,24 @@ impl Member {
     }
 
     /// A member below, to which this one has sent virtual nodes, may take it for the parent of some
-    /// of them since others have come here: each would wait for the other. These are what is
-    /// neither settled nor the own ones, to be reached point to point.
+    /// of them since others have come here, or were here before: each would wait for the other.
+    /// These are what is neither settled nor the own ones, to be reached point to point.
     pub(crate) fn sent_in_a_circle(
         &self,
         key: (CastId, u8),
         targets: RankSetRef<'_>,
         back: &RankSet,
     ) -> RankSet {
-        let mut here = self.handed.names.clone();
-        here.intersect_with(targets);
-        if here.is_empty() {
-            return here;
+        if !targets.intersects(self.handed.names.as_ref())
+            && !targets.intersects(self.handed.away.as_ref())
+        {
+            return RankSet::new();
         }
         let own = self.names();
-        let Some(lane) = self.lanes.get(&key).filter(|_| here.as_ref().intersects(own.as_ref()))
-        else {
+        let mut moved = self.handed.names.clone();
+        moved.intersect_with(own.as_ref());
+        moved.union_with(self.handed.away.as_ref());
+        let Some(lane) = self.lanes.get(&key).filter(|_| targets.intersects(moved.as_ref())) else {
             return RankSet::new();
         };
         let mut circular = targets.to_set();
@@ -301,12 +314,15 @@ impl Member {
     }
 
     /// The root asks for values of own virtual nodes that this member's value does not stand for:
-    /// another member has given them, or none will.
+    /// another member has given them, or none will. Before its call it is those that another has
+    /// given: a member that has joined meanwhile may never call.
     pub(crate) fn pulled_strange(&mut self, from: MemberId, id: FoldId, names: &Ranges) {
-        let Some(fold) = self.folds.get(&id).filter(|fold| fold.mine.is_some()) else { return };
         let mut strange = names.as_set().to_set();
         strange.intersect_with(self.names().as_ref());
-        strange.subtract(fold.my_names.as_ref());
+        match self.folds.get(&id).filter(|fold| fold.mine.is_some()) {
+            Some(fold) => strange.subtract(fold.my_names.as_ref()),
+            None => strange.intersect_with(self.handed.contributed(id).as_ref()),
+        }
         if strange.is_empty() {
             return;
         }

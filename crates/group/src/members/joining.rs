@@ -9,7 +9,7 @@ use crate::error::Refusal;
 use crate::identity::{MemberId, SECOND};
 use crate::limits::MEMBERS_MAX;
 use crate::member::{Event, Member, Output, Phase, Timer};
-use crate::members::Handed;
+use crate::members::{Departure, Handed};
 use crate::message::{Life, Message, Record, Table};
 use crate::mutation::Mutation;
 use crate::random::around;
@@ -47,6 +47,7 @@ impl Member {
         let first = around(&mut self.random, self.config.watch_period);
         self.wake_at(self.now + first, Timer::Watch);
         self.measure_first();
+        self.begin_to_take();
     }
 
     pub(crate) fn asked_to_join(&mut self, from: MemberId, space: u32, record: Record) {
@@ -111,7 +112,10 @@ impl Member {
 
     pub(crate) fn leave(&mut self) {
         // A hand-over ends first.
-        if self.phase == Phase::Joined && self.giving.is_some() {
+        if self.phase == Phase::Joined
+            && let Some(giving) = &mut self.giving
+        {
+            giving.leave_afterwards(Departure::Alone);
             return;
         }
         if self.phase != Phase::Joined {

@@ -8,6 +8,8 @@ mod joining;
 mod owners;
 mod past;
 mod spread;
+mod staying;
+mod taking;
 mod view;
 
 pub(crate) use detector::Detector;
@@ -15,4 +17,5 @@ pub(crate) use giving::Giving;
 pub(crate) use handed::Handed;
 pub(crate) use past::Past;
 pub(crate) use spread::Spread;
+pub(crate) use staying::Departure;
 pub use view::View;

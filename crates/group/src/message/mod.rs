@@ -447,8 +447,8 @@ pub enum Message {
         /// The virtual nodes.
         names: Ranges,
     },
-    /// No member gets a result of this reduction: from a member to the root, and from the root to
-    /// all.
+    /// No member gets a result of this reduction: from a member to the root, which tells all as it
+    /// tells a result, and from a root to the member that it hands its virtual nodes to.
     Broken {
         /// The reduction.
         fold: FoldId,

@@ -5,12 +5,15 @@
 
 use alloc::vec::Vec;
 
-use sapwood_packet::RankSet;
+use sapwood_packet::{RankSet, RankSetRef};
 
+use super::call::Transfer;
 use crate::error::Reason;
 use crate::identity::{FoldId, MemberId};
 use crate::member::Member;
-use crate::message::{Message, Ranges};
+use crate::message::{Message, Missing, Purpose, Ranges};
+use crate::payload::Payload;
+use crate::trees::TreeKind;
 
 impl Member {
     /// The function that defines the operation has failed at this member.
@@ -31,7 +34,6 @@ impl Member {
         if self.finished.broken_by(id).is_some() {
             return;
         }
-        let told = |names| Message::Broken { fold: id, names: Ranges::from(names), reason };
         let request = self.folds.get(&id).and_then(|fold| fold.request);
         let root = self.root_of(id);
         if root == Some(self.me) {
@@ -39,13 +41,11 @@ impl Member {
             if self.finished.contains(id) {
                 return;
             }
-            for (owner, _) in self.view.owners(self.view.everyone().as_ref()).0 {
-                self.send(owner, told(names));
-            }
             self.end_fold(id);
+            self.tell_broken(id, names, reason);
         } else {
             if let Some(root) = root.filter(|root| from != Some(*root)) {
-                self.send(root, told(names));
+                self.send(root, broken(id, names, reason));
             }
             self.folds.remove(&id);
             self.note_finished(id);
@@ -57,9 +57,46 @@ impl Member {
         }
     }
 
+    /// Down a tree, as a result goes: each member has few links, and hears of it also after deaths.
+    fn tell_broken(&mut self, id: FoldId, names: &RankSet, reason: Reason) {
+        let targets = self.others();
+        if targets.is_empty() {
+            return;
+        }
+        let missing = Vec::from([(Ranges::from(names), reason)]);
+        let purpose = Purpose::Result { fold: id, contributors: Ranges::default(), missing };
+        let transfer = Transfer { targets, value: Payload::default(), purpose, tag: 0 };
+        self.start_internal(TreeKind::Adaptive, transfer);
+    }
+
+    /// The member that gets virtual nodes is told why reductions with a root among them have ended
+    /// without a result: members may still call to them.
+    pub(crate) fn hand_over_causes(&mut self, to: MemberId, names: RankSetRef<'_>) {
+        let ended: Vec<FoldId> = self.finished.of_roots(names).collect();
+        for id in ended {
+            if let Some((names, reason)) = self.finished.broken_by(id) {
+                let message = broken(id, names, *reason);
+                self.send(to, message);
+            }
+        }
+    }
+
     /// Another member says so. One that is not the root passes it on: the sender may have been
     /// told late of a hand-over of the root.
     pub(crate) fn broken(&mut self, from: MemberId, id: FoldId, names: &Ranges, reason: Reason) {
         self.break_fold(Some(from), id, &names.as_set().to_set(), reason);
     }
+}
+
+/// What comes as a result may say that there is none: because of which virtual nodes, and why.
+pub(super) fn told_broken(contributors: &Ranges, missing: &Missing) -> Option<(RankSet, Reason)> {
+    let [(names, reason @ (Reason::Undefined | Reason::FunctionFailed))] = missing.as_slice()
+    else {
+        return None;
+    };
+    contributors.as_set().is_empty().then(|| (names.as_set().to_set(), *reason))
+}
+
+fn broken(id: FoldId, names: &RankSet, reason: Reason) -> Message {
+    Message::Broken { fold: id, names: Ranges::from(names), reason }
 }

@@ -51,6 +51,7 @@ pub(super) struct Transfer {
 
 impl Member {
     pub(crate) fn call(&mut self, request: Request, tree: TreeKind, deadline: Time, call: Call) {
+        let Some(call) = self.call_later(request, tree, deadline, call) else { return };
         if let Err(error) = self.try_call(request, tree, call) {
             self.tell(Event::Failed(request, error));
         } else if self.pending.contains_key(&request) {
@@ -59,7 +60,7 @@ impl Member {
     }
 
     fn try_call(&mut self, request: Request, tree: TreeKind, call: Call) -> Result<(), GroupError> {
-        if self.leaves_for_good() {
+        if self.leaves_for_good() || self.is_taking() {
             return Err(GroupError::NotJoined);
         }
         if self.pending.contains_key(&request) || request >= INTERNAL {

@@ -190,11 +190,13 @@ pub fn contributions(mut bytes: &[u8]) -> Vec<(u32, &[u8])> {
     entries
 }
 
-/// Contributions folded in the order of the virtual nodes: by what members have defined, or added.
+/// Contributions folded in the order of the virtual nodes: added, or by what members have defined.
 ///
 /// # Errors
-/// [`FoldFailed`] if the function that is defined has failed.
+/// [`FoldFailed`] of an operation that members define: its function has failed, or there is none
+/// here.
 pub(super) fn fold_in_order(
+    operation: Operation,
     element: Element,
     definition: Option<&Definition>,
     gathered: &[u8],
@@ -202,8 +204,8 @@ pub(super) fn fold_in_order(
     let mut entries = contributions(gathered).into_iter();
     let mut folded = entries.next().map(|entry| entry.1.to_vec()).unwrap_or_default();
     for (_, value) in entries {
-        match definition {
-            Some(definition) => definition.fold(&mut folded, value)?,
+        match operation.defined() {
+            Some(_) => definition.ok_or(FoldFailed)?.fold(&mut folded, value)?,
             None => Operation::Sum.fold_built_in(element, &mut folded, value),
         }
     }
@@ -230,8 +232,10 @@ mod tests {
         let mut list = entry(7, &0.25_f64.to_le_bytes());
         list.extend(entry(2, &1.0_f64.to_le_bytes()));
         assert_eq!(contributions(&list).iter().map(|one| one.0).collect::<Vec<_>>(), [2, 7]);
-        let sum = fold_in_order(Element::F64, None, &list).expect("no function that could fail");
-        assert_eq!(sum, 1.25_f64.to_le_bytes());
+        let fold = |operation| fold_in_order(operation, Element::F64, None, &list);
+        assert_eq!(fold(Operation::SumInOrder), Ok(1.25_f64.to_le_bytes().to_vec()));
+        let undefined = Operation::DefinedInOrder(OperationId::of_name("of no member"));
+        assert_eq!(fold(undefined), Err(FoldFailed), "it is no sum");
         assert!(contributions(&list[..5]).is_empty());
     }
 }

@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use core::fmt;
 
+use sapwood_random::fnv1a;
 use serde::{Deserialize, Serialize};
 
 use super::combine::{Element, Operation};
@@ -13,12 +14,10 @@ use super::combine::{Element, Operation};
 pub struct OperationId(pub u64);
 
 impl OperationId {
-    /// That of a name: FNV-1a, by Fowler, Noll and Vo.
+    /// That of a name: its FNV-1a hash.
     #[must_use]
     pub fn of_name(name: &str) -> Self {
-        Self(name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        }))
+        Self(fnv1a(name.bytes()))
     }
 }
 

@@ -10,6 +10,8 @@ use crate::message::{Message, Missing, Purpose, Ranges};
 use crate::mutation::Mutation;
 use crate::payload::Payload;
 
+use super::broken::told_broken;
+
 impl Member {
     /// Virtual nodes of this member are among the targets: what has come so far is theirs.
     pub(crate) fn deliver_own(&mut self, key: (CastId, u8), own: RankSet) {
@@ -27,18 +29,30 @@ impl Member {
 
     pub(super) fn deliver(&mut self, key: (CastId, u8), names: RankSet, index: u32, data: Payload) {
         let Some(lane) = self.lanes.get(&key) else { return };
-        let is_own = lane.request.is_some() && lane.head.purpose != Purpose::Direct;
+        let head = &lane.head;
+        let is_own = lane.request.is_some() && head.purpose != Purpose::Direct;
         if names.is_empty() || is_own {
             return;
         }
-        let (head, bytes) = (lane.head.clone(), lane.head.bytes);
+        let (cast, tag, bytes) = (key.0, head.tag, head.bytes);
         let offset = u64::from(index) * u64::from(head.segment_bytes);
-        if let Purpose::Result { fold, contributors, missing } = &head.purpose {
-            self.result_came(*fold, contributors, missing, offset, &data, bytes);
+        let Purpose::Result { fold: id, contributors, missing } = &head.purpose else {
+            let purpose = head.purpose.clone();
+            self.tell(Event::Delivery { cast, purpose, tag, names, offset, data, bytes });
+            return;
+        };
+        let id = *id;
+        if let Some((names, reason)) = told_broken(contributors, missing) {
+            self.break_fold(Some(cast.root), id, &names, reason);
             return;
         }
-        let (cast, tag, purpose) = (key.0, head.tag, head.purpose);
-        self.tell(Event::Delivery { cast, purpose, tag, names, offset, data, bytes });
+        let fold = self.folds.get_mut(&id).filter(|fold| fold.request.is_some() && fold.to_all);
+        let value = fold.and_then(|fold| fold.add_result(offset, data, bytes));
+        // There may be many contributors: they are copied once, not with each piece.
+        let Some(value) = value else { return };
+        let contributors = contributors.as_set().to_set();
+        let missing = missing.iter().map(|(names, why)| (names.as_set().to_set(), *why)).collect();
+        self.result_came(id, value, contributors, missing);
     }
 
     /// Virtual nodes have it, or cannot get it as far as the sender knows.

@@ -182,7 +182,7 @@ impl Fold {
         if !self.head.operation.is_in_order() {
             return Ok(value);
         }
-        fold_in_order(self.head.element, self.definition.as_ref(), &value)
+        fold_in_order(self.head.operation, self.head.element, self.definition.as_ref(), &value)
     }
 }
 

@@ -238,11 +238,23 @@ impl Member {
         if !fold.my_names.as_ref().intersects(names.as_set()) {
             return;
         }
-        let (head, names) = (fold.head.clone(), Ranges::from(&fold.my_names));
+        let (head, given) = (fold.head.clone(), fold.my_names.clone());
+        let names = Ranges::from(&self.names_of_own_value(given));
         for (segment, data) in parts {
             let head = PartHead { segment, direct: true, ..head.clone() };
             self.send_late(from, Message::Part { head, names: names.clone(), data });
         }
+    }
+
+    /// For which virtual nodes the own value counts: without those that this member has given away
+    /// and whose member has died since, which the root may have left out of the result. What is
+    /// still here is always among them, so that the value counts once.
+    fn names_of_own_value(&self, mut names: RankSet) -> RankSet {
+        if !names.as_ref().intersects(self.names().as_ref()) {
+            return names;
+        }
+        names.intersect_with(self.view.everyone().as_ref());
+        names
     }
 
     /// The application has not given its value yet: the root is told when it does.

@@ -14,9 +14,32 @@ use crate::member::{Member, Timer};
 use crate::message::{Life, Message, Missing, Purpose, Ranges};
 use crate::mutation::Mutation;
 use crate::payload::Payload;
+use crate::trees::TreeKind;
 
 /// How long the ends of reductions are gathered.
 const FINISH_DELAY: u64 = 20 * MILLISECOND;
+
+impl Fold {
+    /// Keeps a piece of the result; gives the result when all of its bytes are here.
+    pub(super) fn add_result(
+        &mut self,
+        offset: u64,
+        piece: Payload,
+        bytes: u64,
+    ) -> Option<Payload> {
+        // Kept apart until all are here: what a message says of the length costs no memory.
+        self.result_bytes += piece.len() as u64;
+        let replaced = self.result.insert(offset, piece);
+        self.result_bytes -= replaced.map_or(0, |piece| piece.len() as u64);
+        if self.result_bytes < bytes {
+            return None;
+        }
+        let pieces = core::mem::take(&mut self.result);
+        let mut value = Vec::with_capacity(self.result_bytes as usize);
+        pieces.values().for_each(|piece| value.extend_from_slice(piece.as_slice()));
+        Some(Payload::from(value))
+    }
+}
 
 impl Member {
     /// The root has all that it can get: either all segments stand for the same virtual nodes, or
@@ -97,16 +120,21 @@ impl Member {
             };
             let mut targets = required;
             targets.intersect_with(self.view.everyone().as_ref());
-            self.internal += 1;
             let transfer = Transfer { targets, value: value.clone(), purpose, tag: 0 };
-            self.start_casts(INTERNAL + self.internal, tree, Vec::from([transfer]));
-            let end = self.now + self.config.linger;
-            self.wake_at(end, Timer::Deadline(INTERNAL + self.internal));
+            self.start_internal(tree, transfer);
         }
         if let Some(request) = request {
             self.answer(request, Some(value), contributors, missing);
         }
         self.end_fold(id);
+    }
+
+    /// A transfer that no call of the application has started.
+    pub(super) fn start_internal(&mut self, tree: TreeKind, transfer: Transfer) {
+        self.internal += 1;
+        self.start_casts(INTERNAL + self.internal, tree, Vec::from([transfer]));
+        let end = self.now + self.config.linger;
+        self.wake_at(end, Timer::Deadline(INTERNAL + self.internal));
     }
 
     pub(super) fn end_fold(&mut self, id: FoldId) {
@@ -208,35 +236,18 @@ impl Member {
         self.finished.note(id);
     }
 
-    /// A part of a result that all get.
+    /// A result that all get is here as a whole.
     pub(super) fn result_came(
         &mut self,
         id: FoldId,
-        contributors: &Ranges,
-        missing: &Missing,
-        offset: u64,
-        data: &Payload,
-        bytes: u64,
+        value: Payload,
+        contributors: RankSet,
+        missing: Vec<(RankSet, Reason)>,
     ) {
-        let waits = |fold: &&mut Fold| fold.request.is_some() && fold.to_all;
-        let Some(fold) = self.folds.get_mut(&id).filter(waits) else { return };
-        // Kept apart until all are here: what a message says of the length costs no memory.
-        let replaced = fold.result.insert(offset, data.clone());
-        fold.result_bytes += data.len() as u64;
-        fold.result_bytes -= replaced.map_or(0, |piece| piece.len() as u64);
-        if fold.result_bytes < bytes {
-            return;
-        }
-        let pieces = core::mem::take(&mut fold.result);
-        let mut value = Vec::with_capacity(fold.result_bytes as usize);
-        pieces.values().for_each(|piece| value.extend_from_slice(piece.as_slice()));
-        let value = Payload::from(value);
-        let request = fold.request.take();
-        self.folds.remove(&id);
+        let request = self.folds.remove(&id).and_then(|fold| fold.request);
         self.note_finished(id);
-        let missing = missing.iter().map(|(names, why)| (names.as_set().to_set(), *why)).collect();
         if let Some(request) = request {
-            self.answer(request, Some(value), contributors.as_set().to_set(), missing);
+            self.answer(request, Some(value), contributors, missing);
         }
     }
 
@@ -248,5 +259,34 @@ impl Member {
             let missing = Vec::from([(fold.my_names, Reason::Mismatch)]);
             self.answer(request, None, RankSet::new(), missing);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::PartHead;
+    use crate::operations::combine::{Element, Operation};
+
+    #[test]
+    fn a_result_is_whole_when_each_of_its_pieces_has_come_in_any_order() {
+        let head = PartHead {
+            fold: FoldId { root: 0, number: 1 },
+            segment: 0,
+            segments: 1,
+            operation: Operation::Sum,
+            element: Element::Byte,
+            bytes: 6,
+            direct: false,
+        };
+        let mut fold = Fold::new(head, 0);
+        let mut add = |offset: u64, piece: &[u8]| {
+            let whole = fold.add_result(offset, Payload::from(piece.to_vec()), 6);
+            whole.map(|whole| whole.as_slice().to_vec())
+        };
+        assert_eq!(add(4, b"ef"), None);
+        assert_eq!(add(0, b"xx"), None);
+        assert_eq!(add(0, b"ab"), None, "a piece that comes again counts once");
+        assert_eq!(add(2, b"cd"), Some(b"abcdef".to_vec()));
     }
 }

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_filter::FilterError;
-use sapwood_packet::{Rank, StreamId, Values, ValuesRef, Wave};
+use sapwood_packet::{Rank, StreamId, Values, ValuesRef, Wave, nanoseconds};
 use sapwood_wire::limits::RUN_WAVES_MAX;
 
 use crate::interface::hop_waves::{ChildSums, StreamSums};
@@ -139,7 +139,7 @@ impl HopQuestion {
     /// As a row of numbers.
     #[must_use]
     pub fn to_numbers(&self) -> [u64; QUESTION_WORDS] {
-        let lease = u64::try_from(self.lease.as_nanos()).unwrap_or(u64::MAX);
+        let lease = nanoseconds(self.lease);
         let form = u64::from(self.form == HopForm::Sums);
         let stream = self.stream.map_or(0, |stream| u64::from(stream) + 1);
         [self.session, lease, self.room.into(), self.most.into(), stream, form]

@@ -3,6 +3,8 @@
 use core::ops::Add;
 use core::time::Duration;
 
+use sapwood_packet::nanoseconds;
+
 /// A point on the caller's monotonic clock, in nanoseconds from any origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(pub u64);
@@ -19,7 +21,6 @@ impl Add<Duration> for Instant {
     type Output = Self;
 
     fn add(self, wait: Duration) -> Self {
-        let nanoseconds = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(nanoseconds))
+        Self(self.0.saturating_add(nanoseconds(wait)))
     }
 }

@@ -41,5 +41,5 @@ impl Counted {
 }
 
 pub(crate) fn nanoseconds(now: Instant, earlier: Instant) -> u64 {
-    u64::try_from(now.since(earlier).as_nanos()).unwrap_or(u64::MAX)
+    now.0.saturating_sub(earlier.0)
 }

@@ -9,6 +9,7 @@ use sapwood_group::{
     Config, Event, GroupError, GroupHopQuestion, GroupId, Input, Member, MemberHops, MemberId,
     Message, Output, Reason,
 };
+use sapwood_packet::nanoseconds;
 use sapwood_transport::{Address, Encryption, Key, Link, Listener, Poller, Waker, interfaces};
 
 use super::dials::{Dialled, Dials, FailedDial};
@@ -115,8 +116,7 @@ impl GroupDriver {
         {
             entrance.open(listener, way.terms, &poller)?;
         }
-        let connect = u64::try_from(options.connect_deadline.as_nanos()).unwrap_or(u64::MAX);
-        let dials = Dials::new(options.key.clone(), connect);
+        let dials = Dials::new(options.key.clone(), nanoseconds(options.connect_deadline));
         let [id, seed] = random_numbers()?;
         let mut config = options.config.clone();
         let link_bytes = config.link_bytes;
@@ -157,8 +157,7 @@ impl GroupDriver {
     /// or [`GroupEvent::NotJoined`].
     pub fn join(&mut self, address: &str) {
         self.now = clock().0;
-        let join = u64::try_from(self.options.join_deadline.as_nanos()).unwrap_or(u64::MAX);
-        let until = self.now.saturating_add(join);
+        let until = self.now.saturating_add(nanoseconds(self.options.join_deadline));
         if address == self.member.address() {
             let reason = format!("{address} is this member's own address: name another one's");
             self.not_joined(Failure::other(reason));

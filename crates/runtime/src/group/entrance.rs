@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sapwood_packet::nanoseconds;
 use sapwood_transport::{
     Accepted, Admission, Handshake, Interest, Key, Link, LinkTerms, Listener, Pending, Poller,
     Progress,
@@ -65,8 +66,7 @@ impl Entrance {
             Accepted::Incoming(incoming) => incoming,
             Accepted::Empty | Accepted::ForeignUser(_) => return Ok(None),
             Accepted::Pause(pause) => {
-                let pause = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
-                self.pause(at, poller, now.saturating_add(pause))?;
+                self.pause(at, poller, now.saturating_add(nanoseconds(pause)))?;
                 return Ok(None);
             }
         };

@@ -1,5 +1,7 @@
 //! What an operation has given.
 
+use std::ops::Range;
+
 use sapwood_group::operations::contributions;
 use sapwood_group::{Answer, Payload, Reason};
 use sapwood_packet::RankSet;
@@ -68,8 +70,15 @@ impl GroupAnswer {
         self
     }
 
-    pub(super) fn with_part(mut self, first: usize, length: usize) -> Self {
-        self.value = self.value.map(|value| value.part(first, length));
+    /// One part shares the memory of the value.
+    pub(super) fn with_blocks(mut self, blocks: &[Range<usize>]) -> Self {
+        self.value = self.value.map(|value| match blocks {
+            [block] => value.part(block.start, block.len()),
+            _ => {
+                let of_each = blocks.iter().filter_map(|block| value.as_slice().get(block.clone()));
+                Payload::from(of_each.flatten().copied().collect::<Vec<u8>>())
+            }
+        });
         self
     }
 }

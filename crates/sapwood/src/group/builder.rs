@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sapwood_group::status::Status;
 use sapwood_group::trees::TreeKind;
 use sapwood_group::{Config, GroupHopQuestion, Refusal};
-use sapwood_packet::{Rank, RankSet};
+use sapwood_packet::{Rank, RankSet, nanoseconds};
 use sapwood_runtime::{GroupDriver, GroupOptions, GroupQuestion, RuntimeError, TracedMember};
 use sapwood_transport::{Address, Encryption, Error as TransportError, Key};
 
@@ -24,11 +24,15 @@ const PINGS: u32 = 3;
 /// may have to wait for a processor.
 const PATIENCE: Duration = Duration::from_millis(250);
 
+/// How long a member may take to enter once it is welcome: to get what it takes over, above all.
+const ENTRY: Duration = Duration::from_secs(10);
+
 /// Builds a [`Group`].
 #[derive(Clone, Debug)]
 pub struct GroupBuilder {
     key: Key,
     names: RankSet,
+    take: RankSet,
     space: u32,
     site: u32,
     listen: String,
@@ -47,6 +51,7 @@ impl GroupBuilder {
         Self {
             key,
             names: RankSet::new(),
+            take: RankSet::new(),
             space: 1 << 16,
             site: 0,
             listen: "tcp:127.0.0.1:0".to_string(),
@@ -72,6 +77,17 @@ impl GroupBuilder {
     #[must_use]
     pub fn names(mut self, names: RankSet) -> Self {
         self.names = names;
+        self
+    }
+
+    /// Virtual nodes to take over from the member that carries them, which stays and keeps others;
+    /// besides those of [`GroupBuilder::names`], of which the member then needs none. What is sent
+    /// to them meanwhile is delivered by one of the two. [`GroupBuilder::join`] waits for them,
+    /// and fails with [`Refusal::NotGiven`] if no one member has them all and others, or if a
+    /// reduction with a root among them goes on for five seconds.
+    #[must_use]
+    pub fn take(mut self, names: RankSet) -> Self {
+        self.take = names;
         self
     }
 
@@ -160,8 +176,12 @@ impl GroupBuilder {
     /// Begins a new group.
     ///
     /// # Errors
-    /// [`Error::Runtime`] where this process cannot listen.
+    /// [`Error::Runtime`] where this process cannot listen; [`GroupFailure::Refused`] where it is
+    /// to take virtual nodes from others.
     pub fn create(mut self) -> Result<Group> {
+        if !self.take.is_empty() {
+            return Err(GroupFailure::Refused(Refusal::NotGiven).into());
+        }
         if self.names.is_empty() {
             self.names.insert(0);
         }
@@ -177,7 +197,7 @@ impl GroupBuilder {
     /// [`GroupFailure::NotJoined`] where no member is there, or it has another key;
     /// [`GroupFailure::Refused`] where it does not take this one in.
     pub fn join(mut self, address: &str) -> Result<Group> {
-        if !self.names.is_empty() {
+        if !self.names.is_empty() || !self.take.is_empty() {
             return self.try_join(address);
         }
         let mut tries = 0;
@@ -217,8 +237,8 @@ impl GroupBuilder {
     }
 
     fn check(&self) -> Result<()> {
-        let is_outside = self.names.as_ref().last().is_some_and(|last| last >= self.space);
-        if is_outside {
+        let is_outside = |names: &RankSet| names.as_ref().last() >= Some(self.space);
+        if is_outside(&self.names) || is_outside(&self.take) {
             return Err(GroupFailure::Refused(Refusal::NameSpace).into());
         }
         Ok(())
@@ -226,9 +246,9 @@ impl GroupBuilder {
 
     fn options(&self) -> Result<GroupOptions> {
         let listen: Address = self.listen.parse().map_err(RuntimeError::Transport)?;
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let config = Config {
             names: self.names.clone(),
+            take: self.take.clone(),
             space: self.space,
             site: self.site,
             ping_timeout: nanoseconds(self.silence) / u64::from(PINGS),
@@ -263,7 +283,7 @@ impl GroupBuilder {
             left: std::sync::Mutex::default(),
         };
         let begun = Instant::now();
-        let limit = self.join_deadline.saturating_add(Duration::from_secs(5));
+        let limit = self.join_deadline.saturating_add(ENTRY);
         let mut state = group.shared.lock();
         while state.life == Life::Joining {
             let left = limit.saturating_sub(begun.elapsed());

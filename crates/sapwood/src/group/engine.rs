@@ -216,12 +216,15 @@ impl Engine {
         match event {
             Event::Joined => {
                 self.look_at_members();
-                self.shared.lock().life = Life::Joined;
-                self.shared.tell();
+                self.note_joined();
             }
             Event::Refused(refusal) => self.fail(GroupFailure::Refused(refusal)),
             Event::Ended => {}
-            Event::MemberJoined(_) | Event::NamesMoved { .. } => self.look_at_members(),
+            Event::NamesMoved { .. } => {
+                self.look_at_members();
+                self.note_joined();
+            }
+            Event::MemberJoined(_) => self.look_at_members(),
             Event::MemberGone(member, _) => {
                 self.look_at_members();
                 let mut names = self.senders.get(&member).cloned().unwrap_or_default();
@@ -242,6 +245,16 @@ impl Engine {
             }
             Event::Answered(request, answer) => self.finish(request, Ok(answer.into())),
             Event::Failed(request, error) => self.finish(request, Err(GroupFailure::Call(error))),
+        }
+    }
+
+    /// The application may begin, unless virtual nodes are still to come.
+    fn note_joined(&self) {
+        let mut state = self.shared.lock();
+        if state.life == Life::Joining && !self.driver.member().is_taking() {
+            state.life = Life::Joined;
+            drop(state);
+            self.shared.tell();
         }
     }
 

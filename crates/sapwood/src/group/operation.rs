@@ -1,11 +1,12 @@
 //! What members do together: each operation is built, and then started or waited for.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sapwood_group::trees::TreeKind;
 use sapwood_group::{Call, Element, GroupError, Operation as Reduction, Payload};
-use sapwood_packet::{Rank, RankSet};
+use sapwood_packet::{Rank, RankSet, nanoseconds};
 use sapwood_runtime::clock;
 
 use super::Group;
@@ -61,12 +62,13 @@ enum Act {
         value: Vec<u8>,
         to_all: bool,
     },
-    Block {
+    Blocks {
+        root: Option<Rank>,
         reduction: Reduction,
         element: Element,
         value: Vec<u8>,
-        first: usize,
-        length: usize,
+        /// The own parts of the result, in bytes.
+        blocks: Vec<Range<usize>>,
     },
 }
 
@@ -107,7 +109,8 @@ impl Group {
     }
 
     /// As [`Group::allreduce`], but each member gets only its block of the result: `counts` gives
-    /// how many elements each virtual node gets, in order, the same at all members.
+    /// how many elements each virtual node gets, in order, the same at all members. One that
+    /// carries several virtual nodes gets the block of each, one after the other.
     ///
     /// # Errors
     /// [`GroupFailure::Call`] where the counts do not add up to the numbers.
@@ -124,12 +127,19 @@ impl Group {
         }
         let size = T::ELEMENT.bytes();
         let own = self.names();
-        let is_own = |entry: &&(Rank, usize)| own.contains(entry.0);
-        let before = counts.iter().take_while(|entry| !is_own(entry));
-        let first = before.map(|entry| entry.1).sum::<usize>() * size;
-        let length = counts.iter().filter(is_own).map(|entry| entry.1).sum::<usize>() * size;
-        let (value, element) = (bytes_of(numbers), T::ELEMENT);
-        Ok(self.operation(Act::Block { reduction, element, value, first, length }))
+        let mut blocks: Vec<Range<usize>> = Vec::new();
+        let mut start = 0;
+        for (name, count) in counts {
+            let end = start + count * size;
+            match blocks.last_mut() {
+                _ if !own.contains(*name) => {}
+                Some(last) if last.end == start => last.end = end,
+                _ => blocks.push(start..end),
+            }
+            start = end;
+        }
+        let (root, value, element) = (None, bytes_of(numbers), T::ELEMENT);
+        Ok(self.operation(Act::Blocks { root, reduction, element, value, blocks }))
     }
 
     /// Waits until all have called it.
@@ -206,7 +216,7 @@ impl<'a> GroupOperation<'a> {
 
     /// At which virtual node the values of an operation for all are combined.
     pub fn root(mut self, rank: Rank) -> Self {
-        if let Act::Reduce { root, .. } = &mut self.act {
+        if let Act::Reduce { root, .. } | Act::Blocks { root, .. } = &mut self.act {
             *root = Some(rank);
         }
         self
@@ -302,7 +312,7 @@ impl Act {
             Self::Reduce { reduction, value, .. } if reduction.keeps_apart() => {
                 long(value.len(), GATHERED_BYTES_MAX)
             }
-            Self::Reduce { value, .. } | Self::Block { value, .. } => {
+            Self::Reduce { value, .. } | Self::Blocks { value, .. } => {
                 long(value.len(), VALUE_BYTES_MAX)
             }
         }
@@ -358,9 +368,9 @@ impl Plan {
                 let call = self.reduce(root, reduction, element, value, to_all);
                 (vec![self.late_call(call, to_all)], Finish::AsItIs)
             }
-            Act::Block { reduction, element, value, first, length } => {
-                let call = self.reduce(None, reduction, element, value, true);
-                (vec![self.late_call(call, true)], Finish::Part { first, length })
+            Act::Blocks { root, reduction, element, value, blocks } => {
+                let call = self.reduce(root, reduction, element, value, true);
+                (vec![self.late_call(call, true)], Finish::Blocks(blocks))
             }
         })
     }
@@ -414,7 +424,7 @@ impl Plan {
 }
 
 fn after(time: Duration) -> u64 {
-    clock().0.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    clock().0.saturating_add(nanoseconds(time))
 }
 
 fn no_value(root: Rank) -> GroupFailure {

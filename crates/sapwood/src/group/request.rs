@@ -1,5 +1,6 @@
 //! Waiting for the end of an operation that was started.
 
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,11 +31,8 @@ pub(super) enum Finish {
     WithoutValue,
     /// The root's own value is its answer.
     Own(Payload),
-    /// A block of the value.
-    Part {
-        first: usize,
-        length: usize,
-    },
+    /// These parts of the value.
+    Blocks(Vec<Range<usize>>),
     /// The answer of another request is not wanted.
     AndForget(u64),
 }
@@ -128,7 +126,7 @@ impl GroupRequest {
                 let GroupAnswer { contributors, missing, .. } = answer;
                 GroupAnswer::new(Some(value.clone()), contributors, missing)
             }
-            Finish::Part { first, length } => answer.with_part(*first, *length),
+            Finish::Blocks(blocks) => answer.with_blocks(blocks),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Connections between hosts that break while both processes live, and those that cannot be made.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use sapwood_group::{Input, MemberId, Message, Time};
@@ -13,6 +13,8 @@ pub(super) struct Connections {
     refused: BTreeMap<(usize, usize), Time>,
     /// What a member has sent while it had no connection.
     waiting: BTreeMap<(usize, MemberId), Vec<Message>>,
+    /// Connections that have broken and whose process on this host has still to be told.
+    untold: BTreeSet<(usize, MemberId)>,
 }
 
 /// The connection by which something comes; nothing comes any more by one that has broken.
@@ -61,8 +63,25 @@ impl Connections {
         self.waiting.remove(&(from, to)).unwrap_or_default()
     }
 
+    /// A connection has broken. Until its member is told what it sends goes by the broken one, and
+    /// is lost.
+    pub(super) fn lose(&mut self, from: usize, to: MemberId) {
+        self.untold.insert((from, to));
+    }
+
+    /// The member is told.
+    pub(super) fn note_told(&mut self, from: usize, to: MemberId) {
+        self.untold.remove(&(from, to));
+    }
+
+    /// Whether a member sends by a connection that has broken.
+    pub(super) fn is_lost(&self, from: usize, to: MemberId) -> bool {
+        self.untold.contains(&(from, to))
+    }
+
     /// The process on a host has ended, and with it what it wanted to send.
     pub(super) fn forget(&mut self, host: usize) {
         self.waiting.retain(|entry, _| entry.0 != host);
+        self.untold.retain(|entry| entry.0 != host);
     }
 }

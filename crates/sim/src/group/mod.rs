@@ -19,6 +19,6 @@ pub use layout::{Busy, Network};
 pub use oracle::Breach;
 pub use queue::Overfull;
 pub use reference::{near_optimal, static_completion};
-pub use schedule::{Verdict, run_schedule};
+pub use schedule::{Verdict, run_schedule, run_schedule_of_taking};
 pub use trial::{Start, Trial, Unsteady};
 pub use world::{GroupWorld, ObservedEvent};

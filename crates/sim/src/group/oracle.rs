@@ -46,6 +46,18 @@ struct HandedOver {
     names: RankSet,
 }
 
+/// Virtual nodes that one host was told to take from another when it joins.
+#[derive(Clone, Debug)]
+struct TakenOver {
+    from: usize,
+    to: usize,
+    names: RankSet,
+    /// Whether the process that takes them is in the group.
+    has_joined: bool,
+    /// Whether it was struck afterwards.
+    is_struck: bool,
+}
+
 /// What a virtual node has got of a transfer: the fill of the value, and bytes by offset.
 type Got = (u8, BTreeMap<u64, usize>);
 
@@ -56,6 +68,7 @@ pub(super) struct GroupOracle {
     /// Pairs of hosts that claim the same virtual nodes.
     contested: Vec<(usize, usize)>,
     handed: Vec<HandedOver>,
+    taken_over: Option<TakenOver>,
     /// The virtual nodes that each host was told to carry besides its own.
     taken: Vec<RankSet>,
     faults: Vec<Option<Time>>,
@@ -75,6 +88,7 @@ impl GroupOracle {
             names: alloc::vec![RankSet::new(); hosts],
             contested: Vec::new(),
             handed: Vec::new(),
+            taken_over: None,
             taken: alloc::vec![RankSet::new(); hosts],
             faults: alloc::vec![None; hosts],
             cut: None,
@@ -105,7 +119,25 @@ impl GroupOracle {
 
     /// A host leaves and is to hand its virtual nodes to another.
     pub(super) fn hand_over(&mut self, from: usize, to: usize) {
-        self.handed.push(HandedOver { from, to, names: self.names[from].clone() });
+        let names = self.kept(from);
+        self.handed.push(HandedOver { from, to, names });
+    }
+
+    /// A host takes virtual nodes from another one when it joins.
+    pub(super) fn taking(&mut self, from: usize, to: usize, names: RankSet) {
+        self.taken_over = Some(TakenOver { from, to, names, has_joined: false, is_struck: false });
+    }
+
+    /// It joins. What it has not heard of before its time is no fault of the others.
+    pub(super) fn joins_taking(&mut self, host: usize, time: Time) {
+        self.faults[host].get_or_insert(time);
+    }
+
+    /// The virtual nodes that a host begins with and that no other one takes from it.
+    pub(super) fn kept(&self, host: usize) -> RankSet {
+        let taken = self.taken_over.as_ref().filter(|taken| taken.from == host);
+        let taken = taken.map(|taken| taken.names.clone()).unwrap_or_default();
+        self.names[host].difference(taken.as_ref())
     }
 
     /// The virtual nodes that a host carries at some time.
@@ -122,6 +154,9 @@ impl GroupOracle {
 
     pub(super) fn fault(&mut self, host: usize, time: Time) {
         self.faults[host].get_or_insert(time);
+        if let Some(taken) = self.taken_over.as_mut().filter(|taken| taken.to == host) {
+            taken.is_struck = true;
+        }
     }
 
     pub(super) fn cut(&mut self, time: Time) {
@@ -146,6 +181,13 @@ impl GroupOracle {
                 }
                 Event::NamesMoved { names, to, .. } if world.host_of(*to) == Some(seen.host) => {
                     self.taken[seen.host].union_with(names.as_ref());
+                }
+                Event::Joined => {
+                    if let Some(taken) =
+                        self.taken_over.as_mut().filter(|taken| taken.to == seen.host)
+                    {
+                        taken.has_joined = true;
+                    }
                 }
                 _ => {}
             }
@@ -256,6 +298,9 @@ impl GroupOracle {
             self.breach("who is said to have it has it", text);
         }
         let mut due = self.steady_names();
+        if let Some(taken) = self.taken_over.as_ref().filter(|taken| taken.is_struck) {
+            due.subtract(taken.names.as_ref());
+        }
         self.due().for_each(|handed| due.union_with(handed.names.as_ref()));
         self.judge_names(request, called, answer, &due);
     }
@@ -264,7 +309,10 @@ impl GroupOracle {
     fn judge_hand_overs(&mut self, world: &GroupWorld) {
         let mut by: BTreeMap<(CastId, u32), Vec<usize>> = BTreeMap::new();
         for (cast, name, host) in self.got.keys() {
-            if self.handed.iter().any(|handed| handed.names.contains(*name)) {
+            let is_handed = |names: &RankSet| names.contains(*name);
+            if self.handed.iter().any(|handed| is_handed(&handed.names))
+                || self.taken_over.iter().any(|taken| is_handed(&taken.names))
+            {
                 by.entry((*cast, *name)).or_default().push(*host);
             }
         }
@@ -285,8 +333,25 @@ impl GroupOracle {
             }))
             .map(|handed| format!("{handed:?}"))
             .collect();
+        if let Some(taken) = self.taken_over.as_ref().filter(|taken| self.is_to_succeed(taken)) {
+            let rest = self.names[taken.from].difference(taken.names.as_ref());
+            if !has(taken.to, &taken.names) || !has(taken.from, &rest) {
+                let text = format!("{taken:?}");
+                self.breach("names are taken over", text);
+            }
+        }
         doubled.into_iter().for_each(|text| self.breach("exactly one of two delivers", text));
         lost.into_iter().for_each(|text| self.breach("names are handed over", text));
+    }
+
+    /// Whether a host must get what it takes: neither it nor the giver was struck, and no reduction
+    /// with a root among the virtual nodes keeps the giver from giving them.
+    fn is_to_succeed(&self, taken: &TakenOver) -> bool {
+        let is_root = |root: usize| taken.names.contains(2 * root as u32);
+        taken.has_joined
+            && !taken.is_struck
+            && self.is_steady(taken.from)
+            && !self.reductions.values().any(|(root, _)| is_root(*root))
     }
 
     /// Whether hosts that leave are all that was struck, so that each finds an heir.
@@ -340,7 +405,12 @@ impl GroupOracle {
         if called.host == root || to_all {
             let is_root_steady = self.is_steady(root);
             if is_root_steady {
-                self.judge_names(request, called, answer, &self.steady_names());
+                let mut steady = self.steady_names();
+                if let Some(taken) = &self.taken_over {
+                    // Its new member may have called before, or not at all.
+                    steady.subtract(taken.names.as_ref());
+                }
+                self.judge_names(request, called, answer, &steady);
             }
         }
     }
@@ -350,12 +420,13 @@ impl GroupOracle {
     fn sums(&self, contributors: &RankSet) -> Vec<i64> {
         let mut sums = Vec::from([0_i64]);
         for (host, names) in self.names.iter().enumerate() {
-            if !names.as_ref().intersects(contributors.as_ref()) {
+            let (own, may_count) = self.counted(host, names, contributors);
+            if !own.as_ref().intersects(contributors.as_ref()) && !may_count {
                 continue;
             }
             let digit = 1 << (2 * host);
             // The heir may have given the value for them.
-            if self.handed.iter().any(|handed| handed.from == host) {
+            if may_count || self.handed.iter().any(|handed| handed.from == host) {
                 sums = sums.iter().flat_map(|sum| [*sum, sum + digit]).collect();
                 continue;
             }
@@ -371,6 +442,18 @@ impl GroupOracle {
             };
         }
         sums
+    }
+
+    /// The virtual nodes for which a host's value counts, and whether it may count for others that
+    /// one host takes from another.
+    fn counted(&self, host: usize, names: &RankSet, contributors: &RankSet) -> (RankSet, bool) {
+        let Some(taken) = &self.taken_over else { return (names.clone(), false) };
+        let own = names.difference(taken.names.as_ref());
+        let has_own = own.as_ref().intersects(contributors.as_ref());
+        let is_one = host == taken.from || host == taken.to;
+        let may_count =
+            is_one && !has_own && taken.names.as_ref().intersects(contributors.as_ref());
+        (own, may_count)
     }
 
     /// The host that claims what this one does.
@@ -398,9 +481,13 @@ impl GroupOracle {
                 calls.values().any(part) || (self.faults[host].is_some() && !world_has(host))
             };
             let all_give = (0..self.names.len()).all(gives);
+            // Another member is the root from some time on, and may have died.
+            let moves = |root: usize| {
+                self.taken_over.as_ref().is_some_and(|taken| taken.names.contains(2 * root as u32))
+            };
             let is_due = all_give
                 && self.reductions.get(&number).is_some_and(|(root, to_all)| {
-                    (*to_all || *root == called.host) && self.is_steady(*root)
+                    (*to_all || *root == called.host) && self.is_steady(*root) && !moves(*root)
                 });
             if is_due && self.is_steady(called.host) && answer.value.is_none() {
                 self.breach("all get the result", format!("reduction {number}: {answer:?}"));

@@ -32,6 +32,8 @@ const LINK_BYTES: usize = 300;
 const HANDED: u64 = 0x6861_6e64_6564_0000;
 /// The same of heirs that leave themselves.
 const CROSSED: u64 = 0x6372_6f73_7365_6400;
+/// The same of hosts that join and take virtual nodes.
+const TAKEN: u64 = 0x7461_6b65_6e00_0000;
 /// An heir leaves itself within this time before and after it is to get virtual nodes.
 const NEAR: Time = 6 * MILLISECOND;
 /// Broadcasts begin within this time before and after a hand-over.
@@ -71,6 +73,8 @@ enum Act {
     Cut(Vec<usize>),
     Heal,
     Join(usize),
+    /// A host joins and takes virtual nodes from another, which stays.
+    JoinTaking(Newcomer),
     Leave(usize),
     /// A host leaves and hands its virtual nodes to another.
     LeaveTo {
@@ -97,6 +101,16 @@ enum Act {
     },
 }
 
+/// A host that joins and takes virtual nodes.
+#[derive(Clone, Debug)]
+struct Newcomer {
+    host: usize,
+    /// By which host it joins.
+    by: usize,
+    own: RankSet,
+    take: RankSet,
+}
+
 struct Run {
     world: GroupWorld,
     oracle: GroupOracle,
@@ -118,41 +132,60 @@ struct Run {
 /// Runs the schedule of a seed; `prepare` is done to each member before its first input.
 #[must_use]
 pub fn run_schedule(seed: u64, prepare: fn(&mut Member)) -> Verdict {
-    let mut chance = chance::of_seed(seed);
-    let hosts = chance.between(3, 9) as usize;
-    let clusters = chance.between(1, 3).min(hosts as u64) as usize;
-    let far_us = Vec::from([3000.0, 5000.0, 9000.0]);
-    let layout = Layout { hosts, clusters, far_us, ..Layout::default() };
-    let world = GroupWorld::new(Network::draw(&layout, seed), seed);
-    let mut run = Run {
-        world,
-        oracle: GroupOracle::new(hosts),
-        acts: Vec::new(),
-        chance,
-        prepare,
-        next: 0,
-        order: 0,
-        story: Vec::new(),
-        touched: alloc::vec![false; hosts],
-        is_begun: alloc::vec![false; hosts],
-        claims: (0..hosts).collect(),
-        sponsors: alloc::vec![0; hosts],
-    };
-    run.draw(hosts, &mut chance::of_seed(seed ^ FURTHER));
-    run.draw_hand_over(hosts, &mut chance::of_seed(seed ^ HANDED));
-    run.draw_crossing(hosts, &mut chance::of_seed(seed ^ CROSSED));
-    run.acts.sort_by_key(|act| (act.0, act.1));
-    run.play();
-    let breaches = run.oracle.judge(&run.world);
-    Verdict {
-        breaches,
-        operations: run.oracle.operations(),
-        fullest_link: run.world.fullest_link(),
-        story: run.story,
-    }
+    Run::drawn(seed, prepare, 0).judged()
+}
+
+/// The same with one more host, which joins and takes virtual nodes from one that stays.
+#[must_use]
+pub fn run_schedule_of_taking(seed: u64, prepare: fn(&mut Member)) -> Verdict {
+    let mut run = Run::drawn(seed, prepare, 1);
+    let newcomer = run.world.network.hosts() - 1;
+    run.draw_taking(newcomer, &mut chance::of_seed(seed ^ TAKEN));
+    run.judged()
 }
 
 impl Run {
+    /// What the hosts do and what strikes them, but for the last ones.
+    fn drawn(seed: u64, prepare: fn(&mut Member), newcomers: usize) -> Self {
+        let mut chance = chance::of_seed(seed);
+        let hosts = chance.between(3, 9) as usize;
+        let places = hosts + newcomers;
+        let clusters = chance.between(1, 3).min(hosts as u64) as usize;
+        let far_us = Vec::from([3000.0, 5000.0, 9000.0]);
+        let layout = Layout { hosts: places, clusters, far_us, ..Layout::default() };
+        let mut run = Self {
+            world: GroupWorld::new(Network::draw(&layout, seed), seed),
+            oracle: GroupOracle::new(places),
+            acts: Vec::new(),
+            chance,
+            prepare,
+            next: 0,
+            order: 0,
+            story: Vec::new(),
+            touched: alloc::vec![false; places],
+            is_begun: alloc::vec![false; places],
+            claims: (0..places).collect(),
+            sponsors: alloc::vec![0; places],
+        };
+        run.draw(hosts, &mut chance::of_seed(seed ^ FURTHER));
+        run.draw_hand_over(hosts, &mut chance::of_seed(seed ^ HANDED));
+        run.draw_crossing(hosts, &mut chance::of_seed(seed ^ CROSSED));
+        run
+    }
+
+    /// Plays what was drawn.
+    fn judged(mut self) -> Verdict {
+        self.acts.sort_by_key(|act| (act.0, act.1));
+        self.play();
+        let breaches = self.oracle.judge(&self.world);
+        Verdict {
+            breaches,
+            operations: self.oracle.operations(),
+            fullest_link: self.world.fullest_link(),
+            story: self.story,
+        }
+    }
+
     fn draw(&mut self, hosts: usize, further: &mut Random) {
         // Host 0 stays whole, so that each group has a witness.
         let late = if hosts > 3 && self.chance.one_in(2) { Some(hosts - 1) } else { None };
@@ -282,6 +315,46 @@ impl Run {
         self.add(time - NEAR + chance.below(2 * NEAR), Act::LeaveTo { host, heir });
     }
 
+    /// A host joins and takes one of two virtual nodes, with broadcasts while it does.
+    fn draw_taking(&mut self, host: usize, chance: &mut Random) {
+        let is_free = |giver: &usize| self.is_begun[*giver] && !self.oracle.is_contested(*giver);
+        let givers: Vec<usize> = (0..host).filter(|at| names_at(*at).len() > 1).collect();
+        let Some(giver) = givers.iter().copied().filter(is_free).nth(chance.index(givers.len()))
+        else {
+            return;
+        };
+        let name = 2 * giver as u32 + chance.below(2) as u32;
+        let take = RankSet::range(name, name);
+        let own = if chance.one_in(2) { RankSet::new() } else { names_at(host) };
+        let by = if chance.one_in(2) { 0 } else { giver };
+        let span = if chance.one_in(2) { AROUND } else { SPAN };
+        let time = BEGIN + AROUND + chance.below(span);
+        self.oracle.taking(giver, host, take.clone());
+        let is_nameless = own.is_empty();
+        self.add(time, Act::JoinTaking(Newcomer { host, by, own, take }));
+        for _ in 0..chance.between(2, 6) {
+            let at = time - AROUND / 3 + chance.below(2 * AROUND);
+            let tree = *chance.choose(&TreeKind::ALL);
+            let bytes = *chance.choose(&[1, 100, 700, 3000]);
+            self.add(at, Act::Broadcast { host: chance.index(host), tree, bytes });
+        }
+        let soon = time + chance.below(2 * AROUND);
+        match chance.below(8) {
+            0 => self.add(soon, Act::Crash(host)),
+            1 if is_nameless => self.add(soon, Act::LeaveTo { host, heir: giver }),
+            2 if !core::mem::replace(&mut self.touched[giver], true) => {
+                let heir = (giver + chance.between(1, host as u64 - 1) as usize) % host;
+                self.add(soon, Act::LeaveTo { host: giver, heir });
+            }
+            3 | 4 => {
+                let one = if chance.one_in(2) { host } else { giver };
+                let other = (one + chance.between(1, host as u64) as usize) % (host + 1);
+                self.add(soon, Act::BreakLink { one, other, refused: 0 });
+            }
+            _ => {}
+        }
+    }
+
     fn draw_break(&mut self, hosts: usize, may_refuse: bool, further: &mut Random) {
         let one = further.index(hosts);
         let other = (one + further.between(1, hosts as u64 - 1) as usize) % hosts;
@@ -318,9 +391,13 @@ impl Run {
     }
 
     fn begin(&mut self, host: usize, by: Option<usize>) {
-        let names = names_at(self.claims[host]);
+        self.enter(host, by, names_at(self.claims[host]), RankSet::new());
+    }
+
+    fn enter(&mut self, host: usize, by: Option<usize>, names: RankSet, take: RankSet) {
         let config = Config {
             names: names.clone(),
+            take,
             linger: 3 * SECOND,
             bulk_bytes: 256,
             stripe_bytes: 400,
@@ -374,7 +451,7 @@ impl Run {
             Act::LeaveTo { host, heir } => {
                 self.oracle.fault(host, time);
                 self.oracle.hand_over(host, heir);
-                let heir = Some(2 * heir as u32);
+                let heir = self.oracle.kept(heir).as_ref().first();
                 self.world.give(host, sapwood_group::Input::LeaveTo { heir });
             }
             Act::Hang(host) => {
@@ -390,6 +467,10 @@ impl Run {
             Act::Join(host) => {
                 self.oracle.fault(host, time);
                 self.begin(host, Some(self.sponsors[host]));
+            }
+            Act::JoinTaking(Newcomer { host, by, own, take }) => {
+                self.oracle.joins_taking(host, time);
+                self.enter(host, Some(by), own, take);
             }
             Act::BreakLink { one, other, refused } => {
                 self.world.break_link(one, other, time + refused);

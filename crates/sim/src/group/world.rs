@@ -208,6 +208,7 @@ impl GroupWorld {
         }
         if let Input::LinkDown { member } = input {
             self.lose_queue(host, member);
+            self.connections.note_told(host, member);
         }
         let place = &mut self.hosts[host];
         let Some(member) = place.member.as_mut() else { return };
@@ -311,6 +312,7 @@ impl GroupWorld {
         self.connections.break_between(one, other);
         for (host, peer) in [(one, other), (other, one)] {
             self.connections.refuse(host, peer, refused_until);
+            self.connections.lose(host, self.id_of(peer));
         }
         for (host, peer) in [(one, other), (other, one)] {
             let member = self.id_of(peer);
@@ -433,6 +435,9 @@ impl GroupWorld {
     fn send(&mut self, host: usize, to: MemberId, message: Message) {
         self.messages += 1;
         let Some(peer) = self.host_of(to) else { return };
+        if self.connections.is_lost(host, to) {
+            return;
+        }
         if !self.hosts[host].links.contains(&peer) {
             self.connections.keep(host, to, message);
             return;

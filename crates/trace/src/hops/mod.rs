@@ -12,12 +12,15 @@
 //! - over the whole tree: which links and processes the answer waited for. The time of an answer is
 //!   cut along the path of the parts that came last into parts that add up to it.
 //!
+//! A scope ([`HopScope`]) selects and groups these times, and has figures of its own.
+//!
 //! Source: L. A. Bongo, O. J. Anshus, J. M. Bjorndalen, "Collective communication performance
 //! analysis within the communication system", Euro-Par 2004 (load-balance and statistics monitors,
 //! latencies out of the time stamps of both ends).
 
 mod figures;
 mod passage;
+mod scope;
 mod trace;
 
 pub use figures::{
@@ -25,4 +28,5 @@ pub use figures::{
     StreamFigures,
 };
 pub use passage::{HopClock, HopProcess};
+pub use scope::{HOP_BYTES_PER_S, HopBy, HopKey, HopMeasure, HopRole, HopScope, HopValue};
 pub use trace::HopTrace;

@@ -1,13 +1,14 @@
 //! One question with its answer, or one wave: the time stamps of all processes, and what follows
 //! from them.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use sapwood_node::{HopWave, PartArrival};
 use sapwood_packet::{Rank, StreamId, Wave};
 
-use crate::hops::figures::{Blame, EdgeFigures, OneWay, StreamFigures};
+use crate::hops::figures::{Blame, EdgeFigures, StreamFigures};
+use crate::hops::scope::{HopMeasure, HopRole, HopValue};
 
 /// A process of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +70,57 @@ impl Ends<'_> {
     }
 }
 
+/// A link of which a passage has both ends.
+struct HopLink<'a> {
+    parent_rank: Rank,
+    child_rank: Rank,
+    parent: Option<&'a HopProcess>,
+    child: Option<&'a HopProcess>,
+    ends: Ends<'a>,
+}
+
+/// A time between two clocks.
+struct OneWayTime {
+    /// 0 if it lies inside the error.
+    ns: u64,
+    error: u64,
+    is_decided: bool,
+}
+
+impl HopLink<'_> {
+    /// From the child's sending to the parent's having the part.
+    fn up(&self) -> Option<OneWayTime> {
+        let sent = self.ends.child.sent_up.and_then(|time| aligned(self.child, time));
+        between(sent, self.ends.arrival.and_then(|time| aligned(self.parent, time)))
+    }
+
+    /// From the parent's sending of the question to the child's having it.
+    fn down(&self) -> Option<OneWayTime> {
+        let asked = self.ends.parent.down.and_then(|time| aligned(self.parent, time));
+        between(asked, self.ends.child.down.and_then(|time| aligned(self.child, time)))
+    }
+
+    /// Of a child without parts, from question to answer.
+    fn own(&self) -> Option<u64> {
+        let stamps = self.ends.child;
+        let has_no_parts = stamps.awaited == 0 && stamps.arrivals.is_empty();
+        self.ends.turnaround().filter(|_| has_no_parts)
+    }
+}
+
+/// When a wave that had all its parts ended at a process.
+struct WaveEnd {
+    last: u64,
+    sent_up: u64,
+}
+
 impl Stamps {
+    fn end(&self) -> Option<WaveEnd> {
+        let (sent_up, last) = (self.sent_up?, self.arrivals.last()?.time);
+        let is_whole = self.arrivals.len() == self.awaited as usize;
+        is_whole.then_some(WaveEnd { last, sent_up })
+    }
+
     fn arrival_of(&self, child: Rank) -> Option<u64> {
         self.arrivals.iter().find(|part| part.child == child).map(|part| part.time)
     }
@@ -99,21 +150,70 @@ impl Passage {
         for (&rank, stamps) in &self.processes {
             self.settle_waits(rank, stamps.wave(stream, wave), figures);
         }
-        for (&child, stamps) in &self.processes {
-            let parent = tree.get(&child).and_then(|process| process.parent);
-            let Some(parent) = parent else { continue };
-            let Some(above) = self.processes.get(&parent) else { continue };
-            let ends = Ends { parent: above, child: stamps, arrival: above.arrival_of(child) };
-            let edge = figures.edges.entry(child).or_default();
-            edge.parent = parent;
-            settle_link(&ends, tree.get(&parent), tree.get(&child), edge);
-            let has_no_parts = stamps.awaited == 0 && stamps.arrivals.is_empty();
-            if let Some(own) = ends.turnaround().filter(|_| has_no_parts) {
-                figures.processes.entry(child).or_default().own.add(own);
+        for link in self.links(tree) {
+            let edge = figures.edges.entry(link.child_rank).or_default();
+            edge.parent = link.parent_rank;
+            settle_link(&link, edge);
+            if let Some(own) = link.own() {
+                figures.processes.entry(link.child_rank).or_default().own.add(own);
             }
         }
         self.settle_departures(tree, figures);
         self.settle_path(tree, figures);
+    }
+
+    /// The links of which it has both ends.
+    fn links<'a>(&'a self, tree: &'a Processes) -> impl Iterator<Item = HopLink<'a>> {
+        self.processes.iter().filter_map(move |(&child_rank, stamps)| {
+            let child = tree.get(&child_rank)?;
+            let parent_rank = child.parent?;
+            let above = self.processes.get(&parent_rank)?;
+            let ends = Ends { parent: above, child: stamps, arrival: above.arrival_of(child_rank) };
+            let (parent, child) = (tree.get(&parent_rank), Some(child));
+            Some(HopLink { parent_rank, child_rank, parent, child, ends })
+        })
+    }
+
+    /// Gives each time of each hop that follows from this passage to `take`: the same of which
+    /// [`Passage::settle`] makes figures. `parents` are the processes that have children.
+    pub(super) fn measure(
+        &self,
+        stream: StreamId,
+        tree: &Processes,
+        parents: &BTreeSet<Rank>,
+        mut take: impl FnMut(HopMeasure),
+    ) {
+        let role = |rank: Rank| match tree.get(&rank).and_then(|process| process.parent) {
+            None => HopRole::FrontEnd,
+            Some(_) if parents.contains(&rank) => HopRole::Communication,
+            Some(_) => HopRole::BackEnd,
+        };
+        let mut tell = |value, process, parent, ns| {
+            take(HopMeasure { stream, value, process, parent, role: role(process), ns });
+        };
+        for (&rank, stamps) in &self.processes {
+            let Some(end) = stamps.end() else { continue };
+            tell(HopValue::Inside, rank, None, end.sent_up.saturating_sub(end.last));
+            for part in &stamps.arrivals {
+                let wait = end.last.saturating_sub(part.time);
+                tell(HopValue::Wait, part.child, Some(rank), wait);
+            }
+        }
+        for link in self.links(tree) {
+            let (child, parent) = (link.child_rank, Some(link.parent_rank));
+            for (value, time) in [
+                (HopValue::Up, link.up().map(|time| time.ns)),
+                (HopValue::Down, link.down().map(|time| time.ns)),
+                (HopValue::TwoWay, link.ends.two_way()),
+            ] {
+                if let Some(ns) = time {
+                    tell(value, child, parent, ns);
+                }
+            }
+            if let Some(own) = link.own() {
+                tell(HopValue::Inside, child, None, own);
+            }
+        }
     }
 
     fn settle_waits(&self, rank: Rank, wave: Option<HopWave>, figures: &mut StreamFigures) {
@@ -197,26 +297,24 @@ impl Passage {
     }
 }
 
-fn settle_link(
-    ends: &Ends<'_>,
-    parent: Option<&HopProcess>,
-    child: Option<&HopProcess>,
-    edge: &mut EdgeFigures,
-) {
-    if let Some(two_way) = ends.two_way() {
+/// A time between two clocks, which is decided beyond their error only.
+fn between(from: Option<(i128, u64)>, to: Option<(i128, u64)>) -> Option<OneWayTime> {
+    let ((from, from_error), (to, to_error)) = (from?, to?);
+    let error = from_error.saturating_add(to_error);
+    let is_decided = to - from > i128::from(error) || error == 0;
+    let ns = if is_decided { u64::try_from(to - from).unwrap_or_default() } else { 0 };
+    Some(OneWayTime { ns, error, is_decided })
+}
+
+fn settle_link(link: &HopLink<'_>, edge: &mut EdgeFigures) {
+    if let Some(two_way) = link.ends.two_way() {
         edge.two_way.add(two_way);
     }
     let EdgeFigures { up, down, clock_error, .. } = edge;
-    let mut add = |way: &mut OneWay, from: Option<(i128, u64)>, to: Option<(i128, u64)>| {
-        let (Some((from, from_error)), Some((to, to_error))) = (from, to) else { return };
-        let error = from_error.saturating_add(to_error);
-        *clock_error = (*clock_error).max(error);
-        let decided = to - from > i128::from(error) || error == 0;
-        way.undecided += u64::from(!decided);
-        way.figure.add(if decided { u64::try_from(to - from).unwrap_or_default() } else { 0 });
-    };
-    let sent = ends.child.sent_up.and_then(|time| aligned(child, time));
-    add(up, sent, ends.arrival.and_then(|time| aligned(parent, time)));
-    let asked = ends.parent.down.and_then(|time| aligned(parent, time));
-    add(down, asked, ends.child.down.and_then(|time| aligned(child, time)));
+    for (way, time) in [(up, link.up()), (down, link.down())] {
+        let Some(time) = time else { continue };
+        *clock_error = (*clock_error).max(time.error);
+        way.undecided += u64::from(!time.is_decided);
+        way.figure.add(time.ns);
+    }
 }

@@ -1,6 +1,6 @@
 //! Events of all processes, joined by passage as they come in, round by round.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use sapwood_node::{ArrivalSums, HopEvent, HopKind, PartArrival, ProcessHops};
@@ -8,6 +8,8 @@ use sapwood_packet::{Rank, StreamId, Wave, question_of};
 
 use crate::hops::figures::{ByStream, HopLosses, StreamFigures};
 use crate::hops::passage::{HopProcess, Passage, Processes, Stamps};
+use crate::hops::scope::{HopScope, ScopedHops};
+use crate::scope_figures::ScopeFigures;
 
 /// Passages of a stream that wait for events, at most; the oldest is settled for a further one.
 const PASSAGES_MAX: usize = 1 << 14;
@@ -27,6 +29,8 @@ type ByWave<T> = BTreeMap<StreamId, BTreeMap<Wave, T>>;
 #[derive(Clone, Debug, Default)]
 pub struct HopTrace {
     tree: Processes,
+    /// The processes that have children.
+    parents: BTreeSet<Rank>,
     round: u64,
     open: ByWave<Passage>,
     /// When packets passed on their way down, by process.
@@ -35,9 +39,23 @@ pub struct HopTrace {
     losses: BTreeMap<Rank, HopLosses>,
     /// Of sessions that have lapsed, and of waves.
     past: HopLosses,
+    scopes: Vec<ScopedHops>,
 }
 
 impl HopTrace {
+    /// One that makes figures for these scopes, too.
+    #[must_use]
+    pub fn with_scopes(scopes: impl IntoIterator<Item = HopScope>) -> Self {
+        let scopes = scopes.into_iter().map(ScopedHops::new).collect();
+        Self { scopes, ..Self::default() }
+    }
+
+    /// The figures of the scope of this number, from 0, of all that was settled since they were
+    /// taken before; empty ones of a number that no scope has.
+    pub fn take_scope(&mut self, number: usize) -> ScopeFigures {
+        self.scopes.get_mut(number).map(ScopedHops::take).unwrap_or_default()
+    }
+
     /// Takes a whole round of reading: the processes of the tree now, and what each has told.
     pub fn take_round(
         &mut self,
@@ -53,6 +71,7 @@ impl HopTrace {
     pub fn begin_round(&mut self, processes: impl IntoIterator<Item = HopProcess>) {
         self.round += 1;
         self.tree = processes.into_iter().map(|process| (process.rank, process)).collect();
+        self.parents = self.tree.values().filter_map(|process| process.parent).collect();
     }
 
     /// Takes what a process has told in this round.
@@ -183,6 +202,18 @@ impl HopTrace {
         }
         let figures = self.figures.entry(key.0).or_default();
         passage.settle(key, &self.tree, figures);
+        self.measure(key.0, &passage);
+    }
+
+    /// Gives the times of a passage to the scopes.
+    fn measure(&mut self, stream: StreamId, passage: &Passage) {
+        let scopes = &mut self.scopes;
+        if scopes.is_empty() {
+            return;
+        }
+        passage.measure(stream, &self.tree, &self.parents, |measure| {
+            scopes.iter_mut().for_each(|scope| scope.add(&measure));
+        });
     }
 
     /// The packet that a wave answers: that of its number where the wave says so by its own, or
@@ -205,6 +236,7 @@ impl HopTrace {
         let processes = times.into_iter().map(|(rank, time)| (rank, stamps(time))).collect();
         let passage = Passage { processes, ended_in: None };
         passage.settle(key, &self.tree, self.figures.entry(key.0).or_default());
+        self.measure(key.0, &passage);
     }
 
     /// The figures of the streams that waves have passed on.

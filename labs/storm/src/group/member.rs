@@ -2,28 +2,29 @@
 //!
 //! It joins as its command line says, reads one operation a line from standard input, has as many
 //! under way as it is asked for, and prints for each what its group has answered, in full and
-//! unjudged: of a value the digest. Nothing here decides what is right.
+//! unjudged: of a value the digest. Nothing here decides what is right. `calls` has the operations,
+//! `mail` what is sent to one virtual node, `links` the connections that it is told to break.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use sapwood::{
-    Error, Group, GroupAnswer, GroupRequest, Rank, RankSet, Reduction, key_from_environment,
-};
+use sapwood::{Error, Group, Rank, key_from_environment};
 use sapwood_command_line::exit::{Failure, print};
 use serde_json::{Value, json};
 
-use super::oracle::DEADLINE;
-use super::value::{Ask, Collective, Digest};
+use super::calls::Calls;
+use super::links::{Cut, Order, reset_one};
+use super::mail::Mail;
+use super::value::Ask;
 
 /// The hidden argument with which this program is a member of a group in the storm.
 pub const GROUP_MEMBER: &str = "storm-group-member";
 
-/// The line after which it leaves.
-pub(super) const LEAVE: &str = "leave\n";
+/// The line after which it leaves; with a virtual node, to the member that carries that one.
+pub(super) const LEAVE: &str = "leave";
 /// The line after which it waits until it knows this number of members.
 pub(super) const MEET: &str = "meet";
 
@@ -31,6 +32,9 @@ pub(super) const MEET: &str = "meet";
 const MEET_LIMIT: Duration = Duration::from_secs(60);
 /// Bytes that are read of standard input at once.
 const READ_BYTES: usize = 4096;
+/// How long it waits for news at most; less while links are cut.
+const WAIT_NANOSECONDS: i64 = 200_000_000;
+const CUTTING_NANOSECONDS: i64 = 2_000_000;
 
 /// The arguments of a member that creates the group, or joins at an address.
 pub(super) fn arguments(name: Rank, address: Option<&str>) -> Vec<OsString> {
@@ -51,7 +55,7 @@ pub fn group_member() -> Result<ExitCode, Failure> {
         None => builder.create(),
     };
     match entered {
-        Ok(group) => Serving { group, name, calls: Vec::new(), input: Vec::new() }.run(),
+        Ok(group) => Serving::new(group, name)?.run(),
         Err(error) => {
             say(&json!({ "refused": error.to_string() }))?;
             Ok(ExitCode::SUCCESS)
@@ -59,40 +63,50 @@ pub fn group_member() -> Result<ExitCode, Failure> {
     }
 }
 
+/// Prints a line for the storm.
+pub(super) fn say(value: &Value) -> Result<(), Failure> {
+    print(&format!("{value}\n"))
+}
+
 /// What a line of the input has asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     GoOn,
-    Leave,
+    Leave { heir: Option<Rank> },
 }
 
 struct Serving {
     group: Group,
-    name: Rank,
-    calls: Vec<OpenCall>,
+    calls: Calls,
+    mail: Mail,
+    cuts: Vec<Cut>,
     input: Vec<u8>,
 }
 
-/// An operation under way.
-struct OpenCall {
-    number: u64,
-    known: RankSet,
-    began: Instant,
-    request: GroupRequest,
-}
-
 impl Serving {
+    fn new(group: Group, name: Rank) -> Result<Self, Failure> {
+        let calls = Calls::new(&group, name)?;
+        Ok(Self { group, calls, mail: Mail::default(), cuts: Vec::new(), input: Vec::new() })
+    }
+
     fn run(mut self) -> Result<ExitCode, Failure> {
         say(&json!({ "joined": self.group.address() }))?;
-        loop {
+        let heir = loop {
             let has_input = self.wait();
-            self.answer_all()?;
-            if has_input && self.read()? == Next::Leave {
-                break;
+            self.keep_cut()?;
+            self.group.clear();
+            self.calls.answer()?;
+            self.mail.answer(&self.group)?;
+            if has_input && let Next::Leave { heir } = self.read()? {
+                break heir;
             }
-        }
-        self.calls.clear();
-        match self.group.leave() {
+        };
+        drop(self.calls);
+        let left = match heir {
+            Some(heir) => self.group.leave_to(heir),
+            None => self.group.leave(),
+        };
+        match left {
             // It is gone all the same; what it has passed on until then is seen at the others.
             Ok(()) | Err(Error::Timeout { .. }) => Ok(ExitCode::SUCCESS),
             Err(error) => Err(error.into()),
@@ -103,10 +117,20 @@ impl Serving {
     fn wait(&self) -> bool {
         let (input, notice) = (std::io::stdin(), self.group.descriptor());
         let mut waited = [PollFd::new(&input, PollFlags::IN), PollFd::new(&notice, PollFlags::IN)];
-        let time = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+        let tv_nsec = if self.cuts.is_empty() { WAIT_NANOSECONDS } else { CUTTING_NANOSECONDS };
+        let time = Timespec { tv_sec: 0, tv_nsec };
         // An interruption only means that there is a look in vain.
         let _ = poll(&mut waited, Some(&time));
         !waited[0].revents().is_empty()
+    }
+
+    /// Breaks again what was connected anew where links are cut, and says how many in the end.
+    fn keep_cut(&mut self) -> Result<(), Failure> {
+        self.cuts.iter_mut().for_each(Cut::keep);
+        let (over, going): (Vec<Cut>, Vec<Cut>) =
+            std::mem::take(&mut self.cuts).into_iter().partition(Cut::is_over);
+        self.cuts = going;
+        over.iter().try_for_each(|cut| say(&json!({ "broken": cut.broken() })))
     }
 
     fn read(&mut self) -> Result<Next, Failure> {
@@ -120,88 +144,33 @@ impl Serving {
         while let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.input.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line).into_owned();
-            if line == LEAVE {
-                return Ok(Next::Leave);
+            if let Some(heir) = line.strip_prefix(LEAVE) {
+                return Ok(Next::Leave { heir: heir.trim().parse().ok() });
             }
             self.handle(&line)?;
         }
         // The end of the input: the storm is over, in whatever way.
-        Ok(if count == 0 { Next::Leave } else { Next::GoOn })
+        Ok(if count == 0 { Next::Leave { heir: None } } else { Next::GoOn })
     }
 
     fn handle(&mut self, line: &str) -> Result<(), Failure> {
         if let Some(ask) = Ask::read(line) {
-            return self.begin(&ask);
+            return match self.mail.expects(&ask, &self.group) {
+                true => Ok(()),
+                false => self.calls.begin(&self.group, &ask),
+            };
+        }
+        match Order::read(line) {
+            Some(Order::Reset { choice }) => return say(&json!({ "broken": reset_one(choice) })),
+            Some(Order::Cut { peer, time }) => {
+                self.cuts.push(Cut::new(peer, time));
+                return Ok(());
+            }
+            None => {}
         }
         let count = line.strip_prefix(MEET).and_then(|count| count.trim().parse().ok());
         let wrong = || Failure::usage(format!("a member does not understand '{}'", line.trim()));
         self.group.wait_for(count.ok_or_else(wrong)?, MEET_LIMIT)?;
         say(&json!({ "met": self.group.everyone().to_string() }))
     }
-
-    fn begin(&mut self, ask: &Ask) -> Result<(), Failure> {
-        let Ask { root, number, .. } = *ask;
-        let group = &self.group;
-        let known = group.everyone();
-        let operation = match ask.collective {
-            Collective::Broadcast => {
-                group.broadcast(root, (self.name == root).then(|| ask.payload()))
-            }
-            Collective::Reduce => group.reduce(root, Reduction::Sum, &ask.numbers(self.name)),
-            Collective::Allreduce => {
-                group.allreduce(Reduction::Sum, &ask.numbers(self.name)).root(root)
-            }
-        };
-        let began = Instant::now();
-        match operation.number(number).deadline(DEADLINE).start() {
-            Ok(request) => {
-                self.calls.push(OpenCall { number, known, began, request });
-                Ok(())
-            }
-            Err(error) => say(&json!({ "answered": number, "error": error.to_string() })),
-        }
-    }
-
-    /// Says what has come of calls.
-    fn answer_all(&mut self) -> Result<(), Failure> {
-        self.group.clear();
-        let mut open = Vec::with_capacity(self.calls.len());
-        for mut call in std::mem::take(&mut self.calls) {
-            match call.request.test() {
-                Ok(None) => open.push(call),
-                Ok(Some(answer)) => say(&call.told(&answer))?,
-                Err(error) => {
-                    say(&json!({ "answered": call.number, "error": error.to_string() }))?;
-                }
-            }
-        }
-        self.calls = open;
-        Ok(())
-    }
-}
-
-impl OpenCall {
-    fn told(&self, answer: &GroupAnswer) -> Value {
-        let missing: Vec<Value> = answer
-            .missing
-            .iter()
-            .map(|(names, why)| json!({ "names": names.to_string(), "reason": why.to_string() }))
-            .collect();
-        let value = answer.bytes().ok().map(|bytes| {
-            let digest = Digest::of_bytes(bytes);
-            json!({ "bytes": digest.bytes, "digest": digest.mixed })
-        });
-        json!({
-            "answered": self.number,
-            "known": self.known.to_string(),
-            "took_us": self.began.elapsed().as_micros() as u64,
-            "contributors": answer.contributors.to_string(),
-            "missing": missing,
-            "value": value,
-        })
-    }
-}
-
-fn say(value: &Value) -> Result<(), Failure> {
-    print(&format!("{value}\n"))
 }

@@ -1,22 +1,31 @@
 //! `sapwood-storm group`: one group of real processes, linked by TCP, under random faults.
 //!
-//! Members broadcast and add without a pause, from many roots, while some are killed, stopped and
-//! resumed, leave, and are replaced under the virtual nodes that have become free. Every answer of
+//! Members call all operations of a group without a pause, from many roots, while some are killed,
+//! stopped and resumed, leave, with an heir or without one, and are replaced under the virtual
+//! nodes that have become free; and links are broken between members that live. Every answer of
 //! every member meets an oracle that knows only what the storm did itself. docs/testbed.md says how
 //! it is run.
 //!
-//! `storm` is the course of it, `member` a member (this program again) and `process` that member
-//! from outside; `value` is what members contribute, `lives` the record of who was there when,
-//! `oracle` the judge, `lie` what it must catch; `plan` the arguments, `report` what is printed.
+//! `storm` is the course of it, `strike` what is done to members and `estate` what those leave that
+//! have an heir. `member` is a member (this program again), with `calls`, `mail` and `links`, and
+//! `process` that member from outside. `collective` has the operations and `value` what members
+//! contribute to them; `lives` is the record of what was there when, `oracle` the judge, `lie` what
+//! it must catch; `plan` has the arguments, `report` what is printed.
 
+mod calls;
+mod collective;
+mod estate;
 mod lie;
+mod links;
 mod lives;
+mod mail;
 mod member;
 mod oracle;
 mod plan;
 mod process;
 mod report;
 mod storm;
+mod strike;
 mod value;
 
 use std::process::ExitCode;

@@ -11,7 +11,7 @@ const RATES: std::ops::RangeInclusive<u32> = 1..=1000;
 /// Longest storm, seconds: a day.
 const SECONDS_MAX: u32 = 86_400;
 
-/// One group of real processes that are killed, stopped, leave and join; every answer checked
+/// One group of real processes that are killed, stopped, cut off, leave and join, and checked
 #[derive(clap::Args)]
 pub struct GroupArguments {
     /// How long, in seconds; what is under way then is waited for.

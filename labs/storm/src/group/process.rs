@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::member::arguments;
 use super::oracle::Reported;
-use super::value::Digest;
+use super::value::{Digest, Given, Part};
 
 /// How far a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +36,25 @@ pub(super) enum Stage {
 /// A line of a member's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    Joined { address: String },
-    Refused { why: String },
+    Joined {
+        address: String,
+    },
+    Refused {
+        why: String,
+    },
     Met,
-    Answered { number: u64, answer: Reported },
+    Answered {
+        number: u64,
+        answer: Reported,
+    },
+    /// What was sent to it with this number has come once more.
+    Again {
+        number: u64,
+    },
+    /// It was told to break links, and has broken this number.
+    Broken {
+        links: u64,
+    },
 }
 
 /// One member.
@@ -155,6 +170,12 @@ impl Told {
         if let Some(why) = text("refused") {
             return Some(Self::Refused { why });
         }
+        if let Some(number) = line["again"].as_u64() {
+            return Some(Self::Again { number });
+        }
+        if let Some(links) = line["broken"].as_u64() {
+            return Some(Self::Broken { links });
+        }
         text("met").map(|_| Self::Met)
     }
 }
@@ -166,6 +187,7 @@ fn reported(line: &Value, at: Duration) -> Option<Reported> {
             at,
             took: Duration::ZERO,
             known: RankSet::new(),
+            names: RankSet::new(),
             contributors: RankSet::new(),
             missing: Vec::new(),
             value: None,
@@ -173,22 +195,37 @@ fn reported(line: &Value, at: Duration) -> Option<Reported> {
         });
     }
     let part = |part: &Value| Some((set(&part["names"])?, part["reason"].as_str()?.to_string()));
-    let value = match &line["value"] {
-        Value::Null => None,
-        value => {
-            let bytes = usize::try_from(value["bytes"].as_u64()?).ok()?;
-            Some(Digest { bytes, mixed: value["digest"].as_u64()? })
-        }
-    };
     Some(Reported {
         at,
         took: Duration::from_micros(line["took_us"].as_u64()?),
         known: set(&line["known"])?,
+        names: set(&line["names"])?,
         contributors: set(&line["contributors"])?,
         missing: line["missing"].as_array()?.iter().map(part).collect::<Option<_>>()?,
-        value,
+        value: given(line)?,
         error: None,
     })
+}
+
+/// The value of an answer, where it has one; nothing for what is none.
+fn given(line: &Value) -> Option<Option<Given>> {
+    if let Some(parts) = line["parts"].as_array() {
+        let part = |part: &Value| {
+            let name = Rank::try_from(part["name"].as_u64()?).ok()?;
+            Some(Part { name, digest: digest(&part["value"])? })
+        };
+        let parts: Option<Vec<Part>> = parts.iter().map(part).collect();
+        return Some(Some(Given::Parts(parts?)));
+    }
+    match &line["value"] {
+        Value::Null => Some(None),
+        value => Some(Some(Given::Whole(digest(value)?))),
+    }
+}
+
+fn digest(value: &Value) -> Option<Digest> {
+    let bytes = usize::try_from(value["bytes"].as_u64()?).ok()?;
+    Some(Digest { bytes, mixed: value["digest"].as_u64()? })
 }
 
 #[cfg(test)]
@@ -201,7 +238,7 @@ mod tests {
     fn a_members_lines_are_read_and_others_are_not() {
         let now = Duration::from_secs(3);
         let line = json!({
-            "answered": 7, "known": "0-2", "took_us": 1500, "contributors": "0,2",
+            "answered": 7, "known": "0-2", "names": "2", "took_us": 1500, "contributors": "0,2",
             "missing": [{ "names": "1", "reason": "the member has left" }],
             "value": { "bytes": 8, "digest": u64::MAX },
         });
@@ -210,7 +247,16 @@ mod tests {
         };
         assert_eq!((answer.at, answer.took), (now, Duration::from_micros(1500)));
         assert_eq!(answer.missing[0].0.to_string(), "1");
-        assert_eq!(answer.value, Some(Digest { bytes: 8, mixed: u64::MAX }));
+        let digest = Digest { bytes: 8, mixed: u64::MAX };
+        assert_eq!(answer.value, Some(Given::Whole(digest)));
+        let parts = json!([{ "name": 2, "value": { "bytes": 8, "digest": u64::MAX } }]);
+        let parts = given(&json!({ "parts": parts }));
+        assert_eq!(parts, Some(Some(Given::Parts(vec![Part { name: 2, digest }]))));
+        assert_eq!(given(&json!({ "parts": [{ "name": 2 }] })), None);
+        assert_eq!(given(&json!({ "parts": null })), Some(None));
+        let told =
+            [json!({ "again": 4 }), json!({ "broken": 2 })].map(|line| Told::read(&line, now));
+        assert_eq!(told, [Some(Told::Again { number: 4 }), Some(Told::Broken { links: 2 })]);
         let refused = Told::Refused { why: "taken".to_string() };
         assert_eq!(Told::read(&json!({ "refused": "taken" }), now), Some(refused));
         assert_eq!(Told::read(&json!({ "answered": 7, "known": "0-2" }), now), None);

@@ -2,7 +2,8 @@
 //! stopped, told to leave and replaced, at random from a seed.
 //!
 //! Owns [`GroupStorm`]. One thread does all of it, so that the record of what was done
-//! ([`Lives`]) has one order. What answers must be is of `oracle`.
+//! ([`Lives`]) has one order. What is done to members is of `strike`, what becomes of the virtual
+//! nodes of those that leave to heirs of `estate`, what answers must be of `oracle`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -15,6 +16,8 @@ use sapwood_command_line::exit::{Failure, complain};
 use sapwood_launch::{Exit, Signal};
 use sapwood_random::Random;
 
+use super::collective::Collective;
+use super::estate::Estate;
 use super::lie::falsify;
 use super::lives::{Lives, ProcessNumber};
 use super::member::{LEAVE, MEET};
@@ -22,7 +25,8 @@ use super::oracle::{DEADLINE, Operation};
 use super::plan::GroupPlan;
 use super::process::{Stage, StormedMember, Told};
 use super::report::{Deed, GroupReport};
-use super::value::{Ask, Collective};
+use super::strike::Deck;
+use super::value::Ask;
 use crate::chance::{one_of, time};
 
 /// Lengths of values, in bytes: short ones are frequent, long ones travel in many segments.
@@ -42,22 +46,6 @@ const LENGTHS: [usize; 14] = [
     256 << 10,
     1 << 20,
 ];
-/// What is done to members, each as often as it stands here.
-const DEEDS: [Deed; 9] = [
-    Deed::Kill,
-    Deed::Kill,
-    Deed::Kill,
-    Deed::Stop,
-    Deed::Stop,
-    Deed::Stop,
-    Deed::Stop,
-    Deed::Leave,
-    Deed::Leave,
-];
-/// Time between two deeds, in milliseconds.
-const PAUSE_MS: (f64, f64) = (100.0, 1500.0);
-/// How long a member is stopped, in milliseconds: to far more than what makes it count as dead.
-const STOP_MS: (f64, f64) = (30.0, 6000.0);
 /// How long a virtual node has no process, in milliseconds.
 const VACANT_MS: (f64, f64) = (100.0, 3000.0);
 /// From a member that could not join to the next try.
@@ -72,7 +60,7 @@ const JOIN_LIMIT: Duration = Duration::from_secs(40);
 /// An answer must come within this time, counted from the last time that the member was resumed.
 const ANSWER_LIMIT: Duration = DEADLINE.saturating_add(Duration::from_secs(10));
 /// A member that was told to leave must have ended within this time.
-const LEAVE_LIMIT: Duration = Duration::from_secs(20);
+pub(super) const LEAVE_LIMIT: Duration = Duration::from_secs(20);
 /// Violations after which a storm ends.
 const VIOLATIONS_MAX: usize = 50;
 /// From one line of progress to the next.
@@ -89,32 +77,35 @@ struct Vacancy {
 
 /// When something is next done.
 #[derive(Clone, Copy, Debug, Default)]
-struct Agenda {
-    operation: Duration,
-    deed: Duration,
+pub(super) struct Agenda {
+    pub operation: Duration,
+    pub deed: Duration,
     progress: Duration,
 }
 
 /// A group and what is done to it.
 pub(super) struct GroupStorm<'a> {
-    plan: &'a GroupPlan,
+    pub(super) plan: &'a GroupPlan,
     program: PathBuf,
     key: OwnedFd,
-    began: Instant,
-    random: Random,
+    pub(super) began: Instant,
+    pub(super) random: Random,
     /// Chooses false answers, so that these change no other choice.
     lies: Random,
-    lives: Lives,
-    members: BTreeMap<ProcessNumber, StormedMember>,
+    pub(super) lives: Lives,
+    pub(super) members: BTreeMap<ProcessNumber, StormedMember>,
     vacancies: BTreeMap<Rank, Vacancy>,
-    open: BTreeMap<u64, Operation>,
+    pub(super) estate: Estate,
+    pub(super) open: BTreeMap<u64, Operation>,
     /// Operations, and the processes that have not answered in time.
     hung: BTreeSet<(u64, ProcessNumber)>,
     /// Members that have said that they know all.
     met: usize,
-    next: Agenda,
+    pub(super) next: Agenda,
+    pub(super) deeds: Deck<Deed>,
+    collectives: Deck<Collective>,
     last_number: u64,
-    report: GroupReport,
+    pub(super) report: GroupReport,
 }
 
 impl<'a> GroupStorm<'a> {
@@ -133,10 +124,13 @@ impl<'a> GroupStorm<'a> {
             lives: Lives::default(),
             members: BTreeMap::new(),
             vacancies: BTreeMap::new(),
+            estate: Estate::default(),
             open: BTreeMap::new(),
             hung: BTreeSet::new(),
             met: 0,
             next: Agenda::default(),
+            deeds: Deck::default(),
+            collectives: Deck::default(),
             last_number: 0,
             report: GroupReport::default(),
         })
@@ -206,6 +200,7 @@ impl<'a> GroupStorm<'a> {
         self.resume()?;
         self.note_overdue()?;
         self.close();
+        self.settle_estate();
         let now = self.began.elapsed();
         if self.next.progress <= now {
             self.next.progress = now + PROGRESS;
@@ -243,7 +238,13 @@ impl<'a> GroupStorm<'a> {
             Told::Joined { .. } => {}
             Told::Refused { why } => member.refused = Some(why),
             Told::Met => self.met += 1,
+            Told::Broken { links } => self.report.links_broken += links,
+            Told::Again { number } => {
+                let name = member.name;
+                self.violate(format!("send {number}: member {name}: it has come twice"));
+            }
             Told::Answered { number, mut answer } => {
+                self.report.inherited += self.estate.note_carried(process, &answer.names);
                 // Without one it is an answer that came too late, and was told of as hung.
                 let Some(operation) = self.open.get_mut(&number) else { return };
                 if self.plan.lies {
@@ -259,8 +260,7 @@ impl<'a> GroupStorm<'a> {
         let Some(member) = self.members.remove(&process) else { return };
         let (name, now) = (member.name, self.began.elapsed());
         self.lives.end(process, now);
-        let mut vacancy =
-            Vacancy { at: now + time(&mut self.random, VACANT_MS.0, VACANT_MS.1), until: None };
+        let mut vacancy = self.vacancy();
         match (member.stage, member.refused) {
             (Stage::Killed, _) => {}
             (Stage::Leaving { .. }, _) if exit.is_success() => {}
@@ -274,10 +274,26 @@ impl<'a> GroupStorm<'a> {
                 self.violate(format!("member {name}: {exit}, where it was {stage:?}"));
             }
         }
+        for inherited in self.estate.bury(process, now) {
+            self.vacate(inherited);
+        }
+        if !self.estate.has(name) {
+            self.vacancies.insert(name, vacancy);
+        }
+    }
+
+    /// A virtual node is not carried any more.
+    pub(super) fn vacate(&mut self, name: Rank) {
+        let vacancy = self.vacancy();
         self.vacancies.insert(name, vacancy);
     }
 
-    fn violate(&mut self, text: String) {
+    fn vacancy(&mut self) -> Vacancy {
+        let after = time(&mut self.random, VACANT_MS.0, VACANT_MS.1);
+        Vacancy { at: self.began.elapsed() + after, until: None }
+    }
+
+    pub(super) fn violate(&mut self, text: String) {
         complain(&text);
         self.report.violations.push(text);
     }
@@ -343,7 +359,7 @@ impl<'a> GroupStorm<'a> {
                 operation.lines(&self.lives).iter().for_each(complain);
             }
             let is_hung = self.hung.range((number, 0)..=(number, ProcessNumber::MAX)).count() > 0;
-            self.report.add(verdict, is_hung);
+            self.report.add(&operation, verdict, is_hung);
         }
     }
 
@@ -358,7 +374,7 @@ impl<'a> GroupStorm<'a> {
             self.vacancies.remove(&name);
             self.start_member(name, Some(&address), vacancy.until.unwrap_or(now + JOIN_LIMIT))?;
             if vacancy.until.is_none() {
-                self.note_deed(Deed::Join, name);
+                self.note_deed(Deed::Join, false, &name.to_string());
             }
         }
         Ok(())
@@ -376,53 +392,17 @@ impl<'a> GroupStorm<'a> {
         Ok(())
     }
 
-    fn in_stage(&self, stage: Stage) -> Vec<ProcessNumber> {
+    pub(super) fn in_stage(&self, stage: Stage) -> Vec<ProcessNumber> {
         let found = self.members.iter().filter(|(_, member)| member.stage == stage);
         found.map(|(process, _)| *process).collect()
     }
 
-    /// Does something to a member, when it is time.
-    fn strike(&mut self) -> Result<(), Failure> {
-        let now = self.began.elapsed();
-        if now < self.next.deed {
-            return Ok(());
-        }
-        self.next.deed = now + time(&mut self.random, PAUSE_MS.0, PAUSE_MS.1);
-        let deed = *self.random.choose(&DEEDS);
-        let joined = self.in_stage(Stage::Joined);
-        let Some(process) = one_of(&mut self.random, &joined).copied() else { return Ok(()) };
-        let outage = time(&mut self.random, STOP_MS.0, STOP_MS.1);
-        let asked = self.members.values().filter(|member| member.is_asked()).count();
-        // Two thirds stay, so that there is something to see.
-        if deed != Deed::Stop && asked * 3 <= self.plan.members as usize * 2 {
-            return Ok(());
-        }
-        let Some(member) = self.members.get_mut(&process) else { return Ok(()) };
-        let name = member.name;
-        self.lives.disturb(process, now);
-        match deed {
-            Deed::Stop => {
-                member.stage = Stage::Stopped { until: now + outage };
-                member.signal(Signal::STOP)?;
-            }
-            Deed::Leave => {
-                member.stage = Stage::Leaving { until: now + LEAVE_LIMIT };
-                member.tell(LEAVE);
-            }
-            Deed::Kill | Deed::Join => {
-                member.stage = Stage::Killed;
-                member.signal(Signal::KILL)?;
-            }
-        }
-        self.note_deed(deed, name);
-        Ok(())
-    }
-
-    fn note_deed(&mut self, deed: Deed, name: Rank) {
-        self.report.count(deed);
+    /// Counts what was done to these, in words.
+    pub(super) fn note_deed(&mut self, deed: Deed, is_amid: bool, names: &str) {
+        self.report.count(deed, is_amid);
         if self.plan.is_logged {
             let milliseconds = self.began.elapsed().as_millis();
-            complain(format!("{milliseconds} ms: {} {name}", deed.name()));
+            complain(format!("{milliseconds} ms: {} {names}", deed.name()));
         }
     }
 
@@ -435,23 +415,39 @@ impl<'a> GroupStorm<'a> {
             return;
         }
         self.next.operation = now + self.plan.period;
-        let joined = self.in_stage(Stage::Joined);
-        let Some(root) = one_of(&mut self.random, &joined).copied() else { return };
+        let mut joined = self.in_stage(Stage::Joined);
+        self.random.shuffle(&mut joined);
+        let Some(&root) = joined.first() else { return };
+        let collective = self.collectives.draw(&mut self.random, &Collective::ALL);
+        let to = match (collective, joined.get(1)) {
+            (Collective::Send, Some(&to)) => to,
+            _ => root,
+        };
         self.last_number += 1;
         let ask = Ask {
-            collective: *self.random.choose(&Collective::ALL),
+            collective,
             number: self.last_number,
             root: self.lives.name(root),
+            to: self.lives.name(to),
+            members: self.plan.members,
             bytes: *self.random.choose(&LENGTHS),
             seed: self.plan.seed,
         };
+        if collective == Collective::Send && to == root {
+            // It is alone, and asks for another next time.
+            return;
+        }
         let mut asked = BTreeSet::new();
         for (process, member) in self.members.iter_mut().filter(|(_, member)| member.is_asked()) {
-            member.tell(&ask.line());
-            asked.insert(*process);
+            if collective != Collective::Send || [root, to].contains(process) {
+                member.tell(&ask.line());
+                asked.insert(*process);
+            }
         }
-        let operation = Operation { ask, issued: now, asked, answers: BTreeMap::new() };
+        let (answers, is_struck) = (BTreeMap::new(), false);
+        let operation = Operation { ask, issued: now, asked, answers, is_struck };
         self.open.insert(ask.number, operation);
+        self.strike_soon(&ask);
     }
 
     /// Waits until a member has written something, or a moment.
@@ -471,7 +467,7 @@ impl<'a> GroupStorm<'a> {
         for (process, member) in &mut self.members {
             self.lives.disturb(*process, now);
             member.stage = Stage::Leaving { until };
-            member.tell(LEAVE);
+            member.tell(&format!("{LEAVE}\n"));
         }
         while !self.members.is_empty() && self.began.elapsed() < until + LEAVE_LIMIT {
             self.take()?;

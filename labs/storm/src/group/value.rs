@@ -1,46 +1,26 @@
-//! What members of a storming group are asked, what each gives to it, and what must come of it.
+//! What members of a storming group are asked, and what each gives to it.
 //!
 //! Owns [`Ask`]. All values are made from the storm's seed, the operation's number and the virtual
-//! node, so that a value of another operation, a contribution that is in a sum twice, and a segment
-//! at another's place are all seen.
+//! node with which a process has joined, so that a value of another operation, a contribution that
+//! is in a sum twice, and a segment at another's place are all seen.
 
 use std::fmt;
 
 use sapwood::{Rank, RankSet};
 use sapwood_random::mix;
 
+use super::collective::Collective;
+
 /// The length of an element of a sum, in bytes.
-const ELEMENT_BYTES: usize = 8;
-/// A broadcast is up to one less than this longer than a sum: its last word need not be whole.
+pub(super) const ELEMENT_BYTES: usize = 8;
+/// Bytes are up to one less than this longer than a sum: the last word need not be whole.
 const ODD_BYTES: u64 = 8;
 /// How many bits of a number are left away, so that sums over all members do not overflow.
 const FIRST_BITS_LESS: u32 = 28;
 const STEP_BITS_LESS: u32 = 44;
-
-/// The operations of a group that the storm tries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Collective {
-    /// The root's bytes go to all.
-    Broadcast,
-    /// The root gets the sum of all.
-    Reduce,
-    /// All get the sum of all, which the root has made.
-    Allreduce,
-}
-
-impl Collective {
-    /// All of them.
-    pub(super) const ALL: [Self; 3] = [Self::Broadcast, Self::Reduce, Self::Allreduce];
-
-    /// Its name in lines and reports.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Broadcast => "broadcast",
-            Self::Reduce => "reduce",
-            Self::Allreduce => "allreduce",
-        }
-    }
-}
+/// Values from this length on travel in several segments, but for those of a gather on their way
+/// up.
+const SEVERAL_SEGMENTS_BYTES: usize = 64 << 10;
 
 /// One operation, as all members are asked for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +29,11 @@ pub(super) struct Ask {
     /// By which the calls of different members are matched.
     pub number: u64,
     pub root: Rank,
-    /// The length of a contribution to a sum; a broadcast may be a few bytes longer.
+    /// The virtual node that gets what is sent to one; otherwise the root.
+    pub to: Rank,
+    /// How many virtual nodes the group has at the begin, from 0 on.
+    pub members: u32,
+    /// The length of a contribution to a sum; others depend on it.
     pub bytes: usize,
     /// Of the storm.
     pub seed: u64,
@@ -58,8 +42,8 @@ pub(super) struct Ask {
 impl Ask {
     /// As a line of a member's input.
     pub(super) fn line(&self) -> String {
-        let Self { collective, number, root, bytes, seed } = self;
-        format!("{} {number} {root} {bytes} {seed}\n", collective.name())
+        let Self { collective, number, root, to, members, bytes, seed } = self;
+        format!("{} {number} {root} {to} {members} {bytes} {seed}\n", collective.name())
     }
 
     /// Reads such a line.
@@ -70,16 +54,29 @@ impl Ask {
             collective: Collective::ALL.into_iter().find(|each| each.name() == name)?,
             number: words.next()?.parse().ok()?,
             root: words.next()?.parse().ok()?,
+            to: words.next()?.parse().ok()?,
+            members: words.next()?.parse().ok()?,
             bytes: words.next()?.parse().ok()?,
             seed: words.next()?.parse().ok()?,
         })
     }
 
-    /// What the root broadcasts.
+    /// Whether one of its values travels in several segments.
+    pub(super) fn has_several_segments(&self) -> bool {
+        self.length() >= SEVERAL_SEGMENTS_BYTES
+    }
+
+    /// What the root gives to all, or to one virtual node.
     pub(super) fn payload(&self) -> Vec<u8> {
-        let length = self.bytes + (self.number % ODD_BYTES) as usize;
+        self.text(self.root, None)
+    }
+
+    /// The bytes that a process gives to all alike, or to a virtual node.
+    pub(super) fn text(&self, from: Rank, to: Option<Rank>) -> Vec<u8> {
+        let length = self.length() + (self.number % ODD_BYTES) as usize;
         let mut bytes = Vec::with_capacity(length + ELEMENT_BYTES);
-        let first = self.mixed(self.root);
+        let first = self.mixed(from);
+        let first = to.map_or(first, |to| mix(first ^ (u64::from(to) + 1)));
         let mut word = 0_u64;
         while bytes.len() < length {
             bytes.extend_from_slice(&mix(first.wrapping_add(word)).to_le_bytes());
@@ -89,12 +86,18 @@ impl Ask {
         bytes
     }
 
-    /// What a virtual node adds to a sum.
+    /// What a process adds to a sum.
     pub(super) fn numbers(&self, name: Rank) -> Vec<i64> {
         self.sum(&RankSet::range(name, name))
     }
 
-    /// The sum over exactly these virtual nodes.
+    /// What a process gives to an operation that members define: odd, so that no product of them
+    /// forgets a factor.
+    pub(super) fn odd_numbers(&self, name: Rank) -> Vec<i64> {
+        self.numbers(name).into_iter().map(|number| number | 1).collect()
+    }
+
+    /// The sum over exactly these.
     pub(super) fn sum(&self, names: &RankSet) -> Vec<i64> {
         let (mut first, mut step) = (0_i64, 0_i64);
         for name in names.iter() {
@@ -102,8 +105,21 @@ impl Ask {
             first += (mixed >> FIRST_BITS_LESS) as i64;
             step += (mix(mixed) >> STEP_BITS_LESS) as i64;
         }
-        let count = self.bytes / ELEMENT_BYTES;
+        let count = match self.collective {
+            Collective::ReduceScatter => self.block() * self.members as usize,
+            _ => self.length() / ELEMENT_BYTES,
+        };
         (0..count).map(|index| first + index as i64 * step).collect()
+    }
+
+    /// How many elements of a sum each virtual node gets, where each gets a block.
+    pub(super) fn block(&self) -> usize {
+        (self.bytes / ELEMENT_BYTES / self.members.max(1) as usize).max(1)
+    }
+
+    /// The length of a contribution, but for the bytes of a word that is not whole.
+    fn length(&self) -> usize {
+        (self.bytes / self.collective.share() / ELEMENT_BYTES).max(1) * ELEMENT_BYTES
     }
 
     fn mixed(&self, name: Rank) -> u64 {
@@ -114,7 +130,11 @@ impl Ask {
 impl fmt::Display for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { collective, number, root, bytes, .. } = self;
-        write!(f, "{} {number} of {bytes} bytes at {root}", collective.name())
+        write!(f, "{} {number} of {bytes} bytes at {root}", collective.name())?;
+        match collective {
+            Collective::Send => write!(f, " to {}", self.to),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -148,12 +168,33 @@ impl Digest {
     }
 }
 
+/// One of several values in an answer, with the virtual node that the answer names for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub name: Rank,
+    pub digest: Digest,
+}
+
+/// What an answer gives to a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Given {
+    Whole(Digest),
+    Parts(Vec<Part>),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ASK: Ask =
-        Ask { collective: Collective::Allreduce, number: 12, root: 3, bytes: 4096, seed: 7 };
+    const ASK: Ask = Ask {
+        collective: Collective::Allreduce,
+        number: 12,
+        root: 3,
+        to: 3,
+        members: 4,
+        bytes: 4096,
+        seed: 7,
+    };
 
     fn added(left: &[i64], right: &[i64]) -> Vec<i64> {
         left.iter().zip(right).map(|(left, right)| left + right).collect()
@@ -165,7 +206,7 @@ mod tests {
             let ask = Ask { collective, ..ASK };
             assert_eq!(Ask::read(&ask.line()), Some(ask));
         }
-        assert_eq!(Ask::read("barrier 1 2 3 4"), None);
+        assert_eq!(Ask::read("barrier 1 2 2 3 4 5"), None);
         assert_eq!(Ask::read("reduce 1 2 3"), None);
     }
 
@@ -177,6 +218,24 @@ mod tests {
         assert_eq!(all.len(), 512);
         assert_ne!(ASK.sum(&names), added(&ASK.numbers(1), &ASK.numbers(2)));
         assert_ne!(ASK.sum(&names), added(&all, &ASK.numbers(9)));
+    }
+
+    #[test]
+    fn blocks_make_up_the_sum_whatever_its_length() {
+        for bytes in [8, 64, 4096, 4104] {
+            let ask = Ask { collective: Collective::ReduceScatter, members: 5, bytes, ..ASK };
+            assert_eq!(ask.numbers(1).len(), ask.block() * 5, "{bytes}");
+            assert!(ask.block() > 0);
+        }
+    }
+
+    #[test]
+    fn each_process_has_other_bytes_for_each_virtual_node() {
+        let ask = Ask { collective: Collective::AllToAll, ..ASK };
+        let texts = [ask.text(1, Some(2)), ask.text(2, Some(1)), ask.text(1, Some(1))];
+        assert!(texts.iter().all(|text| text.len() == 256 + 4));
+        assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2]);
+        assert_ne!(ask.text(1, None), ask.text(1, Some(0)));
     }
 
     #[test]

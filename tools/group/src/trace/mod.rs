@@ -18,6 +18,7 @@ use sapwood::{
 use sapwood_command_line::exit::{Failure, by_signal, complain, print};
 use sapwood_command_line::times::patience;
 use sapwood_hosts::signals::{Signal, Signals};
+use sapwood_report::nanoseconds;
 
 use crate::KeyArguments;
 use passage::{MemberClock, Trace};
@@ -189,7 +190,7 @@ impl<'a> Follower<'a> {
             for _ in 0..ANSWERS_MAX {
                 let question = GroupHopQuestion {
                     cursor: source.cursor,
-                    lease: u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX),
+                    lease: nanoseconds(lease),
                     room: self.arguments.room,
                     most: MOST,
                 };

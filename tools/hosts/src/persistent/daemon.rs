@@ -14,18 +14,19 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sapwood::{Error, Network, RankSet, runtime_folder};
+use sapwood::{Error, Network, PreparedName, RankSet, runtime_folder};
 use sapwood_topology::HostName;
 use sapwood_transport::{Accepted, Interest, Listener, Poller};
 
 use super::ending::{self, Ending, Served};
 use super::message::{Asking, Description, VERSION, absence_as_text};
 use super::place::{LOOK_PERIOD, Place};
+use super::presence::Presence;
 use super::returning::{Attempt, Heir, Progress, Schedule, Way};
 use super::session::{Session, Wish};
 use super::succession::{Earlier, Leash, succession};
 use super::{address_of, right_to, socket_path};
-use crate::absence::{counted, everyone, nodes};
+use crate::absence::{counted, nodes};
 use crate::signals::Signals;
 use crate::tree_access::{Owned, Tree};
 use sapwood_command_line::exit::{Failure, complain};
@@ -61,6 +62,7 @@ pub(crate) struct Terms {
 /// A tree that is kept up, by one thread.
 pub(crate) struct Daemon {
     tree: Owned,
+    presence: Presence,
     terms: Arc<Terms>,
     poller: Poller,
     sessions: Vec<Session>,
@@ -98,6 +100,8 @@ struct Charge {
 /// What the next tree's daemon gets.
 struct Handover {
     charge: Box<Charge>,
+    /// That of the tree before, in whose place the tree is visible already.
+    name: Option<PreparedName>,
     /// Those without a command.
     sessions: Vec<Session>,
     /// When a command has used the tree last: another tree in its place is no use of it.
@@ -145,19 +149,20 @@ impl Daemon {
             earlier: Vec::new(),
         };
         let (charge, sessions, used_at) = (Box::new(charge), Vec::new(), Instant::now());
-        let handover = Handover { charge, sessions, used_at };
+        let handover = Handover { charge, name: None, sessions, used_at };
         Self::succeeding(tree, Arc::new(terms), handover).map_err(Failure::from)
     }
 
     /// Goes on with what the daemon of the tree before has handed over.
     fn succeeding(tree: Owned, terms: Arc<Terms>, handover: Handover) -> Result<Self, Error> {
-        let Handover { charge, sessions, used_at } = handover;
+        let Handover { charge, sessions, used_at, .. } = handover;
         let poller = Poller::new()?;
         if charge.paused_until.is_none() {
             poller.add(&charge.listener, LISTENER, Interest::READ)?;
         }
         let mut daemon = Self {
             tree,
+            presence: Presence::new(terms.way.names.len()),
             terms,
             poller,
             sessions: Vec::new(),
@@ -175,8 +180,10 @@ impl Daemon {
     }
 
     /// Is the thread of a tree that takes the place of another.
-    fn keep(mut network: Network, terms: Arc<Terms>, handover: Handover) -> Ended {
-        if let Err(error) = network.publish(&terms.name) {
+    fn keep(mut network: Network, terms: Arc<Terms>, mut handover: Handover) -> Ended {
+        if let Some(name) = handover.name.take() {
+            network.take_name(name);
+        } else if let Err(error) = network.publish(&terms.name) {
             // It can be used all the same.
             tell(&format!("tree '{}' is not visible: {error}", terms.name));
         }
@@ -304,6 +311,7 @@ impl Daemon {
                 session.watch(&self.poller)?;
             }
             self.dismiss_gone();
+            self.presence.note(self.tree.connected());
             let now = Instant::now();
             self.return_hosts(now)?;
             if self.is_over(now) {
@@ -335,7 +343,7 @@ impl Daemon {
             self.used_at = now;
         }
         let is_idle = !self.terms.idle.is_zero() && now - self.used_at >= self.terms.idle;
-        is_idle || self.tree.connected().is_empty()
+        is_idle || self.presence.there().is_empty()
     }
 
     /// How long nothing is to be done unless something happens.
@@ -352,11 +360,9 @@ impl Daemon {
     /// Has missing hosts looked for when it is time, and gives way to a tree that has them.
     fn return_hosts(&mut self, now: Instant) -> Result<(), Error> {
         let Role::Newest(charge) = &mut self.role else { return Ok(()) };
-        let there = self.tree.connected();
         let Some(attempt) = &mut self.attempt else {
-            let missing = everyone(self.terms.way.names.len()).difference(there.as_ref());
-            if charge.schedule.is_due(now, missing.is_empty()) {
-                self.look_for(&missing)?;
+            if charge.schedule.is_due(now, self.presence.missing().is_empty()) {
+                self.look_for_missing()?;
             }
             return Ok(());
         };
@@ -368,6 +374,7 @@ impl Daemon {
                 charge.schedule.put_off();
             }
             Progress::Stands(anew) => {
+                let there = self.presence.there();
                 let returned = anew.difference(there.as_ref());
                 let is_better = there.difference(anew.as_ref()).is_empty() && !returned.is_empty();
                 match is_better.then(succession) {
@@ -385,16 +392,16 @@ impl Daemon {
         Ok(())
     }
 
-    fn look_for(&mut self, missing: &RankSet) -> Result<(), Error> {
+    fn look_for_missing(&mut self) -> Result<(), Error> {
         let Role::Newest(charge) = &mut self.role else { return Ok(()) };
         charge.schedule.begin();
         let way = Arc::clone(&self.terms.way);
-        let missing: Vec<HostName> =
-            missing.iter().map(|rank| way.names[rank as usize].clone()).collect();
+        let missing = self.presence.missing().iter();
+        let missing: Vec<HostName> = missing.map(|rank| way.names[rank as usize].clone()).collect();
         let asked = charge.schedule.turn_of(&missing);
         let terms = Arc::clone(&self.terms);
         let keep = move |network, handover| Self::keep(network, terms, handover);
-        match Attempt::begin(way, asked, keep) {
+        match Attempt::begin(self.terms.name.clone(), way, asked, keep) {
             Ok(attempt) => {
                 self.poller.add(attempt.bell(), BELL, Interest::READ)?;
                 self.attempt = Some(attempt);
@@ -409,7 +416,7 @@ impl Daemon {
     fn give_way(&mut self, leash: Leash, earlier: Earlier, back: &RankSet) -> Result<(), Error> {
         let Some(attempt) = self.attempt.take() else { return Ok(()) };
         self.poller.remove(attempt.bell())?;
-        let Some(Heir { offer, thread }) = attempt.take() else { return Ok(()) };
+        let Some(Heir { mut name, offer, thread }) = attempt.take() else { return Ok(()) };
         self.poller.add(leash.end(), LEASH, Interest::READ)?;
         let role = std::mem::replace(&mut self.role, Role::Earlier { leash, heir: thread });
         let Role::Newest(mut charge) = role else { return Ok(()) };
@@ -434,10 +441,12 @@ impl Daemon {
         for session in &waiting {
             session.leave(&self.poller)?;
         }
-        // Its name is the next one's.
-        self.tree.withdraw();
+        // Its name is the next one's from here on: a command that looks for it finds one of both.
+        if !self.tree.leave_name_to(name.as_mut()) {
+            name = None;
+        }
         // If that thread has failed, what it was to get is gone, and the leash ends this tree.
-        let _ = offer.send(Handover { charge, sessions: waiting, used_at: self.used_at });
+        let _ = offer.send(Handover { charge, name, sessions: waiting, used_at: self.used_at });
         Ok(())
     }
 

@@ -2,10 +2,10 @@
 //! a tree by a command.
 //!
 //! `daemon` is the process that owns the tree, `up` what starts it and `down` what ends it, `claim`
-//! the right to start one of a name, `returning` the search for hosts that are missing,
-//! `succession` how a tree and those before it end together, `shared` the tree as a command sees
-//! it, `message` what the two say to each other, `ending` what is known of a tree that has ended by
-//! itself. docs/decisions/0012-warm-tree.md says why it is so.
+//! the right to start one of a name, `presence` which of its hosts are there, `returning` the
+//! search for those that are missing, `succession` how a tree and those before it end together,
+//! `shared` the tree as a command sees it, `message` what the two say to each other, `ending` what
+//! is known of a tree that has ended by itself. docs/decisions/0012-warm-tree.md says why it is so.
 
 mod again;
 mod claim;
@@ -14,6 +14,7 @@ pub mod down;
 mod ending;
 mod message;
 mod place;
+mod presence;
 mod returning;
 mod session;
 pub mod shared;

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use sapwood::{Network, RankSet, Topology};
+use sapwood::{Network, PreparedName, RankSet, Topology};
 use sapwood_topology::HostName;
 
 use super::AGENT;
@@ -124,25 +124,37 @@ pub(crate) enum Progress {
 pub(crate) struct Attempt<C, E> {
     /// Readable when there is progress.
     bell: PipeReader,
-    found: Receiver<RankSet>,
+    found: Receiver<Anew>,
+    /// What makes its tree visible, once there is one.
+    name: Option<PreparedName>,
     /// None when the tree was refused.
     offer: Option<Sender<C>>,
     is_cancelled: Arc<AtomicBool>,
     thread: JoinHandle<Option<E>>,
 }
 
+/// A tree that was started anew.
+struct Anew {
+    there: RankSet,
+    /// None where the files could not be written.
+    name: Option<PreparedName>,
+}
+
 /// The thread of an attempt whose tree is taken, and the way to it.
 pub(crate) struct Heir<C, E> {
+    /// What makes its tree visible in the place of the one that has it, if that could be prepared.
+    pub(crate) name: Option<PreparedName>,
     pub(crate) offer: Sender<C>,
     pub(crate) thread: JoinHandle<Option<E>>,
 }
 
 impl<C: Send + 'static, E: Send + 'static> Attempt<C, E> {
-    /// Asks these hosts; `keep` serves the whole tree once it is taken.
+    /// Asks these hosts; `keep` serves the whole tree once it is taken. It is to have this name.
     ///
     /// # Errors
     /// The system's.
     pub(crate) fn begin(
+        name: String,
         way: Arc<Way>,
         asked: Vec<HostName>,
         keep: impl FnOnce(Network, C) -> E + Send + 'static,
@@ -156,13 +168,14 @@ impl<C: Send + 'static, E: Send + 'static> Attempt<C, E> {
             let mut ringer = ringer;
             let network = search.tree()?;
             let there = network.everyone().ranks().clone();
+            let anew = Anew { there, name: network.prepare_name(&name).ok() };
             ringer.write_all(b"!").ok()?;
-            tell.send(there).ok()?;
+            tell.send(anew).ok()?;
             let charge = taken.recv().ok()?;
             Some(keep(network, charge))
         };
         let thread = Builder::new().name("return".into()).spawn(work)?;
-        Ok(Self { bell, found, offer: Some(offer), is_cancelled, thread })
+        Ok(Self { bell, found, name: None, offer: Some(offer), is_cancelled, thread })
     }
 
     /// What becomes readable when there is progress.
@@ -172,7 +185,8 @@ impl<C: Send + 'static, E: Send + 'static> Attempt<C, E> {
 
     /// How far it is.
     pub(crate) fn progress(&mut self) -> Progress {
-        if let Ok(there) = self.found.try_recv() {
+        if let Ok(Anew { there, name }) = self.found.try_recv() {
+            self.name = name;
             // It was rung before.
             let _ = self.bell.read_exact(&mut [0]);
             return Progress::Stands(there);
@@ -182,13 +196,13 @@ impl<C: Send + 'static, E: Send + 'static> Attempt<C, E> {
 
     /// Does without its tree, which ends.
     pub(crate) fn refuse(&mut self) {
-        self.offer = None;
+        (self.offer, self.name) = (None, None);
     }
 
     /// Takes its tree; nothing where it was refused.
     pub(crate) fn take(self) -> Option<Heir<C, E>> {
-        let Self { offer, thread, .. } = self;
-        Some(Heir { offer: offer?, thread })
+        let Self { name, offer, thread, .. } = self;
+        Some(Heir { name, offer: offer?, thread })
     }
 
     /// Has it end wherever it is. The thread ends when it has left nothing.

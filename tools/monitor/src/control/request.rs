@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use sapwood::{RankSet, Values, ValuesRef};
-use sapwood_report::ranks_text;
+use sapwood_report::{nanoseconds, ranks_text};
 use serde::{Deserialize, Serialize};
 
 use super::ScopeRequest;
-use crate::times::nanoseconds;
 use crate::{INTERVAL_MAX, INTERVAL_MIN};
 
 /// The groups of metrics by name, with their bits in `bindings/mpi/shim/control.h`: which events

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use sapwood::{Network, Policy, RankSet, Stream, Wave, WaveRule};
 use sapwood_report::freeze::{Freeze, FreezeParts, FreezeReason};
+use sapwood_report::nanoseconds;
 use sapwood_trace::{Frozen, TRACE_FREEZE};
 
 use super::{FREEZE, FreezeQuestion};
 use crate::control::FreezeOrder;
-use crate::times::nanoseconds;
 
 /// How long one level of the tree waits for others, once one has answered.
 const LEVEL_MS: u32 = 2_000;

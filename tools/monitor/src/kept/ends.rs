@@ -5,7 +5,6 @@ use std::path::Path;
 
 use sapwood::RankSet;
 use sapwood_report::ends::{ENDS_FILE, Ends};
-use sapwood_report::why::Why;
 
 use super::files::{KeptFolder, open};
 
@@ -14,7 +13,7 @@ const BYTES_MAX: u64 = 16 << 20;
 /// By how much the clocks of hosts may differ, in seconds.
 const CLOCKS_APART_S: u64 = 10;
 /// What is said of ranks that may have died of what ended the program.
-const WHEN_TOLD_TO_END: &str = "how ranks would have ended: the program was told to end";
+pub(super) const WHEN_TOLD_TO_END: &str = "how ranks would have ended: the program was told to end";
 
 /// What is said of ends in a folder.
 pub(super) struct KeptEnds {
@@ -39,31 +38,32 @@ impl KeptEnds {
         matches!(&self.found, Ok(Some(ends)) if ends.has_ended)
     }
 
-    /// Adds how ranks ended to an answer, or that it is not known; `is_over` says whether all have.
-    pub(super) fn note(&self, why: &mut Why, folder: &Path, is_over: bool) {
+    /// How ranks ended; none where that is not known, or they may have died of what they were told.
+    pub(super) fn told(&self) -> Option<&Ends> {
+        let ends = self.found.as_ref().ok().and_then(Option::as_ref);
+        ends.filter(|ends| !ends.was_told_to_end)
+    }
+
+    /// Lines for what is not known of it; `is_over` says whether all ranks have ended.
+    pub(super) fn unknown(&self, folder: &Path, is_over: bool) -> Vec<String> {
         let file = folder.join(ENDS_FILE);
         match &self.found {
             Ok(Some(ends)) => {
-                if ends.was_told_to_end {
-                    why.unknown.push(WHEN_TOLD_TO_END.to_owned());
-                } else {
-                    why.note_ends(&ends.deaths, ends.before.clone());
-                }
-                if is_over && !ends.has_ended {
-                    let until_s = ends.elapsed_s;
-                    why.unknown.push(format!(
-                        "how ranks ended after {until_s:.1} s: the monitor was gone by then"
-                    ));
-                }
+                let as_told = ends.was_told_to_end.then(|| WHEN_TOLD_TO_END.to_owned());
+                let until_s = ends.elapsed_s;
+                let later = (is_over && !ends.has_ended).then(|| {
+                    format!("how ranks ended after {until_s:.1} s: the monitor was gone by then")
+                });
+                as_told.into_iter().chain(later).collect()
             }
-            Ok(None) if is_over => why.unknown.push(format!(
+            Ok(None) if is_over => vec![format!(
                 "how ranks ended, and which of them first: no monitor has left '{}'",
                 file.display()
-            )),
-            Ok(None) => {}
-            Err(reason) => why
-                .unknown
-                .push(format!("how ranks ended: '{}' is left out: {reason}", file.display())),
+            )],
+            Ok(None) => Vec::new(),
+            Err(reason) => {
+                vec![format!("how ranks ended: '{}' is left out: {reason}", file.display())]
+            }
         }
     }
 }

@@ -15,8 +15,8 @@ use std::time::Duration;
 use sapwood::RankSet;
 use sapwood_command_line::exit::{Failure, complain_all};
 use sapwood_report::freeze::{Freeze, FreezeParts, FreezeReason};
-use sapwood_report::ranks_text;
 use sapwood_report::why::{Parts, Stuck, Why};
+use sapwood_report::{nanoseconds, ranks_text};
 use sapwood_trace::{
     Coscheduling, Findings, Frozen, FrozenEvent, Ledger, Presence, Standing, Verdict,
 };
@@ -29,7 +29,6 @@ use super::freezing::FreezeWishes;
 use super::rank_control::now_ns;
 use super::standing::{STANDING_DEADLINE, long_waits};
 use super::tables::{KeptTime, Tables};
-use super::times::nanoseconds;
 use super::waits::{Question, WaitsQuestion};
 
 /// Ends of collectives that are told to all hosts at once.
@@ -78,14 +77,21 @@ pub fn why_of_files(folder: &Path) -> Result<Why, Failure> {
         let told = [without_file(&missing, &reasons, folder), what_they_tell(&missing)];
         why.unknown.splice(0..0, told);
     }
-    ends.note(&mut why, folder, is_over);
+    if let Some(told) = ends.told() {
+        why.note_ends(&told.deaths, told.before.clone());
+    }
+    why.unknown.extend(ends.unknown(folder, is_over));
     if !is_over {
         note_living(&mut why, &standing, &hosts, &living, &ends);
     } else if why.stuck.is_some() {
-        let until = if ends.are_whole() { UNTIL_LAST_CALL } else { WHEN_KILLED };
-        why.unknown.push(until.to_owned());
+        why.unknown.push(waits_unknown(&ends).to_owned());
     }
     Ok(why)
+}
+
+/// What is not known of waits in which ranks have ended, by what is known of their ends.
+fn waits_unknown(ends: &KeptEnds) -> &'static str {
+    if ends.are_whole() { UNTIL_LAST_CALL } else { WHEN_KILLED }
 }
 
 /// Why ranks waited at the last moment of which their files know.
@@ -121,9 +127,7 @@ fn note_living(
     living: &RankSet,
     ends: &KeptEnds,
 ) {
-    let lost = standing.postures.iter().filter(|(_, one)| one.presence == Presence::Lost);
-    let lost: RankSet = lost.map(|(&rank, _)| rank).collect();
-    let lost = lost.difference(ends.known().as_ref());
+    let lost = found_dead(standing, ends);
     if !lost.is_empty() {
         why.note_found_dead(&lost);
     }
@@ -137,14 +141,23 @@ fn note_living(
     }
 }
 
+/// Ranks that have died, without those of which it is known how.
+fn found_dead(standing: &Standing, ends: &KeptEnds) -> RankSet {
+    let lost = standing.postures.iter().filter(|(_, one)| one.presence == Presence::Lost);
+    let lost: RankSet = lost.map(|(&rank, _)| rank).collect();
+    lost.difference(ends.known().as_ref())
+}
+
 /// Shows the last calls of ranks by the files that they have kept in a folder, as far as they are
-/// of one host: times of several ones cannot be put side by side. Why ranks waited is told of all.
+/// of one host: times of several ones cannot be put side by side. Why ranks waited and how they
+/// ended is told of all.
 ///
 /// # Errors
 /// [`Failure`] as those of [`why_of_files`], or when the ranks are on several hosts.
 pub fn freeze_of_files(folder: &Path, wishes: &FreezeWishes) -> Result<Freeze, Failure> {
-    let KeptFolder { mut hosts, world_size, program, ranks, living, notes, reasons, .. } =
-        KeptFolder::read(folder)?;
+    let kept = KeptFolder::read(folder)?;
+    let ends = KeptEnds::read(folder, &kept);
+    let KeptFolder { mut hosts, world_size, program, ranks, living, notes, reasons, .. } = kept;
     complain_all(&notes);
     let wanted = match wishes.ranks.is_empty() {
         true => all_ranks(world_size),
@@ -190,10 +203,28 @@ pub fn freeze_of_files(folder: &Path, wishes: &FreezeWishes) -> Result<Freeze, F
     if !missing.is_empty() {
         freeze.unknown.insert(0, without_file(&missing, &reasons, folder));
     }
+    note_frozen_ends(&mut freeze, &ends, folder, (!is_over).then_some(&standing));
     if is_over && !statement.is_empty() {
-        freeze.unknown.push(WHEN_KILLED.to_owned());
+        freeze.unknown.push(waits_unknown(&ends).to_owned());
     }
     Ok(freeze)
+}
+
+/// Notes how ranks ended, and which have died by where they stand while others run.
+fn note_frozen_ends(
+    freeze: &mut Freeze,
+    ends: &KeptEnds,
+    folder: &Path,
+    running: Option<&Standing>,
+) {
+    if let Some(told) = ends.told() {
+        freeze.note_ends(&told.deaths, told.before.clone());
+    }
+    freeze.unknown.extend(ends.unknown(folder, running.is_none()));
+    let lost = running.map(|standing| found_dead(standing, ends)).unwrap_or_default();
+    if !lost.is_empty() {
+        freeze.note_found_dead(&lost);
+    }
 }
 
 fn all_ranks(world_size: u32) -> RankSet {
@@ -261,6 +292,7 @@ mod tests {
     use sapwood_report::ends::{ENDS_SCHEMA, Ends};
     use sapwood_report::record::Death;
 
+    use super::ends::WHEN_TOLD_TO_END;
     use super::*;
 
     /// The handle and the identity of the one communicator.
@@ -533,9 +565,39 @@ mod tests {
             "rank 2 was last seen outside MPI, and has not entered MPI_Barrier number 2 on \
              MPI_COMM_WORLD"
         );
-        assert_eq!(freeze.unknown, [WHEN_KILLED]);
+        let [ends, killed] = &freeze.unknown[..] else { panic!("two lines: {freeze:?}") };
+        assert!(ends.starts_with("how ranks ended, and which of them first: no monitor"), "{ends}");
+        assert_eq!((killed.as_str(), freeze.ends.len()), (WHEN_KILLED, 0));
         let error = frozen(&folder_on(*b"aba")).expect_err("two hosts");
         assert!(error.to_string().contains("the files are of 2 hosts"), "{error}");
+    }
+
+    #[test]
+    fn a_freeze_names_how_ranks_ended_as_why_does() {
+        let folder = folder_on(*b"aaa");
+        let death = |ranks: &str, is_first| Death {
+            ranks: ranks.to_owned(),
+            cause: "signal 9 (killed)".to_owned(),
+            elapsed_s: 1.5,
+            is_first,
+            ..Death::default()
+        };
+        let schema = ENDS_SCHEMA.to_owned();
+        let deaths = vec![death("2", true), death("0-1", false)];
+        let ends = Ends { schema, ranks: 3, has_ended: true, deaths, ..Ends::default() };
+        ends.write(folder.path()).expect("it may be written");
+        let why = why_of_files(folder.path()).expect("three ranks");
+        let freeze = frozen(&folder).expect("three ranks");
+        assert_eq!((&freeze.deaths, &freeze.ends), (&why.deaths, &why.ends));
+        assert_eq!(freeze.ends.len(), 2);
+        assert_eq!(freeze.unknown, [UNTIL_LAST_CALL]);
+        let line = "rank 2 died first, 1.500 s after the start: signal 9 (killed)";
+        assert!(freeze.summary().iter().any(|told| told == line), "{:?}", freeze.summary());
+        // Of a program that was told to end it is not told who died.
+        let told = Ends { was_told_to_end: true, ..ends };
+        told.write(folder.path()).expect("it may be written");
+        let freeze = frozen(&folder).expect("three ranks");
+        assert_eq!((freeze.ends.len(), freeze.unknown[0].as_str()), (0, WHEN_TOLD_TO_END));
     }
 
     #[test]

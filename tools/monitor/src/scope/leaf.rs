@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use sapwood_profile::{Function, TableReader};
+use sapwood_report::nanoseconds;
 use sapwood_trace::{
     Event, EventFile, EventKind, HostClock, OTHERS, RECORD_WORDS, Record, RingCursor, Scope,
     ScopeCounter, ScopeFigures, ScopeKey, ScopeValue, Space,
@@ -10,7 +11,6 @@ use sapwood_trace::{
 
 use super::ScopeQuestion;
 use crate::effort::{Effort, Turn, begin_at};
-use crate::times::nanoseconds;
 use crate::waits::RankEvents;
 
 /// Scopes of one run, at most; one more takes the place of the oldest.

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use sapwood_command_line::times::time;
 use sapwood_profile::{ActivityKind, Condition, Round};
-
-use crate::times::nanoseconds;
+use sapwood_report::nanoseconds;
 
 /// The shortest deadline; calls that last as long are common in programs that do well.
 const DEADLINE_MIN: Duration = Duration::from_millis(500);

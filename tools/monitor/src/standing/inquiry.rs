@@ -59,16 +59,15 @@ impl StandingInquiry {
         self.latest.as_ref().filter(|_| has_come)
     }
 
-    /// Asks for what is so from now on, and waits for the answer: one that is under way is of a
-    /// moment before, at which ranks may have lived that have died since.
+    /// Asks for what is so from now on, and waits this long for the answer. Gives the latest one:
+    /// if this answer does not come in time, one of a moment before, where there is any.
     pub(crate) fn ask_now(
         &mut self,
         question: impl FnOnce(Wave) -> Values,
         wait: Duration,
     ) -> Option<&Standing> {
-        if let Some(asked) = self.asked {
-            self.wait(ANSWER_TIMEOUT.saturating_sub(asked.elapsed()).min(wait));
-        }
+        // An answer that is under way does not count: ranks may have died since.
+        self.asked = None;
         self.ask(question(self.wave));
         self.wait(wait);
         self.latest.as_ref()

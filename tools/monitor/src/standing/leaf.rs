@@ -78,7 +78,8 @@ impl Tables {
             if rank.is_moving_data() {
                 note_data(&mut posture, long_ns);
             }
-            posture.unrecorded_ns = self.waits.unrecorded_ns(number, now_ns);
+            // One that has ended was paused until then.
+            posture.unrecorded_ns = self.waits.unrecorded_ns(number, moment.last_ns());
             posture.is_order_lost = self.waits.is_order_lost(number);
             standing.postures.insert(number, posture);
             note_shared(&mut standing, number, &profile);

@@ -1,9 +1,9 @@
 //! Which verdicts were said to the user, or told to others, so that each is said once.
 
+use sapwood_report::nanoseconds;
 use sapwood_trace::Verdict;
 
 use super::deadline::Deadline;
-use crate::times::nanoseconds;
 
 /// Verdicts that are said one by one, at most.
 const SAID_MAX: usize = 32;

@@ -11,16 +11,15 @@ use std::time::{Duration, Instant};
 
 use sapwood::{Network, Values, Wave};
 use sapwood_profile::Round;
-use sapwood_report::ENDING_TIME;
 use sapwood_report::record::Stacks;
 use sapwood_report::why::Stuck;
+use sapwood_report::{ENDING_TIME, nanoseconds};
 use sapwood_trace::{Doing, Presence, Standing, Verdict};
 
 use super::StandingInquiry;
 use super::deadline::{Deadline, has_waited, is_in_call};
 use super::movers::is_for_movers;
 use super::said_verdicts::SaidVerdicts;
-use crate::times::nanoseconds;
 
 /// How often names of communicators are looked up where no rank waits.
 const NAMES_INTERVAL: Duration = Duration::from_secs(5);

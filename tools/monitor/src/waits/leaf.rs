@@ -9,9 +9,9 @@ use std::sync::{Arc, LazyLock};
 
 use sapwood_profile::{Class, Function, SizeClass};
 use sapwood_trace::{
-    Beside, Circumstances, Counter, ENTRIES_MAX, Event, EventFile, EventKind, FileClock, Gathered,
-    HEADER_WORDS, HostClock, Observer, Pattern, READING_ERROR_NS, RECORD_WORDS, Record, RingCursor,
-    SEATS_MAX, Space, Total, settled_spaces, since_words,
+    Beside, BypassHop, Circumstances, Counter, ENTRIES_MAX, Event, EventFile, EventKind, FileClock,
+    Gathered, HEADER_WORDS, HostClock, Observer, Pattern, READING_ERROR_NS, RECORD_WORDS, Record,
+    RingCursor, SEATS_MAX, Space, Total, settled_spaces, since_words,
 };
 use sapwood_transport::SharedTable;
 
@@ -39,9 +39,11 @@ pub(crate) struct RankEvents {
     /// Of its communicators, by their places, those that records have named, as they were then.
     spaces: BTreeMap<usize, Space>,
     /// What the file counts by itself, as it was at the question before.
-    counted: [u64; 3],
+    counted: [u64; 4],
     /// Whether it was told how many collectives the rank had called when it ended.
     is_totalled: bool,
+    /// Whether it was told that the rank notes hops of bypassed reductions.
+    has_told_hops: bool,
     /// Whether it was told that it cannot be read any more.
     is_unreadable: bool,
 }
@@ -59,12 +61,13 @@ impl LeafWaits {
             file,
             cursors: Vec::new(),
             spaces: BTreeMap::new(),
-            counted: [0; 3],
+            counted: [0; 4],
             is_totalled: false,
+            has_told_hops: false,
             is_unreadable: false,
         };
         let header = events.header()?;
-        events.cursors = vec![RingCursor::default(); header.rings()];
+        events.cursors = vec![RingCursor::default(); header.hop_rings().end];
         self.ranks.insert(rank, events);
         Ok(())
     }
@@ -298,7 +301,8 @@ impl RankEvents {
     ) -> bool {
         let Some(clock) = clock.as_mut() else { return false };
         let mut is_read = false;
-        for ring in 0..self.cursors.len().min(file.rings()) {
+        for ring in 0..self.cursors.len().min(file.hop_rings().end) {
+            let has_hops = file.hop_rings().contains(&ring);
             let mut copied = 0;
             // A writer that is faster than this reader is not followed for ever.
             while copied <= file.ring_records() {
@@ -320,7 +324,8 @@ impl RankEvents {
                 is_read = true;
                 let (records, lost) = self.copy(&mut cursor, ring, file, effort.piece());
                 self.cursors[ring] = cursor;
-                observer.gathered().count(Counter::Dropped, lost);
+                let dropped = if has_hops { Counter::HopsDropped } else { Counter::Dropped };
+                observer.gathered().count(dropped, lost);
                 if records.is_empty() {
                     break;
                 }
@@ -331,7 +336,10 @@ impl RankEvents {
                 if turn == Turn::Overdue {
                     observer.gathered().count(Counter::Overdue, records.len() as u64);
                 }
-                for record in records {
+                if has_hops {
+                    take_hops(records, observer.gathered());
+                }
+                for record in records.iter().filter(|_| !has_hops) {
                     match Record::decode(*record) {
                         Some(Record::Clock(ticks, ns)) => clock.note(ticks, ns),
                         Some(Record::Event(event)) => {
@@ -405,12 +413,21 @@ impl RankEvents {
 
     /// What the file counts by itself.
     fn count(&mut self, file: &EventFile, gathered: &mut Gathered) {
-        let now = [file.without_ring, file.without_space, file.unsure];
-        let counters = [Counter::WithoutRing, Counter::WithoutSpace, Counter::Unsure];
+        let now = [file.without_ring, file.without_space, file.unsure, file.without_hop_ring];
+        let counters = [
+            Counter::WithoutRing,
+            Counter::WithoutSpace,
+            Counter::Unsure,
+            Counter::HopsWithoutRing,
+        ];
         for ((counter, now), before) in counters.into_iter().zip(now).zip(self.counted) {
             gathered.count(counter, now.saturating_sub(before));
         }
         self.counted = now;
+        let has_hops = !file.hop_rings().is_empty();
+        if has_hops && !std::mem::replace(&mut self.has_told_hops, true) {
+            gathered.count(Counter::HopRanks, 1);
+        }
     }
 
     /// How many collectives a rank has called that has come to `MPI_Finalize`; once.
@@ -426,6 +443,15 @@ impl RankEvents {
             }
         }
     }
+}
+
+/// Hops of bypassed reductions, whose times are those of the host.
+fn take_hops(records: &[[u64; RECORD_WORDS]], gathered: &mut Gathered) {
+    let known = records.iter().filter_map(|record| BypassHop::decode(*record));
+    let before = gathered.hops.len();
+    gathered.hops.extend(known);
+    let taken = gathered.hops.len() - before;
+    gathered.count(Counter::HopsUnknown, (records.len() - taken) as u64);
 }
 
 /// What is known of a function.
@@ -488,12 +514,21 @@ mod tests {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
 
+    use std::time::Duration;
+
+    use sapwood_trace::Coscheduling;
+
+    use crate::effort::Patience;
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
     use super::*;
 
     /// Where the first communicator of an [`event_file`] is.
     const SPACE: u64 = HEADER_WORDS as u64;
+
+    fn effort(patience: &mut Patience) -> Effort<'_> {
+        Effort::new(Coscheduling::Any, Duration::from_secs(60), Vec::new(), patience)
+    }
 
     const fn words(spaces: u64) -> u64 {
         SPACE + spaces * 8 + 8 + 16 * RECORD_WORDS as u64
@@ -533,6 +568,44 @@ mod tests {
         write(&file, 0, 0);
         assert!(waits.headers(1).is_empty() && waits.headers(1).is_empty());
         assert_eq!(waits.observer.take().counters[Counter::Unreadable as usize], 1);
+    }
+
+    #[test]
+    fn hops_are_read_from_their_own_rings_and_unknown_ones_are_counted() {
+        let file = event_file(1);
+        let hops_at = words(1);
+        let length = hops_at + 8 + 16 * RECORD_WORDS as u64;
+        file.set_len(length * 8).expect("its size");
+        write(&file, 15, 5);
+        write(&file, 16, 1);
+        let mut waits = LeafWaits::default();
+        let copy = file.try_clone().expect("a descriptor");
+        waits.admit(0, copy.into(), length * 8).expect("an event file");
+        // Twenty records in a ring of sixteen, of which the last but one is of another release.
+        for number in 0..20_u64 {
+            let kind = if number == 18 { 99 } else { 1 };
+            let at = hops_at + 8 + number % 16 * RECORD_WORDS as u64;
+            let record = [100 + number, 7, kind | 4 << 16 | number << 32, 0];
+            (at..).zip(record).for_each(|(word, value)| write(&file, word, value));
+        }
+        write(&file, hops_at, 20);
+        let question = Question { clock: Some(FileClock::default()), ..Question::default() };
+        let mut patience = Patience::default();
+        let counters = [
+            Counter::HopsDropped,
+            Counter::HopsUnknown,
+            Counter::HopsWithoutRing,
+            Counter::HopRanks,
+            Counter::Dropped,
+        ];
+        let told = |gathered: &Gathered| counters.map(|one| gathered.counters[one as usize]);
+        let first = waits.answer(0, &question, effort(&mut patience));
+        let times: Vec<u64> = first.hops.iter().map(|hop| hop.time).collect();
+        // The place that is perhaps being written is not read.
+        assert_eq!(times, (105..118).chain([119]).collect::<Vec<_>>());
+        assert_eq!(told(&first), [5, 1, 5, 1, 0]);
+        let second = waits.answer(0, &question, effort(&mut patience));
+        assert!(second.hops.is_empty() && told(&second) == [0; 5], "each is read once");
     }
 
     #[test]

@@ -16,3 +16,5 @@ pub(crate) use question::{Question, WAITS, WaitsQuestion};
 pub(crate) const VARIABLE: &str = "SAPWOOD_MPI_WAITS";
 /// The variable that says how large a ring is.
 pub(crate) const RING_VARIABLE: &str = "SAPWOOD_MPI_RING_BYTES";
+/// The variable that has ranks note hops of bypassed reductions while they record.
+pub(crate) const HOPS_VARIABLE: &str = "SAPWOOD_MPI_HOPS";

@@ -45,9 +45,10 @@ impl Freeze {
         [self.found(), self.losses()].concat()
     }
 
-    /// The window, and what is known to be wrong.
+    /// The window, how ranks ended, and what is known to be wrong.
     fn found(&self) -> Vec<String> {
         let mut lines = vec![self.head(), self.window()];
+        lines.extend(self.deaths.iter().cloned());
         if !self.statement.is_empty() {
             lines.push(self.statement.clone());
         }

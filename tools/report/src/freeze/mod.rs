@@ -11,16 +11,17 @@ mod place;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sapwood_packet::RankSet;
+use sapwood_packet::{RankSet, nanoseconds};
 use sapwood_trace::{Frozen, FrozenEvent, FrozenInstance, Mixture, Presence, Relations};
 use serde::{Deserialize, Serialize};
 
 use crate::mixed_calls::{MixedCalls, mixed_calls};
 use crate::mpi_call::{function_name, kind_word};
 use crate::quantity;
+use crate::record::Death;
 use crate::text::unnamed;
-use crate::why::UnequalAmounts;
 use crate::why::amounts::told_amounts;
+use crate::why::{RankEnd, RankEnds, UnequalAmounts};
 pub use place::{FreezeLast, FreezePlace};
 
 /// The form of the JSON object.
@@ -104,6 +105,12 @@ pub struct Freeze {
     pub messages: Vec<FreezeMessage>,
     /// The calls, by their begin.
     pub events: Vec<FreezeEvent>,
+    /// How ranks ended that did not end in order, the first of them first, where files tell that.
+    #[serde(default)]
+    pub deaths: Vec<String>,
+    /// The same as fields, of all of them.
+    #[serde(default)]
+    pub ends: Vec<RankEnd>,
     /// What is missing from the window.
     pub unknown: Vec<String>,
 }
@@ -263,7 +270,7 @@ impl Freeze {
     /// The document.
     #[must_use]
     pub fn of(mut frozen: Frozen, parts: &FreezeParts<'_>) -> Self {
-        let span = u64::try_from(parts.last.as_nanos()).unwrap_or(u64::MAX);
+        let span = nanoseconds(parts.last);
         let (begin_ns, end_ns) = frozen.cut(span);
         let relations = Relations::of(&frozen);
         let clocks: BTreeMap<u32, u64> =
@@ -307,6 +314,19 @@ impl Freeze {
         freeze.places = place::places(&freeze);
         freeze.unknown = freeze.gaps(&frozen, parts.missing);
         freeze
+    }
+
+    /// Notes how ranks ended: those that did not end in order, and those that had before.
+    pub fn note_ends(&mut self, deaths: &[Death], before: Option<RankEnd>) {
+        let RankEnds { lines, ends } = RankEnds::of(deaths, before);
+        (self.deaths, self.ends) = (lines, ends);
+    }
+
+    /// Notes ranks that were found dead, of which it is not known how or when they ended.
+    pub fn note_found_dead(&mut self, ranks: &RankSet) {
+        let end = RankEnd::found_dead(&ranks.to_string(), self.elapsed_s);
+        self.deaths.push(end.text.clone());
+        self.ends.push(end);
     }
 
     /// Lines for what the window lacks.
@@ -567,6 +587,22 @@ pub(crate) mod tests {
             sapwood_schema::assert_fits("freeze-1", &value);
             assert_eq!(serde_json::from_value::<Freeze>(value).expect("as it was written"), freeze);
         }
+    }
+
+    #[test]
+    fn how_ranks_ended_is_told_above_what_held_them() {
+        let mut freeze = freeze(frozen());
+        let cause = "signal 9 (killed)".to_owned();
+        let death =
+            Death { ranks: "1".into(), elapsed_s: 2.0, is_first: true, cause, ..Death::default() };
+        freeze.note_ends(&[death], Some(RankEnd::in_order("3", 1.0)));
+        freeze.note_found_dead(&RankSet::range(0, 0));
+        assert_eq!((freeze.deaths.len(), freeze.ends.len()), (3, 3));
+        let lines = freeze.summary();
+        assert_eq!(lines[2], "rank 1 died first, 2.000 s after the start: signal 9 (killed)");
+        assert_eq!(lines[4..6], ["rank 0 has died, and others run", freeze.statement.as_str()]);
+        let value: serde_json::Value = serde_json::from_str(&freeze.json()).expect("JSON");
+        sapwood_schema::assert_fits("freeze-1", &value);
     }
 
     #[test]

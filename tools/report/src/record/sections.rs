@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sapwood_packet::Rank;
+use sapwood_packet::{Rank, RankSet};
 use serde::{Deserialize, Serialize};
 
 use super::{Event, Metric};
@@ -304,6 +304,12 @@ impl Settings {
             has(&self.groups_known) && !has(&self.groups)
         };
         is_off(if class == "region" { "regions" } else { class }) || is_off(number)
+    }
+
+    /// The ranks that count; none where all do.
+    #[must_use]
+    pub fn counting(&self) -> Option<RankSet> {
+        self.ranks.parse::<RankSet>().ok().filter(|ranks| !ranks.is_empty())
     }
 
     /// A line for people, of settings that were changed while the program ran: the counts of such a

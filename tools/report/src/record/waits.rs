@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use sapwood_packet::Rank;
+use sapwood_packet::{Rank, nanoseconds};
 use sapwood_profile::{EventKey, SizeClass};
 use sapwood_trace::{Counter, EventWaits, Findings, OTHERS, Standing, culprits};
 use serde::{Deserialize, Serialize};
@@ -125,7 +125,7 @@ impl Waits {
     /// The section of what was found in a time.
     #[must_use]
     pub fn of(findings: &Findings, world_size: u32, elapsed: Duration) -> Self {
-        let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let elapsed_ns = nanoseconds(elapsed);
         let culprit = |one: sapwood_trace::Culprit| CulpritRank {
             rank: one.rank,
             share_of_times: one.share_of_times,

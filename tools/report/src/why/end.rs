@@ -5,6 +5,33 @@ use serde::{Deserialize, Serialize};
 use crate::record::Death;
 use crate::text::{agreeing, ranks_text};
 
+/// Kinds of deaths that are told in words.
+const DEATHS_MAX: usize = 4;
+
+/// How the ranks of a program ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct RankEnds {
+    /// In words; the last ones are summed up.
+    pub(crate) lines: Vec<String>,
+    /// All of them.
+    pub(crate) ends: Vec<RankEnd>,
+}
+
+impl RankEnds {
+    /// Those that did not end in order, and those that had before.
+    pub(crate) fn of(deaths: &[Death], before: Option<RankEnd>) -> Self {
+        let mut lines = Death::lines(deaths, DEATHS_MAX);
+        let texts = Death::sentences(deaths);
+        let ends = deaths.iter().zip(texts).map(|(death, text)| RankEnd::of_death(death, text));
+        let mut ends: Vec<RankEnd> = ends.collect();
+        // Behind the first death, which may have come of it.
+        let at = ends.len().min(1);
+        lines.splice(at..at, before.iter().map(|end| end.text.clone()));
+        ends.splice(at..at, before);
+        Self { lines, ends }
+    }
+}
+
 /// Ranks that ended the same way.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankEnd {

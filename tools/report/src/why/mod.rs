@@ -6,6 +6,7 @@
 
 pub(crate) mod amounts;
 mod end;
+mod hops;
 mod lines;
 mod link;
 mod slow;
@@ -19,12 +20,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::communicator::place_name;
 use crate::mixed_calls::{MixedCalls, mixed_calls};
-use crate::quantity::{self, counted};
+use crate::paused::PausedTracing;
+use crate::quantity::counted;
 use crate::record::{Death, Stacks};
 use crate::text::ranks_text;
 use crate::uneven_calls::{UnevenCalls, uneven_calls};
 pub use amounts::{GivenAmount, UnequalAmounts};
 pub use end::RankEnd;
+pub(crate) use end::RankEnds;
+pub use hops::{BypassEdgeHops, BypassHops, HopTimes};
 pub(crate) use lines::passed_line;
 pub use link::SlowLink;
 pub use slow::{SlowGroup, SlowMessages, SlowPlace};
@@ -37,9 +41,6 @@ pub const WHY_SCHEMA: &str = "sapwood.why/1";
 const NONE_MATCHED: &str = "which ranks came last: no collective was matched";
 /// What pauses counting.
 const PAUSED_BY: &str = "'sapwood mpi control' or MPI_Pcontrol";
-
-/// Kinds of deaths that are told in words.
-const DEATHS_MAX: usize = 4;
 
 /// Why a job is slow or stuck.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -80,6 +81,9 @@ pub struct Why {
     pub messages: Vec<SlowMessages>,
     /// Ways from one rank to another on which messages took long.
     pub links: Vec<SlowLink>,
+    /// Hops of bypassed reductions; null where they were not asked for.
+    #[serde(default)]
+    pub hops: Option<BypassHops>,
     /// How ranks ended that did not end in order, the first of them first.
     pub deaths: Vec<String>,
     /// The same as fields, of all of them.
@@ -147,8 +151,9 @@ impl Why {
                 why.slow = slow::places(findings, &standing, until);
                 why.messages = slow::messages(findings);
                 why.links = link::links(findings, until);
+                why.hops = BypassHops::of(findings);
                 why.unknown = gaps(findings);
-                why.unknown.extend(unrecorded(&standing));
+                why.unknown.extend(PausedTracing::of(&standing).map(|paused| paused.line()));
                 if lacks_all(findings, &standing) {
                     why.unknown.insert(0, NONE_MATCHED.to_owned());
                 }
@@ -178,14 +183,8 @@ impl Why {
 impl Why {
     /// Notes how ranks ended: those that did not end in order, and those that had before.
     pub fn note_ends(&mut self, deaths: &[Death], before: Option<RankEnd>) {
-        self.deaths = Death::lines(deaths, DEATHS_MAX);
-        let texts = Death::sentences(deaths);
-        let ends = deaths.iter().zip(texts).map(|(death, text)| RankEnd::of_death(death, text));
-        self.ends = ends.collect();
-        // Behind the first death, which may have come of it.
-        let at = self.ends.len().min(1);
-        self.deaths.splice(at..at, before.iter().map(|end| end.text.clone()));
-        self.ends.splice(at..at, before);
+        let RankEnds { lines, ends } = RankEnds::of(deaths, before);
+        (self.deaths, self.ends) = (lines, ends);
     }
 
     /// Notes ranks that were found dead, of which it is not known how or when they ended.
@@ -214,18 +213,6 @@ fn lacks_all(findings: &Findings, standing: &Standing) -> bool {
     let has_lost = lacking.into_iter().any(|counter| findings.counter(counter) > 0);
     let is_paused = standing.postures.values().any(|one| one.unrecorded_ns > 0);
     findings.collectives == 0 && (has_lost || is_paused || findings.incomplete > 0)
-}
-
-/// A line for ranks that do not record their calls.
-fn unrecorded(standing: &Standing) -> Option<String> {
-    let ranks = ranks_that(standing, |posture| posture.unrecorded_ns > 0);
-    let times = standing.postures.values().map(|one| one.unrecorded_ns).filter(|&ns| ns > 0);
-    let (least, most) = (times.clone().min()?, times.max()?);
-    let since = if ranks.len() == 1 || least == most { "" } else { "the first " };
-    let ago = quantity::time(most as f64);
-    let whose = if ranks.len() == 1 { "its" } else { "their" };
-    let ranks = ranks_text(&ranks.to_string());
-    Some(format!("calls of {ranks}: {whose} tracing is paused, {since}for {ago}"))
 }
 
 /// A line for ranks whose collectives were not counted for a time.

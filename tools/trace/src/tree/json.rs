@@ -5,7 +5,8 @@ use sapwood_hosts::absence::{by_cause, nameless};
 use sapwood_trace::{Blame, EdgeFigures, Figure, ScopeStatistics, StreamFigures};
 use serde_json::{Value, json};
 
-use crate::tree::following::{End, Followed};
+use crate::hop_reading::End;
+use crate::tree::following::Followed;
 use crate::tree::hot_spots::{self, HotSpots};
 
 /// The report.

@@ -1,7 +1,7 @@
 //! `sapwood trace tree`: follows the waves of a running network hop by hop, and says which
 //! processes and links its answers wait for.
 //!
-//! `following` reads the events and joins them, `hot_spots` says where the time goes and which tree
+//! `following` has the events read and joined, `hot_spots` says where the time goes and which tree
 //! would be better, `text`, `json` and `svg` are the output.
 
 mod following;
@@ -21,8 +21,9 @@ use sapwood_command_line::exit::{Failure, by_signal, print};
 use sapwood_command_line::times::time;
 use sapwood_status::Whom;
 
-use self::following::{End, Followed, Wishes, follow};
+use self::following::{Followed, Wishes, follow};
 use crate::files::{check, write};
+use crate::hop_reading::End;
 
 /// The shortest time between two readings.
 const EVERY_MIN: Duration = Duration::from_millis(10);

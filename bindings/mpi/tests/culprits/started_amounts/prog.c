@@ -1,11 +1,30 @@
 /* Of the collectives that are started on row the last rank gives another amount to the twelfth: less to a
  * broadcast, or more to a reduction, which fail in a wait, if MPI takes notice. As "refused" it gives less to a
- * reduction, without an operation, so that MPI ends the program in the call that starts it. */
+ * reduction, without an operation, so that MPI ends the program in the call that starts it. So it does as
+ * "ireduce_scatter_block", "ireduce_scatter" and "ialltoall", of the last one without a type to receive. */
 #include <mpi.h>
 #include <string.h>
 
-enum { STEPS = 20, ODD_STEP = 11, COUNT = 10, ROOM = 64 };
+enum { STEPS = 20, ODD_STEP = 11, COUNT = 10, EACH = 5, RANKS_MAX = 4, ROOM = 64 };
 static double own[ROOM], all[ROOM];
+/* Until the collective that is started with them has completed. */
+static int counts[RANKS_MAX];
+
+static void start_refused(const char *call, int is_odd, MPI_Comm row, MPI_Request *request)
+{
+    MPI_Op operation = is_odd ? MPI_OP_NULL : MPI_SUM;
+    int each = is_odd ? EACH - 1 : EACH;
+    for (int i = 0; i < RANKS_MAX; i++)
+        counts[i] = is_odd && i == RANKS_MAX - 1 ? EACH - 2 : EACH;
+    if (strcmp(call, "ireduce_scatter_block") == 0)
+        MPI_Ireduce_scatter_block(own, all, each, MPI_FLOAT, operation, row, request);
+    else if (strcmp(call, "ireduce_scatter") == 0)
+        MPI_Ireduce_scatter(own, all, counts, MPI_FLOAT, operation, row, request);
+    else if (strcmp(call, "ialltoall") == 0)
+        MPI_Ialltoall(own, each, MPI_FLOAT, all, each, is_odd ? MPI_DATATYPE_NULL : MPI_FLOAT, row, request);
+    else
+        MPI_Iallreduce(own, all, is_odd ? COUNT - 1 : COUNT, MPI_DOUBLE, operation, row, request);
+}
 
 static void start(const char *call, int is_odd, MPI_Comm row, MPI_Request *request)
 {
@@ -14,7 +33,7 @@ static void start(const char *call, int is_odd, MPI_Comm row, MPI_Request *reque
     else if (strcmp(call, "iallreduce") == 0)
         MPI_Iallreduce(own, all, is_odd ? COUNT + 1 : COUNT, MPI_DOUBLE, MPI_SUM, row, request);
     else
-        MPI_Iallreduce(own, all, is_odd ? COUNT - 1 : COUNT, MPI_DOUBLE, is_odd ? MPI_OP_NULL : MPI_SUM, row, request);
+        start_refused(call, is_odd, row, request);
 }
 
 int main(int argc, char **argv)

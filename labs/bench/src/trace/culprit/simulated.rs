@@ -10,6 +10,7 @@ use std::time::Duration;
 use sapwood_command_line::exit::Failure;
 use sapwood_profile::Function;
 use sapwood_random::{Random, mix};
+use sapwood_report::nanoseconds;
 use sapwood_report::why::{Parts, Why};
 use sapwood_trace::{
     Beside, CallKind, Circumstances, Event, EventKind, FileClock, Findings, Gathered, HostClock,
@@ -20,7 +21,6 @@ use serde_json::Value;
 use super::cases::FaultKind;
 use super::judgement::{Accused, accused};
 use super::trial::DEADLINE;
-use super::watch::nanoseconds;
 
 /// Ranks.
 pub(super) const RANKS: u32 = 1_000;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use sapwood_command_line::exit::Failure;
+use sapwood_report::nanoseconds;
 use serde_json::Value;
 
 use super::cases::{Case, Due, FaultKind, Targets};
 use super::judgement::{Accused, accused};
-use super::watch::{Ends, WatchedRun, nanoseconds, now_ns};
+use super::watch::{Ends, WatchedRun, now_ns};
 
 /// Calls that last this long are such in which ranks wait: the default of `sapwood trace why`.
 pub(super) const DEADLINE: Duration = Duration::from_secs(2);

@@ -13,6 +13,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use sapwood_command_line::exit::Failure;
+use sapwood_report::nanoseconds;
 
 use super::super::super::processes::{children, is_alive};
 
@@ -257,10 +258,6 @@ impl Drop for WatchedRun {
             let _ = self.child.wait();
         }
     }
-}
-
-pub(super) fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn pass_lines(errors: ChildStderr, mut pass: impl FnMut(Line) -> bool) {

@@ -1,9 +1,10 @@
-//! Times as packets, tables and pages of ranks hold them.
+//! Times as packets, tables and pages hold them.
 
-use std::time::Duration;
+use core::time::Duration;
 
 /// A time in whole nanoseconds; the largest number for one that is longer.
-pub(crate) fn nanoseconds(time: Duration) -> u64 {
+#[must_use]
+pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -14,6 +15,7 @@ mod tests {
     #[test]
     fn a_time_that_has_no_room_is_the_longest() {
         assert_eq!(nanoseconds(Duration::from_micros(3)), 3_000);
+        assert_eq!(nanoseconds(Duration::from_nanos(u64::MAX)), u64::MAX);
         assert_eq!(nanoseconds(Duration::MAX), u64::MAX);
     }
 }

@@ -1,0 +1,383 @@
+//! Scopes over hops: which of the times that waves and packets take in a tree are wanted, by what
+//! they are told apart, and what is made of them.
+//!
+//! They are what [`Scope`](crate::Scope) is for the calls of ranks, and have the same figures. The
+//! times of a link need the events of both its ends, so that they are reduced where the events are
+//! joined ([`HopTrace`](crate::HopTrace)).
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+use core::str::FromStr;
+
+use sapwood_packet::{Rank, RankSet, StreamId};
+
+use crate::gathered::OTHERS;
+use crate::scope::ScopeReduction;
+use crate::scope_figures::{ScopeCounter, ScopeFigures, ScopeKey};
+
+/// A scope over hops without a limit of its own has as many bytes of events read per second, of the
+/// whole tree.
+pub const HOP_BYTES_PER_S: u64 = 16 << 20;
+
+/// Groups of which the last values are kept, at most.
+const WINDOWS_MAX: usize = 4096;
+
+/// Which time is reduced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HopValue {
+    /// From the child's sending to the parent's having the part; 0 inside the error of the clocks.
+    Up,
+    /// From the parent's sending of a packet to the child's having it; 0 likewise.
+    Down,
+    /// Both ways of a question with its answer over a link.
+    TwoWay,
+    /// How long a child's part lay at its parent before the last part came.
+    #[default]
+    Wait,
+    /// Of a back-end, from the question to its answer; of another process, from its last part to
+    /// the sending of what was made of all of them.
+    Inside,
+}
+
+impl HopValue {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Up, Self::Down, Self::TwoWay, Self::Wait, Self::Inside];
+
+    /// Its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::TwoWay => "two-way",
+            Self::Wait => "wait",
+            Self::Inside => "inside",
+        }
+    }
+
+    /// Whether it is a time of a link, not of a process.
+    #[must_use]
+    pub const fn is_of_link(self) -> bool {
+        !matches!(self, Self::Inside)
+    }
+}
+
+impl fmt::Display for HopValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for HopValue {
+    type Err = String;
+
+    /// The one of a word; the error names all words.
+    fn from_str(word: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|value| value.word() == word);
+        found.ok_or_else(|| format!("'{word}' is none of up, down, two-way, wait, inside"))
+    }
+}
+
+/// What a process of a tree is; of a link, what its child is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum HopRole {
+    /// It has no parent.
+    FrontEnd = 1,
+    /// It has a parent and children.
+    Communication = 2,
+    /// It has no children.
+    BackEnd = 3,
+}
+
+impl HopRole {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::FrontEnd, Self::Communication, Self::BackEnd];
+
+    /// Its word, as in other JSON objects of trees.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::FrontEnd => "front-end",
+            Self::Communication => "communication-process",
+            Self::BackEnd => "back-end",
+        }
+    }
+}
+
+impl FromStr for HopRole {
+    type Err = String;
+
+    /// The one of a word; the error names all words.
+    fn from_str(word: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|role| role.word() == word);
+        found.ok_or_else(|| {
+            format!("'{word}' is none of front-end, communication-process, back-end")
+        })
+    }
+}
+
+/// By what the times of hops are told apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HopBy {
+    /// By link: the parent and its child.
+    pub edge: bool,
+    /// By process; of a link, by its child.
+    pub process: bool,
+    /// By stream.
+    pub stream: bool,
+    /// By what the process is.
+    pub kind: bool,
+}
+
+/// One time of one hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HopMeasure {
+    /// The stream.
+    pub stream: StreamId,
+    /// Which time.
+    pub value: HopValue,
+    /// The process; of a link, its child.
+    pub process: Rank,
+    /// Of a link, its parent.
+    pub parent: Option<Rank>,
+    /// What the process is.
+    pub role: HopRole,
+    /// How long, in nanoseconds.
+    pub ns: u64,
+}
+
+/// What is wanted of the times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HopScope {
+    /// The streams; empty for all.
+    pub streams: BTreeSet<StreamId>,
+    /// The processes, of links the children; empty for all.
+    pub processes: RankSet,
+    /// What these are; empty for all.
+    pub roles: BTreeSet<HopRole>,
+    /// Shorter times are left out, in nanoseconds.
+    pub at_least_ns: u64,
+    /// Which time is reduced.
+    pub value: HopValue,
+    /// To what.
+    pub reduction: ScopeReduction,
+    /// By what.
+    pub by: HopBy,
+    /// Figures are of the last as many times of each group; 0 for those since the figures before.
+    pub window: u32,
+    /// Events that are read for it, of the whole tree, in bytes per second.
+    pub bytes_per_s: u64,
+}
+
+impl Default for HopScope {
+    fn default() -> Self {
+        Self {
+            streams: BTreeSet::new(),
+            processes: RankSet::new(),
+            roles: BTreeSet::new(),
+            at_least_ns: 0,
+            value: HopValue::default(),
+            reduction: ScopeReduction::default(),
+            by: HopBy::default(),
+            window: 0,
+            bytes_per_s: HOP_BYTES_PER_S,
+        }
+    }
+}
+
+impl HopScope {
+    /// Whether a time of the scope's value is selected.
+    #[must_use]
+    pub fn wants(&self, measure: &HopMeasure) -> bool {
+        (self.streams.is_empty() || self.streams.contains(&measure.stream))
+            && (self.processes.is_empty() || self.processes.contains(measure.process))
+            && (self.roles.is_empty() || self.roles.contains(&measure.role))
+            && measure.ns >= self.at_least_ns
+    }
+
+    fn key(&self, measure: &HopMeasure) -> ScopeKey {
+        let by = self.by;
+        let key = HopKey {
+            process: (by.process || by.edge).then_some(measure.process),
+            parent: measure.parent.filter(|_| by.edge),
+            stream: by.stream.then_some(measure.stream),
+            role: by.kind.then_some(measure.role),
+        };
+        key.into()
+    }
+}
+
+/// Which group of hops: what the scope does not tell apart is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HopKey {
+    /// The process; of a link, its child.
+    pub process: Option<Rank>,
+    /// The parent of a link.
+    pub parent: Option<Rank>,
+    /// The stream.
+    pub stream: Option<StreamId>,
+    /// What the process is.
+    pub role: Option<HopRole>,
+}
+
+/// Figures of hops have the form of those of calls: the stream, plus one, has the place of the
+/// communicator, and the parent that of the function.
+impl From<HopKey> for ScopeKey {
+    fn from(key: HopKey) -> Self {
+        Self {
+            rank: key.process.unwrap_or(OTHERS),
+            function: key.parent.unwrap_or_default(),
+            communicator: key.stream.map_or(0, |stream| u64::from(stream) + 1),
+            kind: key.role.map_or(0, |role| role as u8),
+            thread: 0,
+        }
+    }
+}
+
+impl HopKey {
+    /// The one of a group of a scope that tells hops apart in this way.
+    #[must_use]
+    pub fn of(key: ScopeKey, by: HopBy) -> Self {
+        let stream = key.communicator.checked_sub(1).and_then(|stream| stream.try_into().ok());
+        Self {
+            process: (by.process || by.edge).then_some(key.rank),
+            parent: by.edge.then_some(key.function),
+            stream,
+            role: HopRole::ALL.into_iter().find(|&role| role as u8 == key.kind),
+        }
+    }
+}
+
+/// A scope, and what has come of it since its figures were taken.
+#[derive(Clone, Debug)]
+pub(super) struct ScopedHops {
+    scope: HopScope,
+    figures: ScopeFigures,
+    /// The last times of each group, for a scope with a window.
+    windows: BTreeMap<ScopeKey, VecDeque<u64>>,
+}
+
+impl ScopedHops {
+    pub(super) fn new(scope: HopScope) -> Self {
+        Self { scope, figures: ScopeFigures::default(), windows: BTreeMap::new() }
+    }
+
+    pub(super) fn add(&mut self, measure: &HopMeasure) {
+        if measure.value != self.scope.value {
+            return;
+        }
+        self.figures.count(ScopeCounter::Read, 1);
+        if !self.scope.wants(measure) {
+            return;
+        }
+        self.figures.count(ScopeCounter::Selected, 1);
+        let key = self.scope.key(measure);
+        let window = usize::try_from(self.scope.window).unwrap_or(usize::MAX);
+        if window == 0 {
+            self.figures.add(key, measure.ns, self.scope.reduction);
+            return;
+        }
+        if self.windows.len() >= WINDOWS_MAX && !self.windows.contains_key(&key) {
+            self.figures.count(ScopeCounter::Folded, 1);
+            return;
+        }
+        let values = self.windows.entry(key).or_default();
+        if values.len() == window {
+            values.pop_front();
+        }
+        values.push_back(measure.ns);
+    }
+
+    pub(super) fn take(&mut self) -> ScopeFigures {
+        let mut figures = core::mem::take(&mut self.figures);
+        for (&key, values) in &self.windows {
+            figures.add_all(key, values.iter().copied(), self.scope.reduction);
+        }
+        if let Some(groups) = self.scope.reduction.groups_max() {
+            figures.keep_largest(groups);
+        }
+        // No packet is to be filled, but groups are kept within the bound that all figures have.
+        figures.bound(u64::MAX);
+        figures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn measure(stream: StreamId, process: Rank, ns: u64) -> HopMeasure {
+        let role = if process == 0 { HopRole::Communication } else { HopRole::BackEnd };
+        HopMeasure { stream, value: HopValue::Wait, process, parent: Some(9), role, ns }
+    }
+
+    #[test]
+    fn a_group_is_read_as_it_was_written() {
+        let all = HopBy { edge: true, process: true, stream: true, kind: true };
+        let wait = measure(0, 0, 5);
+        for by in [
+            all,
+            HopBy { kind: false, ..all },
+            HopBy { stream: true, ..HopBy::default() },
+            HopBy { kind: true, ..HopBy::default() },
+            HopBy { process: true, ..HopBy::default() },
+        ] {
+            let key = HopScope { by, ..HopScope::default() }.key(&wait);
+            assert_ne!(key, ScopeKey::OTHERS, "{by:?}");
+            let read = HopKey::of(key, by);
+            assert_eq!(read.process, (by.process || by.edge).then_some(0), "{by:?}");
+            assert_eq!(read.parent, by.edge.then_some(9), "{by:?}");
+            assert_eq!(read.stream, by.stream.then_some(0), "{by:?}");
+            assert_eq!(read.role, by.kind.then_some(HopRole::Communication), "{by:?}");
+        }
+        assert_eq!(HopScope::default().key(&wait), ScopeKey::OTHERS);
+    }
+
+    #[test]
+    fn words_are_read_as_they_are_written() {
+        for value in HopValue::ALL {
+            assert_eq!(HopValue::from_str(value.word()), Ok(value));
+        }
+        for role in HopRole::ALL {
+            assert_eq!(HopRole::from_str(role.word()), Ok(role));
+        }
+        assert!("span".parse::<HopValue>().is_err() && "leaf".parse::<HopRole>().is_err());
+    }
+
+    #[test]
+    fn what_is_not_named_is_not_selected() {
+        let scope = HopScope {
+            streams: [3].into(),
+            processes: RankSet::range(1, 2),
+            roles: [HopRole::BackEnd].into(),
+            at_least_ns: 10,
+            ..HopScope::default()
+        };
+        assert!(scope.wants(&measure(3, 1, 10)));
+        assert!(!scope.wants(&measure(4, 1, 10)) && !scope.wants(&measure(3, 1, 9)));
+        assert!(!scope.wants(&measure(3, 3, 10)) && !scope.wants(&measure(3, 0, 10)));
+        assert!(HopScope::default().wants(&measure(9, 0, 0)));
+    }
+
+    #[test]
+    fn a_window_has_the_last_times_of_each_group_and_stays() {
+        let by = HopBy { process: true, ..HopBy::default() };
+        let mut scoped = ScopedHops::new(HopScope { by, window: 2, ..HopScope::default() });
+        for ns in [100, 20, 3] {
+            scoped.add(&measure(1, 1, ns));
+            scoped.add(&measure(1, 2, 1));
+        }
+        scoped.add(&HopMeasure { value: HopValue::Up, ..measure(1, 1, 77) });
+        for read in [6, 0] {
+            let figures = scoped.take();
+            assert_eq!(figures.counter(ScopeCounter::Read), read);
+            let sums: Vec<u64> = figures.groups.values().map(|one| one.sum).collect();
+            assert_eq!(sums, [23, 2]);
+        }
+    }
+}
