@@ -11,6 +11,10 @@ import uuid
 
 MARK = "SAPWOOD_TEST_MARK"
 GONE_SECONDS_MAX = 10
+HANGS_SECONDS = 20
+# How the names of processes begin that are no ranks.
+LAUNCHERS = ("mpirun", "mpiexec")
+DAEMONS = ("sapwood", "orted", "hydra")
 
 
 class LeftBehind(AssertionError):
@@ -53,6 +57,21 @@ def kill(pids):
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def end_a_launcher_that_hangs(process, mark, seconds_max):
+    """Waits for the process of a run to end. Open MPI's mpirun hangs at times when MPI has ended its program (it waits
+    for a futex, after all ranks have gone): it is killed when it has been without ranks for HANGS_SECONDS."""
+    deadline, alone_since = time.monotonic() + seconds_max, None
+    while process.poll() is None and time.monotonic() < deadline:
+        names = {pid: os.path.basename(command[0]) for pid, command in marked(mark)}
+        launchers = [pid for pid, name in names.items() if name.startswith(LAUNCHERS)]
+        has_ranks = any(not name.startswith((*LAUNCHERS, *DAEMONS)) for name in names.values())
+        now = time.monotonic()
+        alone_since = None if has_ranks or not launchers else alone_since or now
+        if alone_since is not None and now - alone_since > HANGS_SECONDS:
+            kill(launchers)
+        time.sleep(0.1)
 
 
 def end_what_is_left(mark, seconds_max=GONE_SECONDS_MAX):

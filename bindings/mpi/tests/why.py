@@ -18,6 +18,7 @@ import tomllib
 import unittest
 
 import watched
+from marks import end_a_launcher_that_hangs
 from recorded import RecordedRun
 from standstills import words_until
 from truth import TREES
@@ -253,8 +254,12 @@ class WhyTruth:
         `ends` the MPI may take no notice of it."""
         expected = expected_of(case)
         function, bytes_ = GIVEN[call]
+
+        def act(run):
+            end_a_launcher_that_hangs(run.process, run.mark, watched.RUN_SECONDS_MAX)
+
         for tree in self.trees:
-            run = WhyRun([*(command or self.command(case, expected)), call], *tree, out=False)
+            run = WhyRun([*(command or self.command(case, expected)), call], *tree, out=False, while_running=act)
             if ends:
                 self.assertNotEqual(run.code, 0)
             self.assertEqual([name for name in WRONG if run.why[name]], ["amounts"], run.errors)
