@@ -209,8 +209,11 @@ void sapwood_events_switch(bool on)
     _Atomic uint32_t *state = &sapwood_events->header.state;
     _Atomic uint64_t *paused_ns = &sapwood_events->header.paused_ns;
     if (!on) {
-        if (atomic_fetch_and(state, ~(uint32_t)SAPWOOD_EVENTS_RECORDING) & SAPWOOD_EVENTS_RECORDING)
+        /* A reader that sees that nothing is recorded sees since when. */
+        if (READ(*state) & SAPWOOD_EVENTS_RECORDING) {
             atomic_store_explicit(paused_ns, sapwood_monotonic_ns(), memory_order_relaxed);
+            atomic_fetch_and(state, ~(uint32_t)SAPWOOD_EVENTS_RECORDING);
+        }
     } else if ((READ(*state) & SAPWOOD_EVENTS_RECORDING) == 0) {
         struct sapwood_ring *ring = own_ring();
         /* So that no call of this thread waits for its memory. */
@@ -218,8 +221,8 @@ void sapwood_events_switch(bool on)
             ((volatile char *)ring)[at] = ((volatile char *)ring)[at];
         if (ring != NULL)
             put_clock(ring);
-        atomic_store_explicit(paused_ns, 0, memory_order_relaxed);
         atomic_fetch_or(state, SAPWOOD_EVENTS_RECORDING);
+        atomic_store_explicit(paused_ns, 0, memory_order_relaxed);
     }
     /* Where messages are counted from the start they are counted on while nothing is recorded. */
     atomic_store_explicit(&sapwood_recording, READ(*state) & (SAPWOOD_EVENTS_RECORDING | SAPWOOD_EVENTS_MESSAGES),
