@@ -1,7 +1,7 @@
 /* Where a rank's table and event file outlive it: as ordinary files of a folder.
  *
- *   SAPWOOD_MPI_EVENTS_DIR  the folder, which must be there, be the user's own, be closed to all others and have no
- *                           files of an earlier run (earlier_run.h)
+ *   SAPWOOD_MPI_EVENTS_DIR  the folder, which must be there, be the user's own, not be writable by all users and have
+ *                           no files of an earlier run (earlier_run.h)
  *
  * The files are `rank-<rank>.<host>.<pid>.profile`, which is the table, and the same with `.events`.
  * They are mapped as memory files are, and a leaf reads them while the rank runs. All their room is

@@ -24,11 +24,11 @@ pub(crate) const TABLE_END: &str = ".profile";
 pub(crate) const EVENTS_END: &str = ".events";
 /// What the names of both files of a rank begin with.
 const BEGIN: &str = "rank-";
-/// In a folder's mode, that others may write there.
+/// In a folder's mode, that all users may write there; those of its group are trusted.
 const WRITTEN_BY_OTHERS: u32 = 0o002;
 
 /// Makes the folder for a program that is started, for the user alone, unless it is there. Then it
-/// must be the user's, closed to others, and without files of an earlier run: those of two runs
+/// must be the user's, not writable by all, and without files of an earlier run: those of two runs
 /// cannot be told apart for certain. Its absolute name: ranks may run elsewhere.
 ///
 /// # Errors
