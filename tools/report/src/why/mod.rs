@@ -153,7 +153,6 @@ impl Why {
                 why.links = link::links(findings, until);
                 why.hops = BypassHops::of(findings);
                 why.unknown = gaps(findings);
-                why.unknown.extend(PausedTracing::of(&standing).map(|paused| paused.line()));
                 if lacks_all(findings, &standing) {
                     why.unknown.insert(0, NONE_MATCHED.to_owned());
                 }
@@ -163,6 +162,7 @@ impl Why {
             }
             None => why.unknown.push("how long ranks have waited: calls were not recorded".into()),
         }
+        why.unknown.extend(PausedTracing::of(&standing).map(|paused| paused.line()));
         why.unknown.extend(uncounted(&standing));
         if standing.left_out > 0 {
             let left_out = standing.left_out;
@@ -430,7 +430,7 @@ mod tests {
         }
         let mut findings = Findings::default();
         findings.counters[Counter::Dropped as usize] = 7;
-        let told = |findings: &Findings| {
+        let told = |findings: Option<&Findings>| {
             let why = Why::of(&Parts {
                 program: "prog",
                 elapsed: Duration::from_secs(10),
@@ -439,8 +439,8 @@ mod tests {
                 verdict: None,
                 stacks: None,
                 passed: 0,
-                findings: Some((Duration::from_secs(10), findings)),
-                is_recording: true,
+                findings: findings.map(|findings| (Duration::from_secs(10), findings)),
+                is_recording: findings.is_some(),
             });
             why.unknown
         };
@@ -450,9 +450,11 @@ mod tests {
              MPI_Pcontrol) for a time",
         ];
         let none = [NONE_MATCHED, "7 calls overwritten unread"];
-        assert_eq!(told(&findings), [none, paused].concat());
+        assert_eq!(told(Some(&findings)), [none, paused].concat());
         findings.collectives = 3;
-        assert_eq!(told(&findings)[0], none[1]);
+        assert_eq!(told(Some(&findings))[0], none[1]);
+        // They were paused before anything was gathered.
+        assert_eq!(told(None)[1..], paused);
     }
 
     #[test]
