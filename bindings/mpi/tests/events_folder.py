@@ -213,13 +213,22 @@ class FolderTruth:
             return subprocess.run([sapwood(), *words], env={**os.environ, **environment}, capture_output=True,
                                   text=True, timeout=watched.RUN_SECONDS_MAX)
 
-        def is_told(*words):
+        def unknown(*words):
             done = ask("trace", "why", *words, "--json", "-")
-            unknown = json.loads(done.stdout)["unknown"] if done.returncode == 0 else []
-            return any(line.startswith("calls of ranks 0-1: their tracing is paused, ") for line in unknown)
+            return json.loads(done.stdout)["unknown"] if done.returncode == 0 else None
+
+        def is_gathered():
+            lines = unknown()
+            return lines is not None and not any(line.startswith("how long ranks have waited: ") for line in lines)
+
+        def is_told(*words):
+            start = "calls of ranks 0-1: their tracing is paused, "
+            return any(line.startswith(start) for line in unknown(*words) or [])
 
         def act(run):
             paced.wait_for_ranks(run)
+            # What was never gathered has no line in the report.
+            run.wait_for("calls that are gathered", is_gathered)
             ask("mpi", "control", "--tracing", "off").check_returncode()
             for words in ((), ("--from", kept)):
                 run.wait_for("ranks that are paused", lambda words=words: is_told(*words))
