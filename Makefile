@@ -27,6 +27,14 @@ MPIRUN     ?= mpirun
 # Of `make test-mpi` and `make python-test`: only the tests whose names have this in them.
 TESTS ?=
 
+# Of `make test-mpi`: shared has the tests that bear other work beside them, alone those that need the machine
+# (bindings/mpi/tests/turns.py). Without it both run.
+TURN ?=
+MPI_TESTS_        := check truth
+MPI_TESTS_shared  := check truth-shared
+MPI_TESTS_alone   := bypass-check truth-alone
+MPI_TESTS = $(or $(MPI_TESTS_$(TURN)),$(error TURN is '$(TURN)', and not shared or alone))
+
 # How long the search for faults, the storm and the soak last, and what chance begins with.
 MINUTES         ?= 30
 HUNT_ARGUMENTS  ?=
@@ -97,12 +105,12 @@ shim: build ## the MPI shims, one per MPI that is installed
 	$(MAKE) -C bindings/mpi shims OUT=$(SHIMS)
 
 .PHONY: test-mpi
-test-mpi: shim ## only the tests that run MPI programs
+test-mpi: shim ## only the tests that run MPI programs: TURN
 	[ -n "$$SAPWOOD_TESTS_BUILT" ] || $(BUILD_MONITOR_TEST_PROGRAMS)
 	@# Both build what they run in one folder.
 	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) SAPWOOD_MPI_TEST_OUT=$(SHIMS) \
 	    $(MONITOR_TEST_PROGRAMS) \
-	    $(MAKE) --keep-going -C bindings/mpi check truth OUT=$(SHIMS)
+	    $(MAKE) --keep-going -C bindings/mpi $(MPI_TESTS) OUT=$(SHIMS)
 
 .PHONY: torch-test
 torch-test: requirements-torch shim ## only PyTorch programs below sapwood trace why, over gloo; two minutes

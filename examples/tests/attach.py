@@ -21,6 +21,12 @@ import unittest
 import manifest
 
 HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.append(os.path.join(HERE, "..", "..", "testbed"))
+
+import surroundings
+
+surroundings.keep_only(**surroundings.MPI, **surroundings.runtime_folder())
+
 EXAMPLES = os.path.join(os.path.dirname(HERE), "attach")
 SECONDS_MAX = 60
 
@@ -29,10 +35,7 @@ MPIEXEC = {
     "openmpi": "mpirun.openmpi --oversubscribe",
     "mpich": "mpiexec.hydra",
 }
-ENVIRONMENT = {
-    **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-}
+ENVIRONMENT = {**os.environ, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 
 
 class Scene(unittest.TestCase):

@@ -14,6 +14,12 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "testbed"))
+
+import surroundings
+
+surroundings.keep_only("MRNET_TOPGEN", "PYTHON", "SAPWOOD_NODE", **surroundings.runtime_folder())
+
 SECONDS_MAX = 60
 SHAPES = ["4", "2x2", "1x4"]
 PYTHON = os.environ.get("PYTHON", sys.executable)

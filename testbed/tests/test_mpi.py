@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 from stories import HERE, PROGRAM, Story, TESTBED, name, processes, testbed
 
@@ -104,6 +103,16 @@ class Run:
             return any(re.search(what, line) for line in list(lines))
         story.wait_until(f"it does not write {what!r}: {''.join(self.complaints)}", has_come)
 
+    def has_round_of_all(self):
+        """Whether a round is there that no rank is missing in."""
+        try:
+            with open(os.path.join(self.out, "rounds.ndjson"), encoding="utf-8") as file:
+                # The last line may not be whole yet.
+                lines = file.read().split("\n")[:-1]
+        except FileNotFoundError:
+            return False
+        return any(json.loads(line)["covered"] == "0-7" for line in lines)
+
     def end(self, story):
         """Waits for its end; gives its report and its exit code."""
         code = self.process.wait(timeout=END_SECONDS_MAX)
@@ -187,7 +196,7 @@ class MpiJobs(Story):
         run = Run(self, *launcher, *words)
         run.wait_for(self, r"^ *Step ", run.said)
         # The monitor knows after a round which ranks run where.
-        time.sleep(1.5)
+        self.wait_until("no round has all ranks", run.has_round_of_all)
         harm()
         return run
 
@@ -255,6 +264,15 @@ class MpiJobs(Story):
         run = Run(self, "mpirun.openmpi", "-x", "SAPWOOD_MPI_DUMP_DIR", "./solver.openmpi",
                   around=("salloc", "--quiet", "-w", ",".join(hosts), "-N4", "--ntasks-per-node=2"))
         self.assert_all_counted(run, hosts)
+
+    def test_mpirun_in_a_batch_job(self):
+        script = self.at("batch")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\nexec "$@"\n')
+        run = Run(self, "mpirun.openmpi", "-x", "SAPWOOD_MPI_DUMP_DIR", "./solver.openmpi",
+                  around=("sbatch", "--quiet", "--wait", "-w", ",".join(HOSTS_USED), "-N4", "--ntasks-per-node=2",
+                          "-o", self.at("batch.output"), script))
+        self.assert_all_counted(run)
 
     def test_hydra_over_ssh(self):
         preload = ("-genv", "LD_PRELOAD", self.at("quiet.so"))

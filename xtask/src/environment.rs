@@ -5,32 +5,52 @@ use std::process::Command;
 
 /// Variables whose names begin so are taken out. TMPDIR, PATH, HOME and what leads to packages
 /// stay.
-const PREFIXES: [&str; 13] = [
+const PREFIXES: [&str; 20] = [
+    "CLUSTERSHELL_",
+    "FLUX_",
     "HYDRA_",
+    "I_MPI_",
     "LC_",
+    "MALLOC_",
     "MPICH_",
     "MPIEXEC_",
     "OMPI_",
     "OPAL_",
+    "PALS_",
+    "PBS_",
     "PMIX_",
     "PMI_",
     "PROPTEST_",
     "PRTE_",
+    "PYTEST_",
     "PYTHON",
     "SAPWOOD_",
     "SLURM_",
 ];
-/// And these. An outer make hands on its flags and jobs, which are not the step's.
-const NAMES: [&str; 9] = [
+/// And these. An outer make hands on its flags and jobs, which are not the step's; in the folder of
+/// a user's runtime files are that user's own trees.
+const NAMES: [&str; 21] = [
+    "COLUMNS",
+    "JOB_COMPLETION_INDEX",
     "LANG",
     "LANGUAGE",
     "LD_PRELOAD",
+    "LINES",
     "MAKEFLAGS",
     "MAKELEVEL",
     "MAKEOVERRIDES",
     "MFLAGS",
+    "NO_COLOR",
     "RUST_BACKTRACE",
+    "RUST_LIB_BACKTRACE",
     "RUST_LOG",
+    "RUST_MIN_STACK",
+    "RUST_TEST_NOCAPTURE",
+    "RUST_TEST_THREADS",
+    "RUST_TEST_TIME_UNIT",
+    "TZ",
+    "WCOLL",
+    "XDG_RUNTIME_DIR",
 ];
 
 /// The seed of all property tests, which would take one from the system: what passes once passes
@@ -56,8 +76,17 @@ mod tests {
 
     #[test]
     fn what_changes_a_test_is_taken_out_and_what_leads_to_programs_stays() {
-        for name in ["PYTHONUNBUFFERED", "OMPI_MCA_btl", "LC_ALL", "RUST_BACKTRACE", "SAPWOOD_LOG"]
-        {
+        for name in [
+            "PYTHONUNBUFFERED",
+            "OMPI_MCA_btl",
+            "LC_ALL",
+            "RUST_BACKTRACE",
+            "RUST_TEST_THREADS",
+            "SAPWOOD_LOG",
+            "PBS_NODEFILE",
+            "WCOLL",
+            "XDG_RUNTIME_DIR",
+        ] {
             assert!(is_taken_out(name), "{name}");
         }
         for name in

@@ -29,7 +29,8 @@ const INSTRUMENTATION: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
 /// With which codes the program ends when an input has broken a promise, and when one took too
-/// long: `fuzz/src/engine.rs`. It has left that input on disk then.
+/// long. It has left that input on disk then. A copy of those in `fuzz/src/engine.rs`: this program
+/// cannot use that package, which is built with instrumentation.
 const INPUT_CODES: [i32; 2] = [77, 70];
 
 /// What `cargo xtask fuzz --search` is asked.
@@ -183,6 +184,18 @@ fn finding(why: &str) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn codes_are_those_of_the_program() {
+        let engine = include_str!("../../fuzz/src/engine.rs");
+        let code = |name: &str| {
+            let line = engine.lines().find(|line| line.starts_with(&format!("const {name}: ")));
+            let value = line.and_then(|line| line.split_once(" = ")).map(|(_, value)| value);
+            value.and_then(|value| value.trim_end_matches(';').parse::<i32>().ok())
+        };
+        let codes = ["EXIT_FOUND", "EXIT_SLOW"].map(|name| code(name).expect("a constant"));
+        assert_eq!(codes, INPUT_CODES);
+    }
 
     #[test]
     fn a_new_input_is_told_of_only_where_there_is_one() {

@@ -3,6 +3,7 @@
 //! All of them run the same inputs on the same commit: seeds are fixed, and fuzz targets are given
 //! kept inputs. What searches is in [`crate::hunt`].
 
+use crate::company::Takes;
 use crate::steps::{Selection, Step};
 use crate::{demo, looks, one_build, packages, target};
 
@@ -15,6 +16,9 @@ const STORM_SECONDS: u32 = 32;
 const SOAK_SECONDS: u32 = 40;
 
 const ROOM: &str = "disk space";
+/// The two turns of bindings/mpi/tests/turns.py.
+const SHARED_MPI_TESTS: &str = "env SAPWOOD_TESTS_BUILT=1 make test-mpi TURN=shared";
+const ALONE_MPI_TESTS: &str = "env SAPWOOD_TESTS_BUILT=1 make test-mpi TURN=alone";
 const TORCH_PROGRAMS: &str = "env SAPWOOD_TESTS_BUILT=1 make torch-test";
 pub const BUILD: &str = "build of all targets";
 const RELEASE: &str = "release build and MPI shims";
@@ -77,10 +81,11 @@ fn engine_steps() -> Vec<Step> {
     vec![
         Step::program("conformance", "python3 conformance/check.py", 2),
         Step::program("simulated faults", simulation(), 20).after(&[BUILD]),
-        Step::program("short storm", storm(), 5).after(&[BUILD]),
+        Step::program("short storm", storm(), 5).after(&[BUILD]).taking(Takes::Hosts),
         Step::program("short soak", soak(), 5).after(&[BUILD]),
         Step::program("guide", "make guide-test", 5),
         Step::program("commands in pages", commands_in_pages(), 2).after(&[BUILD]),
+        Step::program("commands of the tour", commands_of_the_tour(), 2).after(&[BUILD]),
         Step::program("library as released", "env SAPWOOD_TESTS_BUILT=1 make library-test", 5)
             .after(&[BUILD, RELEASE]),
         Step::program("instructions per message", instructions(), 5).after(&[RELEASE]),
@@ -88,37 +93,59 @@ fn engine_steps() -> Vec<Step> {
     ]
 }
 
-/// What users run and link, with the programs of others. The MPI tests and those without MPI run
-/// beside each other; no MPI program starts while hosts of the test bed come and go.
+/// What users run and link, with the programs of others. Jobs on hosts wait more than they compute:
+/// they come first, beside what starts no MPI program. The MPI tests go two at a time, beside what
+/// judges no time either. What measures comes last.
 fn interface_steps() -> Vec<Step> {
-    vec![
-        Step::program("sets of names beside ClusterShell's", nodesets(), 5)
+    let mut steps = steps_beside();
+    steps.extend([
+        Step::program("MPI jobs on hosts", mpi_jobs(), 15)
             .after(&[RELEASE])
-            .beside(),
-        Step::program("scraped by Prometheus", scrape(), 3).after(&[RELEASE]).beside(),
-        Step::program(MRNET, "make compat-test", 10).after(&[RELEASE]).beside(),
-        Step::program(PYTHON, "make python-test", 15).with_tests(Selection::Variable).beside(),
-        Step::program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10)
-            .after(&[BUILD, RELEASE, PYTHON])
-            .beside(),
-        Step::program("formats and their readers", exports(), 8).after(&[RELEASE]),
-        Step::program("MPI tests", "env SAPWOOD_TESTS_BUILT=1 make test-mpi", 40)
+            .taking(Takes::Hosts)
+            .with_tests(Selection::Instead("MpiJobs Traces")),
+        Step::program("MPI tests", SHARED_MPI_TESTS, 40)
             .after(&[BUILD, RELEASE])
+            .taking(Takes::Mpi)
             .with_tests(Selection::Variable),
-        Step::program("PyTorch programs", TORCH_PROGRAMS, 10).after(&[BUILD, RELEASE]),
+        Step::program("PyTorch programs", TORCH_PROGRAMS, 10)
+            .after(&[BUILD, RELEASE])
+            .taking(Takes::Mpi),
+        Step::program("MPI tests that need the machine", ALONE_MPI_TESTS, 20)
+            .after(&[BUILD, RELEASE])
+            .taking(Takes::Machine)
+            .with_tests(Selection::Variable),
+        Step::program("demo", demo_run(), 10).after(&[RELEASE]).taking(Takes::Mpi),
+        Step::look("demo report", demo::look).after(&["demo"]),
         Step::program("launchers on hosts", launchers(), 10)
             .after(&[RELEASE, MRNET, PYTHON])
+            .taking(Takes::Machine)
             .with_tests(Selection::Instead("StartUp")),
-        Step::program("MPI jobs on hosts", mpi_jobs(), 10)
+        Step::program("group in emulated clusters", group_demo(), 6)
             .after(&[RELEASE])
-            .with_tests(Selection::Instead("MpiJobs Traces")),
-        Step::program("group in emulated clusters", group_demo(), 6).after(&[RELEASE]),
-        Step::program("groups measured", group_bench(), 6).after(&[BUILD]),
+            .taking(Takes::Machine),
+        Step::program("groups measured", group_bench(), 6).after(&[BUILD]).taking(Takes::Machine),
+    ]);
+    steps
+}
+
+/// The second lane after the release build: without MPI first, while there are hosts.
+fn steps_beside() -> Vec<Step> {
+    let steps = vec![
+        Step::program("sets of names beside ClusterShell's", nodesets(), 5).after(&[RELEASE]),
+        Step::program("scraped by Prometheus", scrape(), 3).after(&[RELEASE]),
+        Step::program(MRNET, "make compat-test", 10).after(&[RELEASE]),
+        Step::program(PYTHON, "make python-test", 15).with_tests(Selection::Variable),
+        Step::program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10)
+            .after(&[BUILD, RELEASE, PYTHON])
+            .taking(Takes::Mpi),
+        Step::program("formats and their readers", exports(), 12)
+            .after(&[RELEASE])
+            .taking(Takes::Mpi),
         Step::program("page in a browser", "env SAPWOOD_TESTS_BUILT=1 make page-test", 15)
-            .after(&[BUILD, RELEASE]),
-        Step::program("demo", demo_run(), 10).after(&[RELEASE]),
-        Step::look("demo report", demo::look).after(&["demo"]),
-    ]
+            .after(&[BUILD, RELEASE])
+            .taking(Takes::Mpi),
+    ];
+    steps.into_iter().map(Step::beside).collect()
 }
 
 /// Trees over a few hosts of the test bed, where the machine lets us make some, from the interfaces
@@ -162,6 +189,11 @@ fn clock_calls() -> String {
 /// Every command that a page shows, with its options.
 fn commands_in_pages() -> String {
     format!("python3 conformance/pages.py {}", test_program())
+}
+
+/// The commands of the guide's tour, which print what it shows.
+fn commands_of_the_tour() -> String {
+    format!("python3 conformance/tour.py {}", test_program())
 }
 
 /// Sets of names as ClusterShell's `nodeset` expands and folds them.
@@ -213,6 +245,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::steps::Act;
+
+    /// The line of each step that runs a program.
+    fn lines(steps: &[Step]) -> impl Iterator<Item = (&Step, &str)> {
+        steps.iter().filter_map(|step| match &step.act {
+            Act::Program { line, .. } => Some((step, line.as_str())),
+            Act::Look(_) => None,
+        })
+    }
 
     #[test]
     fn names_are_different_and_what_a_step_needs_comes_before_it() {
@@ -220,6 +261,70 @@ mod tests {
         for step in ci_steps() {
             assert!(step.needs.iter().all(|need| names.contains(need)), "{}", step.name);
             assert!(names.insert(step.name), "{} is there twice", step.name);
+        }
+    }
+
+    #[test]
+    fn storms_have_a_fixed_seed_and_no_step_searches() {
+        let steps = ci_steps();
+        let mut storms = 0;
+        for (step, line) in lines(&steps) {
+            assert!(!line.contains("--search") && !line.contains("hunt"), "{}", step.name);
+            if line.contains("-storm ") {
+                assert!(line.contains(" --seed "), "{}", step.name);
+                storms += 1;
+            }
+        }
+        assert!(storms > 0);
+    }
+
+    #[test]
+    fn every_program_of_conformance_is_run() {
+        let steps = ci_steps();
+        let folder = crate::root().join("conformance");
+        let check = std::fs::read_to_string(folder.join("check.py")).unwrap();
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let Some(stem) = name.strip_suffix(".py") else { continue };
+            let path = format!("conformance/{name}");
+            let is_step = lines(&steps).any(|(_, line)| line.contains(&path));
+            let is_part = ["import", "from"].iter().any(|word| {
+                let beginning = format!("{word} {stem}");
+                check.lines().any(|line| line.trim_start().starts_with(&beginning))
+            });
+            assert!(is_step || is_part, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_mpi_program_starts_while_there_are_hosts() {
+        const MPI: [&str; 6] =
+            ["test-mpi", "torch-test", "examples-test", "page-test", "make demo", "/exports"];
+        const HOSTS: [&str; 3] = ["TESTBED_HOSTS=", "testbed/tests/group-", "testbed/storm "];
+        let steps = ci_steps();
+        let found = |words: &[&str], other: Takes| {
+            let concerned = |line: &str| words.iter().any(|word| line.contains(word));
+            let concerned: Vec<_> = lines(&steps).filter(|(_, line)| concerned(line)).collect();
+            assert!(concerned.len() >= words.len(), "{words:?}");
+            for (step, _) in concerned {
+                assert!(!step.takes.fits(other), "{} beside {other:?}", step.name);
+            }
+        };
+        found(&MPI, Takes::Hosts);
+        found(&HOSTS, Takes::Mpi);
+        found(&HOSTS, Takes::Hosts);
+    }
+
+    #[test]
+    fn each_turn_of_the_mpi_tests_has_a_step_and_one_of_them_the_machine() {
+        let steps = ci_steps();
+        let found: Vec<_> = lines(&steps)
+            .filter_map(|(step, line)| Some((line.split_once("make test-mpi ")?.1, step.takes)))
+            .collect();
+        assert_eq!(found, [("TURN=shared", Takes::Mpi), ("TURN=alone", Takes::Machine)]);
+        for (step, line) in lines(&steps).filter(|(_, line)| line.contains("make test-mpi")) {
+            let repeated = step.line_of_test("Mpich.test_x");
+            assert_eq!(repeated, Some(format!("{line} TESTS=Mpich.test_x")));
         }
     }
 }

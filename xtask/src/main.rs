@@ -1,18 +1,19 @@
 //! The project's checks, as code: `cargo xtask check` is the quick loop, `cargo xtask ci` is all.
 //!
 //! Owns the list of commands. The steps of `check` and `ci` are in [`gate`], how they are run in
-//! [`steps`], the search for faults that no gate knows in [`hunt`]. What a step looks for is in the
-//! module of its name: [`alone`] for crates built by themselves, [`layers`], [`module_order`],
-//! [`method_order`] and [`io_line`] for what may use what, [`tidy`] for the house style,
-//! [`packages`] for what is published, [`duplicates`] for packages in several versions,
-//! [`one_build`] for what would be built twice, [`packet_path`] for the names in that page,
-//! [`fuzz`] and [`demo`] for the longer runs; [`areas`] has the quick tests of what is in no
-//! package.
+//! [`steps`], which of them beside which in [`company`], the search for faults that no gate knows
+//! in [`hunt`]. What a step looks for is in the module of its name: [`alone`] for crates built by
+//! themselves, [`layers`], [`module_order`], [`method_order`] and [`io_line`] for what may use
+//! what, [`tidy`] for the house style, [`packages`] for what is published, [`duplicates`] for
+//! packages in several versions, [`one_build`] for what would be built twice, [`packet_path`] for
+//! the names in that page, [`fuzz`] and [`demo`] for the longer runs; [`areas`] has the quick tests
+//! of what is in no package.
 
 mod alone;
 mod areas;
 mod changed;
 mod command;
+mod company;
 mod demo;
 mod duplicates;
 mod environment;

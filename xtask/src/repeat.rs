@@ -1,4 +1,8 @@
 //! Runs one step, or one of its tests, again and again: luck shows by repetition.
+//!
+//! Each run has its number as the one that draws the order of tests, where the runner can: programs
+//! of Python do (`bindings/mpi/tests/turns.py`, pytest). Those of Rust run beside each other, and
+//! libtest draws no order in a stable toolchain.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,6 +14,8 @@ use crate::steps::{Act, Selection, Step, perform};
 
 /// The title under which the logs of repeated runs lie.
 const TITLE: &str = "repeat";
+/// The number that draws the order of tests.
+const ORDER_VARIABLE: &str = "SAPWOOD_TESTS_ORDER";
 /// How long one run of tests that are no step may take.
 const TEST_MINUTES: u64 = 30;
 
@@ -62,11 +68,18 @@ impl Request {
 /// # Errors
 /// One line, where the step has no tests to choose from.
 pub fn run(root: &Path, steps: Vec<Step>, request: &Request) -> Result<bool, String> {
-    let step = chosen(steps, request)?;
+    let mut step = chosen(steps, request)?;
+    let line = match &step.act {
+        Act::Program { line, .. } => Some(line.clone()),
+        Act::Look(_) => None,
+    };
     let load = Load::start(request.load);
     let mut failures: BTreeMap<String, u32> = BTreeMap::new();
     let mut failed_runs = 0;
     for run in 1..=request.times {
+        if let (Act::Program { line, .. }, Some(plain)) = (&mut step.act, &line) {
+            *line = in_order(plain, run);
+        }
         let outcome = perform(root, &step, TITLE);
         let word = if outcome.passed { "ok" } else { "FAILED" };
         println!("run {run} of {}: {word} in {:.1} s", request.times, outcome.took.as_secs_f64());
@@ -96,6 +109,11 @@ pub fn run(root: &Path, steps: Vec<Step>, request: &Request) -> Result<bool, Str
         println!("  {times:4}  {name}");
     }
     Ok(failed_runs == 0)
+}
+
+/// The same line, whose tests run in the order that a number draws.
+fn in_order(line: &str, number: u32) -> String {
+    format!("env {ORDER_VARIABLE}={number} {line}")
 }
 
 fn chosen(steps: Vec<Step>, request: &Request) -> Result<Step, String> {
@@ -169,6 +187,18 @@ mod tests {
             let why = Request::read(words).expect_err("the words are wrong");
             assert!(why.contains(part), "{words:?}: {why}");
         }
+    }
+
+    #[test]
+    fn each_run_has_an_order_of_its_own() {
+        let name = std::env::temp_dir().join(format!("sapwood-orders-{}", std::process::id()));
+        std::fs::create_dir_all(&name).unwrap();
+        let step = Step::program("sample of orders", format!("printenv {ORDER_VARIABLE}"), 1);
+        let request = Request { times: 2, load: 0, what: "sample".into(), test: None };
+        assert_eq!(run(&name, vec![step], &request), Ok(true));
+        let log = name.join(crate::target()).join("checks/repeat/sample-of-orders.log");
+        assert_eq!(std::fs::read_to_string(log).unwrap(), "2\n");
+        std::fs::remove_dir_all(name).unwrap();
     }
 
     #[test]

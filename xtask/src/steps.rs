@@ -1,4 +1,5 @@
-//! Runs named steps, all of them, in two lanes beside each other, and lists at the end what failed.
+//! Runs named steps, all of them, in two lanes beside each other as far as they fit, and lists at
+//! the end what failed.
 //!
 //! A step either looks at the repository itself ([`Act::Look`]) or runs a program
 //! ([`Act::Program`]), whose output goes into a file of its own ([`LOGS`]). Of a step that passes
@@ -14,6 +15,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::company::{Company, Takes};
 use crate::failures::{Counts, FailedTest, Reading};
 use crate::finding::Finding;
 use crate::{command, environment};
@@ -33,13 +35,14 @@ pub struct Step {
     /// The steps without which this one cannot run.
     pub needs: &'static [&'static str],
     pub lane: Lane,
+    pub takes: Takes,
 }
 
-/// The steps of a lane run one after another, beside those of the other lane.
+/// The steps of a lane run one after another, beside those of the other lane that they fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     First,
-    /// For builds that leave a processor idle while they link.
+    /// For builds that leave a processor idle while they link, and what mostly waits.
     Second,
 }
 
@@ -63,14 +66,14 @@ pub enum Selection {
 impl Step {
     /// A step that looks at the repository.
     pub fn look(name: &'static str, look: fn(&Path) -> Look) -> Step {
-        Step { name, act: Act::Look(look), needs: &[], lane: Lane::First }
+        Step { name, act: Act::Look(look), needs: &[], lane: Lane::First, takes: Takes::Time }
     }
 
     /// A step that runs a program, given as words with a blank between them.
     pub fn program(name: &'static str, line: impl Into<String>, minutes: u64) -> Step {
         let deadline = Duration::from_secs(60 * minutes);
         let act = Act::Program { line: line.into(), deadline, selection: Selection::None };
-        Step { name, act, needs: &[], lane: Lane::First }
+        Step { name, act, needs: &[], lane: Lane::First, takes: Takes::Time }
     }
 
     /// The same after other steps.
@@ -82,6 +85,12 @@ impl Step {
     /// The same, in the second lane.
     pub fn beside(mut self) -> Step {
         self.lane = Lane::Second;
+        self
+    }
+
+    /// The same, which takes more of the machine than time.
+    pub fn taking(mut self, takes: Takes) -> Step {
+        self.takes = takes;
         self
     }
 
@@ -142,6 +151,7 @@ fn run_lane(title: &str, root: &Path, board: &Board, lane: Lane) {
             board.settle(index, None);
             continue;
         }
+        board.wait_for_company(index);
         println!("{place} ...");
         let outcome = perform(root, step, title);
         tell(step, &outcome);
@@ -152,8 +162,13 @@ fn run_lane(title: &str, root: &Path, board: &Board, lane: Lane) {
 /// What has come of each step so far, for both lanes.
 struct Board<'a> {
     steps: &'a [Step],
-    slots: Mutex<Vec<Slot>>,
+    state: Mutex<State>,
     has_changed: Condvar,
+}
+
+struct State {
+    slots: Vec<Slot>,
+    company: Company,
 }
 
 enum Slot {
@@ -164,8 +179,9 @@ enum Slot {
 
 impl<'a> Board<'a> {
     fn new(steps: &'a [Step]) -> Board<'a> {
-        let slots = Mutex::new(steps.iter().map(|_| Slot::Open).collect());
-        Board { steps, slots, has_changed: Condvar::new() }
+        let slots = steps.iter().map(|_| Slot::Open).collect();
+        let state = Mutex::new(State { slots, company: Company::default() });
+        Board { steps, state, has_changed: Condvar::new() }
     }
 
     /// Waits until all that a step needs is settled; gives what of it has not passed. What is not
@@ -173,33 +189,43 @@ impl<'a> Board<'a> {
     fn wait_for_needs(&self, index: usize) -> Option<&'static str> {
         let before = &self.steps[..index];
         let at = |need: &str| before.iter().position(|step| step.name == need);
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for need in self.steps[index].needs {
             let Some(at) = at(need) else { continue };
-            while matches!(slots[at], Slot::Open) {
-                slots = self.has_changed.wait(slots).unwrap_or_else(PoisonError::into_inner);
+            while matches!(state.slots[at], Slot::Open) {
+                state = self.has_changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            if !matches!(&slots[at], Slot::Done(outcome) if outcome.passed) {
+            if !matches!(&state.slots[at], Slot::Done(outcome) if outcome.passed) {
                 return Some(need);
             }
         }
         None
     }
 
+    /// Waits until none runs that a step does not fit, and has it count as running.
+    fn wait_for_company(&self, index: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.company.claim(index, self.steps[index].takes);
+        while !state.company.begin(index) {
+            state = self.has_changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     fn settle(&self, index: usize, outcome: Option<Outcome>) {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots[index] = outcome.map_or(Slot::Skipped, Slot::Done);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.slots[index] = outcome.map_or(Slot::Skipped, Slot::Done);
+        state.company.end(index);
         self.has_changed.notify_all();
     }
 
     /// The outcome of each step; none of one that was skipped.
     fn outcomes(self) -> Vec<Option<Outcome>> {
-        let slots = self.slots.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let outcome = |slot| match slot {
             Slot::Done(outcome) => Some(outcome),
             Slot::Open | Slot::Skipped => None,
         };
-        slots.into_iter().map(outcome).collect()
+        state.slots.into_iter().map(outcome).collect()
     }
 }
 
@@ -270,14 +296,23 @@ fn repeats(step: &Step, outcome: &Outcome) {
         println!("  {}\n      cargo xtask repeat --times 1 '{}'", step.name, step.name);
     }
     for test in &outcome.failed {
-        println!("  {}: {}", step.name, test.name);
-        if !test.package.is_empty() {
-            println!("      cargo test {} {}", test.package, test.name);
-        } else if step.line_of_test(&test.name).is_some() {
-            println!("      cargo xtask repeat --times 1 '{}' '{}'", step.name, test.name);
-        } else {
-            println!("      cargo xtask repeat --times 1 '{}'", step.name);
-        }
+        println!("  {}: {}\n      {}", step.name, test.name, line_of_failure(step, test));
+    }
+}
+
+/// What repeats a failed test, to be pasted into a shell.
+fn line_of_failure(step: &Step, test: &FailedTest) -> String {
+    if !test.package.is_empty() {
+        // With the seed of the gate, which a property test may fail with alone. The name of a
+        // test in documentation has blanks, and is all of it or nothing.
+        let (variable, seed) = environment::PROPERTY_SEED;
+        let name = test.name.trim_end_matches(" - should panic");
+        let name = if name.contains(' ') { format!("-- '{name}'") } else { name.to_owned() };
+        return format!("{variable}={seed} cargo test {} {name}", test.package).trim_end().into();
+    }
+    match step.line_of_test(&test.name) {
+        Some(_) => format!("cargo xtask repeat --times 1 '{}' '{}'", step.name, test.name),
+        None => format!("cargo xtask repeat --times 1 '{}'", step.name),
     }
 }
 
@@ -357,6 +392,8 @@ pub fn prepare(root: &Path, line: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
 
     fn wrong(_: &Path) -> Look {
@@ -415,10 +452,64 @@ mod tests {
     }
 
     #[test]
+    fn what_needs_the_machine_runs_beside_nothing() {
+        static RUNNING: AtomicU32 = AtomicU32::new(0);
+        static COMPANY_MAX: AtomicU32 = AtomicU32::new(0);
+
+        fn beside_others(_: &Path) -> Look {
+            RUNNING.fetch_add(1, Ordering::SeqCst);
+            (0..100).for_each(|_| thread::yield_now());
+            RUNNING.fetch_sub(1, Ordering::SeqCst);
+            right(Path::new(""))
+        }
+
+        fn alone(_: &Path) -> Look {
+            for _ in 0..100 {
+                COMPANY_MAX.fetch_max(RUNNING.load(Ordering::SeqCst), Ordering::SeqCst);
+                thread::yield_now();
+            }
+            right(Path::new(""))
+        }
+
+        let names = ["one", "two", "three", "four", "five", "six"];
+        let mut steps: Vec<Step> =
+            names.map(|name| Step::look(name, alone).taking(Takes::Machine)).into();
+        let others = ["seven", "eight", "nine", "ten", "eleven", "twelve"];
+        steps.extend(others.map(|name| Step::look(name, beside_others).beside()));
+        assert!(run_all("sample", &root(), &steps));
+        assert_eq!(COMPANY_MAX.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
     fn a_count_of_failures_fails_even_a_successful_program() {
         let outcome = runs(&Step::program("one", "echo 1 passed, 1 failed", 1));
         assert!(!outcome.passed);
         assert_eq!(outcome.counts, Counts { passed: 1, failed: 1 });
+    }
+
+    #[test]
+    fn a_failed_test_comes_with_what_repeats_it() {
+        let plain = Step::program("one", "make x", 1);
+        let chosen = Step::program("two", "make x", 1).with_tests(Selection::Variable);
+        let test = |name: &str, package: &str| FailedTest {
+            name: name.to_owned(),
+            package: package.to_owned(),
+        };
+        let seed = environment::PROPERTY_SEED.1;
+        let cargo = |rest: &str| format!("PROPTEST_RNG_SEED={seed} cargo test {rest}");
+        for (step, test, expected) in [
+            (&plain, test("a::b", "-p x --lib"), cargo("-p x --lib a::b")),
+            (&plain, test("", "-p x --test b"), cargo("-p x --test b")),
+            (
+                &plain,
+                test("src/lib.rs - a (line 3)", "-p x --doc"),
+                cargo("-p x --doc -- 'src/lib.rs - a (line 3)'"),
+            ),
+            (&plain, test("A.test_b", ""), "cargo xtask repeat --times 1 'one'".to_owned()),
+            (&chosen, test("A.test_b", ""), "cargo xtask repeat --times 1 'two' 'A.test_b'".into()),
+        ] {
+            assert_eq!(line_of_failure(step, &test), expected);
+        }
     }
 
     #[test]

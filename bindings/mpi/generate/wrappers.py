@@ -22,6 +22,8 @@ NAMES_WINDOW = "MPI_Win_set_name"
 # Calls in which a process may wait for a lock on another's part of a window.
 WAIT_FOR_LOCKS = ("MPI_Win_lock", "MPI_Win_lock_all", "MPI_Win_unlock", "MPI_Win_unlock_all", "MPI_Win_flush",
                   "MPI_Win_flush_all")
+# Calls that are told with the handle of their window, which is their last argument.
+ON_WINDOWS = (*WAIT_FOR_LOCKS, "MPI_Win_fence")
 # Parameters that name the other side of a call and its message, the one that is waited for first.
 PEERS = ("source", "root", "dest", "target_rank")
 TAGS = ("recvtag", "tag", "sendtag")
@@ -123,11 +125,13 @@ def rule_parts(rule):
     return name, [int(number) for number in numbers.split(",")]
 
 
-def bytes_expression(rule, a, sized_by="sapwood_bytes"):
+def bytes_expression(rule, a):
     """The C expression for a byte rule of the table; its head says what each means."""
-    if rule == "none":
-        return "0"
-    name, p = rule_parts(rule)
+    return "0" if rule == "none" else expression(*rule_parts(rule), a, "sapwood_bytes")
+
+
+def expression(name, p, a, sized_by):
+    """The same of a rule's name and argument numbers, with this function for counts of a type."""
     sized = lambda n, t: f"{sized_by}({n}, {a.type(t)})"
     total = lambda v, length: f"sapwood_sum{a.large}({a.array(v)}, {length})"
     weigh = lambda v, t, length: f"{a.weigh}({a.array(v)}, {a.array(t)}, {length})"
@@ -165,7 +169,7 @@ def bytes_expression(rule, a, sized_by="sapwood_bytes"):
         return sized(total(p[0], f"sapwood_neighbors({a.comm(p[2])})"), p[1])
     if name == "neighbors_w":
         return weigh(p[0], p[1], f"sapwood_neighbors({a.comm(p[2])})")
-    raise SystemExit(f"functions.table: no such byte rule: {rule}")
+    raise SystemExit(f"functions.table: no such byte rule: {name}")
 
 
 def known_bytes_expression(rule, a):
@@ -175,11 +179,10 @@ def known_bytes_expression(rule, a):
     if name == "times":
         return f"sapwood_known_blocks({known}({a.count(p[0])}, {a.type(p[1])}), {a.comm(p[2])})"
     if name == "each":
-        block = ",".join(str(number) for number in p[:5])
-        return f"sapwood_known_blocks({bytes_expression(f'own_all({block})', a, known)}, {a.comm(p[5])})"
+        return f"sapwood_known_blocks({expression('own_all', p[:5], a, known)}, {a.comm(p[5])})"
     if name == "sum":
         return f"{known}(items, {a.type(p[1])})"
-    return bytes_expression(rule, a, known)
+    return expression(name, p, a, known)
 
 
 def sums_before(function, row, a):
@@ -212,7 +215,7 @@ def enter(function, row, a):
     comms = [i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer]
     number = lambda names: next((f"(int32_t){a.root(plain[n])}" for n in names if n in plain), "SAPWOOD_NO_NUMBER")
     handle = f"SAPWOOD_HANDLE({a.comm(comms[0])})" if comms else "0"
-    if function.name in WAIT_FOR_LOCKS and a.is_fortran == "false":
+    if function.name in ON_WINDOWS and a.is_fortran == "false":
         handle = f"SAPWOOD_HANDLE({a.names[-1]})"
         return f"    sapwood_enter({row.id}, {handle}, {number(('rank',))}, SAPWOOD_NO_NUMBER, begin);"
     if events.is_exchange(function):

@@ -17,6 +17,7 @@
 #include "handover.h"
 #include "observe.h"
 #include "sapwood_mpi.h"
+#include "say.h"
 
 struct sapwood_control sapwood_control;
 _Atomic uint32_t sapwood_groups = SAPWOOD_GROUPS_COUNTED;
@@ -97,13 +98,17 @@ void sapwood_note_abort(int code)
 static void read_every(void)
 {
     const char *text = getenv("SAPWOOD_MPI_EVERY");
-    if (text == NULL)
+    if (text == NULL || *text == '\0')
         return;
     char *end;
     unsigned long number = strtoul(text, &end, 10);
     unsigned long function = *end == ':' ? strtoul(end + 1, &end, 10) : 0;
-    if (*end != '\0' || number == 0 || number > UINT32_MAX || function == 0 || function >= SAPWOOD_FUNCTION_IDS)
+    if (*end != '\0' || number == 0 || number > UINT32_MAX || function == 0 || function >= SAPWOOD_FUNCTION_IDS) {
+        if (sapwood_table->header.world_rank == 0)
+            sapwood_say("SAPWOOD_MPI_EVERY is '%.64s', not N:ID with the number of a function from 1 to %d, such as "
+                        "100:38; no call is a mark of an iteration", text, SAPWOOD_FUNCTION_IDS - 1);
         return;
+    }
     every = (uint32_t)number;
     every_function = (uint32_t)function;
 }

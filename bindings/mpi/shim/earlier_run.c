@@ -15,8 +15,9 @@
 #include "observe.h"
 #include "table.h"
 
-/* Each rank looks at this many tables at most, so that many ranks do not load a file system with all pairs. */
-enum { TABLES_MAX = 64, STAT_BYTES_MAX = 1024, STARTED_FIELD = 22, PREFIX_BYTES_MAX = 32 };
+/* Each rank looks at this many tables, and at the names of this many files of ranks, at most, so that many ranks do not
+ * load a file system with all pairs. */
+enum { TABLES_MAX = 64, NAMES_MAX = 512, STAT_BYTES_MAX = 1024, STARTED_FIELD = 22, PREFIX_BYTES_MAX = 32 };
 
 #define SECOND_NS UINT64_C(1000000000)
 /* By how much the clocks of hosts may differ. */
@@ -103,13 +104,15 @@ int sapwood_earlier_file_find(int folder, uint64_t run, struct sapwood_earlier_f
     struct own_run own = {.run = run, .started_unix_ns = process_start()};
     char prefix[PREFIX_BYTES_MAX];
     snprintf(prefix, sizeof prefix, "rank-%u.", sapwood_table->header.world_rank);
-    int looked_at = 0;
-    for (struct dirent *entry; found->kind != SAPWOOD_EARLIER_OF_RUN && (entry = readdir(entries)) != NULL;) {
+    int tables = 0, names = 0;
+    for (struct dirent *entry; found->kind != SAPWOOD_EARLIER_OF_RUN && names < NAMES_MAX
+                               && (entry = readdir(entries)) != NULL;) {
         const char *name = entry->d_name;
         bool is_table = ends_with(name, ".profile");
         if (strncmp(name, "rank-", strlen("rank-")) != 0 || (!is_table && !ends_with(name, ".events")))
             continue;
-        if (is_table && looked_at++ < TABLES_MAX && is_of_another_run(folder, name, &own))
+        names++;
+        if (is_table && tables++ < TABLES_MAX && is_of_another_run(folder, name, &own))
             take(found, SAPWOOD_EARLIER_OF_RUN, name);
         else if (strncmp(name, prefix, strlen(prefix)) == 0)
             take(found, SAPWOOD_EARLIER_OF_RANK, name);

@@ -4,6 +4,9 @@
  * another run if the launcher calls both runs by different names, or, where one has no name, if it was made before
  * this process was started: processes of one run are in MPI_Init together. A table whose header is not whole yet is
  * being made now. Whatever is there of this rank is of an earlier process, as this one has made nothing yet.
+ *
+ * A rank looks at a limited number of files, whatever the number of ranks is: with many, a file of this rank that tells
+ * nothing of its run may be missed. A few tables of an earlier run are enough for all ranks.
  */
 #ifndef SAPWOOD_EARLIER_RUN_H
 #define SAPWOOD_EARLIER_RUN_H

@@ -24,10 +24,19 @@ static struct sapwood_communicator *communicator_of(uint64_t handle, unsigned cl
     if (atomic_load_explicit(&place->handle, memory_order_relaxed) != handle) {
         SAPWOOD_TELL(place->handle, 0);
         SAPWOOD_TELL(place->name, 0);
+        SAPWOOD_TELL(place->between, 0);
     }
     SAPWOOD_TELL(place->class, class);
     atomic_store_explicit(&place->handle, handle, memory_order_release);
     return place;
+}
+
+/* Tells of a communicator that has a place whether it has two groups. */
+static void tell_between(MPI_Comm comm, struct sapwood_communicator *place)
+{
+    int between = 0;
+    sapwood_library.comm_test_inter(comm, &between);
+    SAPWOOD_TELL(place->between, between != 0);
 }
 
 unsigned sapwood_class_asked(MPI_Comm comm)
@@ -40,7 +49,7 @@ unsigned sapwood_class_asked(MPI_Comm comm)
     if (handle < HANDLE_MAX)
         atomic_store_explicit(&sapwood_classes[sapwood_cache_place(handle)], handle << 8 | class,
                               memory_order_relaxed);
-    communicator_of(handle, class);
+    tell_between(comm, communicator_of(handle, class));
     return class;
 }
 
@@ -65,7 +74,10 @@ void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
 {
     unsigned class = sapwood_class(comm);
     sapwood_space_seen(comm);
-    name_handle(SAPWOOD_HANDLE(comm), class, name, length);
+    uint64_t handle = SAPWOOD_HANDLE(comm);
+    name_handle(handle, class, name, length);
+    /* Another one may have had its place since its class was asked. */
+    tell_between(comm, &sapwood_table->communicators[sapwood_cache_place(handle)]);
     /* Calls from now on are tallied under the new name. */
     sapwood_extras_forget(comm);
 }

@@ -129,7 +129,8 @@
  *     0  handle           u64      0 none
  *     8  class            u32      its size class
  *    12  name             u32      offset in the name area plus 1; 0 none
- *    16  reserved         16 bytes 0
+ *    16  between          u32      1 if it has two groups: a call's peer is of the other one
+ *    20  reserved         12 bytes 0
  *
  *   snapshot: the slots as they were at mark m, in snapshot m % snapshots_capacity
  *     0  mark             u64      m, from 1; 0 while it is written
@@ -296,7 +297,8 @@ struct sapwood_communicator {
     _Atomic uint64_t handle;
     _Atomic uint32_t class;
     _Atomic uint32_t name;
-    uint64_t reserved[2];
+    _Atomic uint32_t between;
+    uint32_t reserved[3];
 };
 
 struct sapwood_counters {

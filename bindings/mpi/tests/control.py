@@ -15,6 +15,7 @@ import unittest
 import urllib.error
 import urllib.request
 
+import turns
 import watched
 from marks import MARK, end_what_is_left, kill, marked, new_mark
 from paced import Paced
@@ -405,6 +406,13 @@ class Control:
             [calls] = [event["calls"] for event in record["events"] if event["name"] == "MPI_Bcast"]
             self.assertEqual((calls["min"], calls["max"]), (20 * record["iteration"],) * 2)
 
+    def test_a_function_that_is_none_marks_no_iteration_and_that_is_said_once(self):
+        command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "marked"), "2", "finalize"]
+        environment = {"XDG_RUNTIME_DIR": self.runtime, "SAPWOOD_MPI_EVERY": "100:MPI_Dance"}
+        run = Watched(command, *TREE, "--no-live", environment=environment)
+        self.assertEqual(run.code, 0, run.errors)
+        self.assertEqual(run.errors.count("sapwood: SAPWOOD_MPI_EVERY is '100:MPI_Dance', not N:ID "), 1, run.errors)
+
     def test_one_of_two_that_are_attached_controls_and_the_other_goes_on_with_its_settings(self):
         def act(run):
             first = f"mpi-{run.process.pid}"
@@ -435,7 +443,7 @@ class Control:
                 network = ("--network", second)
                 wait_until("settings of the first", lambda: self.settings(*network)["change"] == 1)
                 told = self.obeyed("--ranks", "all", network=network)
-                self.assertEqual((told["change"], told["ranks"]), (2, ""))
+                self.assertEqual((told["change"], told["ranks"]), (2, "all"))
                 said.seek(0)
                 self.assertIn(f"sapwood: calls of ranks 1-{RANKS - 1} are not counted, as 'sapwood mpi control --ranks' has "
                               "left them out; 'sapwood mpi control --ranks all' has all ranks count again\n", said.read())
@@ -568,6 +576,8 @@ class Mpich(Control, unittest.TestCase):
     test_whole_rounds_and_changes_are_the_same = None
     test_a_rank_that_is_stopped_does_not_obey_and_is_named = None
 
+
+load_tests = turns.load_all_tests
 
 if __name__ == "__main__":
     unittest.main()

@@ -91,6 +91,18 @@ def machine():
     return platform.machine()
 
 
+def clock():
+    """What the shim takes for its clock here; see shim/clock.h."""
+    wanted = os.environ.get("SAPWOOD_MPI_CLOCK")
+    if wanted in ("cycles", "monotonic"):
+        return f"{wanted}, by SAPWOOD_MPI_CLOCK"
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        # How the kernel calls a counter of constant rate that never stops.
+        if any(line.startswith("flags") and " nonstop_tsc " in line for line in file):
+            return "cycles"
+    return "monotonic: the processor does not say that its counter has a constant rate"
+
+
 def instructions(program, shim, folder, calls):
     """Instructions of a whole run. CALLS both happen in it, equally often.
 
@@ -122,7 +134,7 @@ def measure(out, abi, arguments):
 
 
 def print_report(abi, report):
-    print(f"{abi} on {machine()}: nanoseconds per call, median (quartiles; min .. max)")
+    print(f"{abi} on {machine()}, clock {clock()}: nanoseconds per call, median (quartiles; min .. max)")
     for name, parts in report["time"].items():
         for part, s in parts.items():
             print(f"  {name:15} {part:13} {s['median']:8.2f} ({s['quartile_low']:.2f} .. {s['quartile_high']:.2f}; "
@@ -142,7 +154,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--calls", type=int, default=1000000)
     arguments = parser.parse_args()
-    surroundings.keep_only(**surroundings.MPI)
+    surroundings.keep_only("SAPWOOD_MPI_CLOCK", **surroundings.MPI)
     with tempfile.TemporaryDirectory(prefix="sapwood-mpi-cost-") as built:
         out = os.path.abspath(arguments.out or built)
         if not arguments.out:

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
+import turns
 import watched
 from marks import MARK, end_what_is_left, new_mark
 from waits import whole_lines
@@ -47,6 +48,7 @@ def withheld_seconds():
     return microseconds / 1e6 + stolen / os.sysconf("SC_CLK_TCK")
 
 
+@turns.alone("how soon a rank is named is timed")
 class CulpritTrials(unittest.TestCase):
     def setUp(self):
         if not has_mpi("openmpi"):
@@ -95,6 +97,45 @@ class CulpritTrials(unittest.TestCase):
         [left_out] = found["left_out"]
         self.assertEqual((left_out["program"], left_out["kind"]), ("lammps", "other_root"), found)
 
+    def test_a_rank_is_named_whose_amount_made_mpi_end_the_program(self):
+        found = self.trials("--programs", "lammps,solver", "--kinds", "other_count", "--clean", "0")
+        for row in found["rows"]:
+            self.assertEqual((row["kind"], row["trials"], row["right"]), ("other_count", 1, 1), found)
+
+
+class Costs(unittest.TestCase):
+    """What monitors of sums cost, by `sapwood bench trace --only gsum`: that all are run, and not how long they take."""
+
+    def setUp(self):
+        if not has_mpi("openmpi"):
+            self.skipTest("no Open MPI here")
+
+    def measured(self, launch):
+        mark = new_mark()
+        with tempfile.TemporaryDirectory(prefix="sapwood-costs-") as folder:
+            settings = {**os.environ, MARK: mark, "TMPDIR": folder, "SAPWOOD_LIB_DIR": library_folder()}
+            command = [os.path.abspath(os.environ["SAPWOOD_BENCH"]), "trace", "--only", "gsum", "--pairs", "1",
+                       "--iterations", "2000", "--mpirun", LAUNCHERS["openmpi"][0], "--mpicc", "mpicc.openmpi",
+                       f"--launch={launch}", "--where", "two slots", "--json"]
+            done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False,
+                                  stdin=subprocess.DEVNULL, timeout=3 * watched.RUN_SECONDS_MAX)
+            self.assertEqual(end_what_is_left(mark), [], done.stderr)
+        return done
+
+    def test_each_monitor_reads_all_events_where_the_launcher_is_told_to_start_ranks(self):
+        done = self.measured("--oversubscribe --host localhost:2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        monitors = [("collectors", None), ("analysis", 1), ("statistics", 1), ("waiting", 1), ("released", 1)]
+        for rows in (found["gsum"], found["compute_gsum"]):
+            self.assertEqual([(row["monitor"], row["gather_rate"]) for row in rows], monitors)
+            self.assertEqual({(row["where"], row["ranks"], row["pairs"]) for row in rows}, {("two slots", 2, 1)})
+
+    def test_words_for_the_launcher_reach_it(self):
+        done = self.measured("--no-such-option")
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertIn("no-such-option", done.stderr)
+
 
 class SlowRun(Watched):
     """A slow program under `sapwood mpi --waits`, ended after some collectives. `why` is what was told of it then,
@@ -126,6 +167,7 @@ class SlowRun(Watched):
         self.process.send_signal(signal.SIGTERM)
 
 
+@turns.alone("shares of time are compared with what the programs promise")
 class SlowPrograms(unittest.TestCase):
     """What `[slow]` promises: for whom the others wait, how late these come, and which share of its time each waits."""
 
@@ -174,6 +216,8 @@ class SlowPrograms(unittest.TestCase):
         promised = {case for case in os.listdir(folder) if "slow" in expected_of(case)}
         self.assertLessEqual(promised, {name.removeprefix("test_") for name in vars(SlowPrograms)})
 
+
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

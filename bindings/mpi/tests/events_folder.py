@@ -16,6 +16,7 @@ import tempfile
 import time
 import unittest
 
+import turns
 import watched
 from marks import MARK, end_what_is_left, kill, marked, new_mark
 from paced import Paced
@@ -313,6 +314,19 @@ class FolderTruth:
         why = found(self.folder)
         self.assertEqual((why["ranks"], why["stuck"]), (4, None), why)
 
+    def test_the_files_of_an_earlier_run_are_seen_however_many_there_are(self):
+        self.run_preloaded(2)
+        with open(self.file_of(0, ".profile"), "rb") as table:
+            begin = table.read(4096)
+        for rank in range(2, 402):
+            for kind in (".profile", ".events"):
+                with open(os.path.join(self.folder, f"rank-{rank}.elsewhere.1{kind}"), "xb") as file:
+                    file.write(begin)
+        before = sorted(os.listdir(self.folder))
+        errors = self.run_preloaded(2)
+        self.assertEqual(errors.count("it holds files of an earlier run, such as 'rank-"), 1, errors)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+
     def test_a_rank_does_not_keep_files_where_all_users_may_write(self):
         os.chmod(self.folder, 0o777)
         errors = self.run_preloaded(2)
@@ -396,6 +410,8 @@ class OpenMpi(FolderTruth, unittest.TestCase):
 class Mpich(FolderTruth, unittest.TestCase):
     abi = "mpich"
 
+
+load_tests = turns.load_all_tests
 
 if __name__ == "__main__":
     unittest.main()

@@ -243,6 +243,8 @@ def regions(rank, n):
 REGIONS = {"whole": 1, "early": 0, "outer": 1, "left open": 0, "recursive": 5, "deep": 63}
 # "early", "never begun", "left open", 6 too deep, one without a name, one too long
 REGIONS_DROPPED = 1 + 1 + 1 + 6 + 1 + 1
+# A rank has room for as many names.
+REGIONS_MAX = 768
 
 
 def peers(rank, n):

@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import signal
 import struct
 import subprocess
@@ -18,6 +19,7 @@ import termios
 import time
 import unittest
 
+import turns
 import watched
 from marks import kill
 from paced import Paced
@@ -265,6 +267,35 @@ class Harm(unittest.TestCase):
         self.assertIn("sapwood: the launcher was told to end, and stays 10 s after the last of its processes", run.errors)
         self.assertEqual(run.profile["ranks_covered"], RANKS)
 
+    def test_a_launcher_that_is_stopped_is_continued_once_the_user_insists(self):
+        def stop(run):
+            [launcher] = run.processes(LAUNCHERS[ABI][0])
+            os.kill(launcher, signal.SIGSTOP)
+
+            def has_ended():
+                if run.process.poll() is None:
+                    run.process.send_signal(signal.SIGTERM)
+                return run.process.poll() is not None
+            run.wait_for("the end of a monitor that is told to end again and again", has_ended)
+
+        run = self.harmed(stop, ends=False)
+        self.assertIn("sapwood: the launcher was told to end, and is stopped; it is continued", run.errors)
+        self.assertEqual(run.profile["ranks_covered"], RANKS, run.errors)
+
+    def test_no_rank_is_the_first_of_those_that_a_time_limit_has_ended(self):
+        def expire(run):
+            paced.wait_for_ranks(run)
+            [limit] = run.processes("timeout")
+            # As if its time were over.
+            os.kill(limit, signal.SIGALRM)
+
+        with Paced(ABI, RANKS) as paced:
+            command = ["timeout", "-s", "TERM", "600", *paced.command]
+            run = Watched(command, *SHORT, "--ranks", str(RANKS), while_running=expire)
+        self.assertEqual(run.code, 124, run.errors)
+        self.assertNotIn("died first", run.errors)
+        self.assertNotIn(True, [death["is_first"] for death in run.profile["deaths"]], run.profile["deaths"])
+
 
 class Sizes(unittest.TestCase):
     """Programs whose number of ranks the command does not say, or says wrongly."""
@@ -312,6 +343,16 @@ class Ends(unittest.TestCase):
     def test_a_program_without_launcher_is_one_rank(self):
         run = Watched([test_program(ABI, "unfinalized"), "exit"], *SHORT)
         self.assertEqual((run.code, run.profile["states"]["exited"]), (0, "0"))
+
+    def test_ranks_that_start_again_under_the_same_numbers_are_counted_and_the_first_ones_are_reported(self):
+        program = shlex.join(launch(test_program(ABI, "solver"), ranks=2))
+        words = ["sh", "-c", f"{program} && {program}"]
+        run = Watched(words, "--mpi", ABI, "--ranks", "2", "--interval", "50ms")
+        self.assertEqual(run.code, 0, run.errors)
+        self.assertEqual((run.profile["ranks_covered"], run.profile["unwatched"]), (2, 2), run.errors)
+        self.assertRegex(run.report, "losses +2 more processes are not watched: ")
+        calls = {row[0]: row[7] for row in run.rows if row[4] == "MPI_Finalize"}
+        self.assertEqual(calls, {"0": "1", "1": "1"})
 
     def test_of_a_command_that_a_shell_carries_out_the_program_is_what_the_ranks_run(self):
         for command in ("exec {} exit", "{} exit; exit $?"):
@@ -516,6 +557,8 @@ def expand(text):
     parts = [part.split("-") for part in text.split(",") if part]
     return [str(rank) for part in parts for rank in range(int(part[0]), int(part[-1]) + 1)]
 
+
+load_tests = turns.load_all_tests
 
 if __name__ == "__main__":
     unittest.main()

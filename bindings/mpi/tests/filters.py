@@ -12,6 +12,7 @@ import unittest
 from fractions import Fraction
 from statistics import median_low
 
+import turns
 import watched
 from truth import ROUNDING, TREES, events_of, ranks_of, statistics
 from watched import LAUNCHERS, Watched, has_mpi, test_program
@@ -196,6 +197,8 @@ class Mpich(Filters, unittest.TestCase):
     # MPICH's ranks spin while they wait: more of them than processors hardly move.
     ranks = 4
 
+
+load_tests = turns.load_all_tests
 
 if __name__ == "__main__":
     watched.sapwood(), watched.library_folder()

@@ -17,6 +17,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
+import turns
 import watched
 from recorded import RecordedRun
 from standstills import words_until
@@ -158,6 +159,7 @@ class FreezeTruth:
         words = [sapwood(), "trace", "freeze", "--job", f"mpi-{run.process.pid}", *options]
         return subprocess.run(words, capture_output=True, text=True, timeout=watched.RUN_SECONDS_MAX, check=False)
 
+    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
     def test_a_program_that_waits_is_frozen_on_request(self):
         found = []
 
@@ -224,6 +226,7 @@ class FreezeTruth:
         self.assertEqual(freeze["events"][one["last"]]["rank"], int(told[1]))
         self.assertGreater(one["spread_ns"], 300 * 10**6)
 
+    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
     def test_a_program_that_is_told_to_end_is_frozen_before(self):
         def has_rounds(run):
             done = self.asked(run, "--json", "-")
@@ -267,6 +270,8 @@ class OpenMpi(FreezeTruth, unittest.TestCase):
 class Mpich(FreezeTruth, unittest.TestCase):
     abi = "mpich"
 
+
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 from collections import Counter, defaultdict
 
+import turns
 import watched
 from rank_events import ARRIVED, ENTERED, EXIT, LATE, RECEIVED_DOWN, ROOT, SENT_UP, TO_ALL, EventFile
 from watched import LAUNCHERS, RUN_SECONDS_MAX, has_mpi, library_folder, test_program
@@ -157,6 +158,8 @@ class OpenMpi(EachAbi, unittest.TestCase):
 class Mpich(EachAbi, unittest.TestCase):
     abi = "mpich"
 
+
+load_tests = turns.load_all_tests
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

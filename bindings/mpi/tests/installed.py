@@ -7,9 +7,11 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
+import turns
 import watched
 from watched import HERE, LAUNCHERS, has_mpi, library_folder, sapwood, test_program
 
@@ -18,6 +20,16 @@ REGION = """
 #include <sapwood_mpi.h>
 int main(void) { sapwood_region_begin("solve"); sapwood_region_end("solve"); return 0; }
 """
+
+
+FORTRAN_REGION = """
+program solve
+  {use}
+  call sapwood_region_begin("solve")
+  call sapwood_region_end("solve")
+end program solve
+"""
+PYTHON_REGION = "from sapwood_region import region\nwith region('solve'): pass"
 
 
 def succeed(words, **more):
@@ -56,6 +68,36 @@ class Installed(unittest.TestCase):
     def test_a_program_of_mpich_is_watched(self):
         self.watch("mpich")
 
+    def test_a_program_is_asked_why(self):
+        if not has_mpi("openmpi"):
+            self.skipTest("no openmpi here")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SAPWOOD")}
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-installed-") as folder:
+            file = os.path.join(folder, "why.json")
+            succeed([os.path.join(self.prefix, "bin", "sapwood"), "trace", "why", "--json", file, "--",
+                     *LAUNCHERS["openmpi"], "2", test_program("openmpi", "solver")], env=environment, cwd=folder)
+            with open(file, encoding="utf-8") as written:
+                self.assertEqual(json.load(written)["schema"], "sapwood.why/1")
+
+    def test_regions_of_fortran_link_with_and_without_the_module(self):
+        compiler = shutil.which("gfortran")
+        if compiler is None:
+            self.skipTest("no gfortran here")
+        libraries = os.path.join(self.prefix, "lib")
+        module = os.path.join(libraries, "sapwood", "sapwood_region.f90")
+        for use, before in (("", []), ("use sapwood_region", [module])):
+            with self.subTest(use=use), tempfile.TemporaryDirectory(prefix="sapwood-mpi-installed-") as folder:
+                source, program = os.path.join(folder, "solve.f90"), os.path.join(folder, "solve")
+                with open(source, "w", encoding="utf-8") as file:
+                    file.write(FORTRAN_REGION.format(use=use))
+                succeed([compiler, "-o", program, *before, source, f"-L{libraries}", "-lsapwood-region",
+                         f"-Wl,-rpath,{libraries}"], cwd=folder)
+                self.assertEqual(succeed([program]), "")
+
+    def test_regions_of_python_are_imported(self):
+        path = {"PYTHONPATH": os.path.join(self.prefix, "lib", "sapwood")}
+        self.assertEqual(succeed([sys.executable, "-c", PYTHON_REGION], env=os.environ | path), "")
+
     def test_a_program_builds_with_the_region_library(self):
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-installed-") as folder:
             source, program = os.path.join(folder, "region.c"), os.path.join(folder, "region")
@@ -66,6 +108,8 @@ class Installed(unittest.TestCase):
                      f"-Wl,-rpath,{libraries}"])
             self.assertEqual(succeed([program]), "")
 
+
+load_tests = turns.load_all_tests
 
 if __name__ == "__main__":
     unittest.main()

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
+import turns
 import watched
 from paced import Paced
 from terminal import OnTerminal
@@ -44,6 +45,7 @@ class LiveWaits:
         self.assertEqual(matched, of, found[0])
         self.assertGreater(2 * last, of, found[0])
 
+    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
     def test_why_shows_who_comes_last_and_where_time_is_lost(self):
         words = [sapwood(), "trace", "why", "--live", "--interval", "100ms", "--", *self.slow_rank()]
         with OnTerminal(words) as run:
@@ -63,6 +65,7 @@ class LiveWaits:
             lines = run.screen.lines()
         self.assertTrue(any(line.startswith("sapwood: 1. MPI_Allreduce on MPI_COMM_WORLD: ") for line in lines), lines)
 
+    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
     def test_the_view_of_sapwood_mpi_has_the_same_sheets(self):
         words = [sapwood(), "mpi", "--live", "--waits", "--interval", "100ms", "--", *self.slow_rank()]
         with OnTerminal(words) as run:
@@ -130,6 +133,8 @@ class BadInput(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
         self.assertIn("a COMMAND is missing", done.stderr)
 
+
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     watched.sapwood(), watched.library_folder()

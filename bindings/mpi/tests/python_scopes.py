@@ -10,6 +10,7 @@ import subprocess
 import sys
 import unittest
 
+import turns
 from marks import MARK, end_what_is_left, new_mark
 from paced import Paced
 from recorded import RecordedRun
@@ -143,6 +144,8 @@ class PythonScopes(unittest.TestCase):
                               capture_output=True, text=True, timeout=RUN_SECONDS_MAX)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
+
+load_tests = turns.load_all_tests
 
 if __name__ == "__main__":
     unittest.main()

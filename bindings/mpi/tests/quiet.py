@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import unittest
 
+import turns
 import watched
 from rank_events import EventFile
 from watched import has_mpi, library_folder, test_program
@@ -60,6 +61,7 @@ class Count:
         return len(events.events) + events.dropped
 
 
+@turns.alone("a lock for which a thread waits is a call of the system")
 class Quiet:
     """The comparison, for one MPI."""
 
@@ -92,6 +94,8 @@ class OpenMpi(Quiet, unittest.TestCase):
 class Mpich(Quiet, unittest.TestCase):
     abi = "mpich"
 
+
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     library_folder()

@@ -10,6 +10,7 @@ standard's ABI, beside which its launcher lies.
 
 import contextlib
 import functools
+import glob
 import os
 import re
 import shutil
@@ -27,11 +28,12 @@ sys.dont_write_bytecode = True
 import expected
 import header
 import surroundings
+import turns
 from marks import MARK, LeftBehind, end_what_is_left, new_mark
 from rank_events import COMPLETED, STARTED, EventFile
 from rank_profile import PEER, SITE, Profile
 
-RUN_SECONDS_MAX = 60
+RUN_SECONDS_MAX = 120
 GRACE_SECONDS = 5
 BUILD_SECONDS_MAX = 600
 COMPILERS = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich", "abi": os.environ.get("MPI_ABI_CC", "mpicc_abi")}
@@ -272,6 +274,10 @@ class EachAbi:
         for profile in run.seen.values():
             self.assertLessEqual(profile.times["outer"], profile.times["whole"])
             self.assertEqual(profile.times["early"], 0)
+
+    def test_of_a_million_regions_those_with_room_are_counted_and_the_others_dropped(self):
+        room = {str(number): 1 for number in range(expected.REGIONS_MAX)}
+        self.check("many_regions", expected.regions, regions=room, dropped=1_000_000 - expected.REGIONS_MAX)
 
     def test_a_program_switches_counting_off_and_on(self):
         run = self.observed([program(self.abi, "levels")])
@@ -569,12 +575,70 @@ class TheRunner(unittest.TestCase):
             execute(["sh", "-c", "sleep 60 >/dev/null 2>&1 &"], {}, seconds_max=0)
 
 
+class TheTurns(unittest.TestCase):
+    def test_each_test_belongs_to_one_turn(self):
+        class Some(unittest.TestCase):
+            def test_a(self):
+                pass
+
+            @turns.alone("of a test")
+            def test_b(self):
+                pass
+
+        @turns.alone("of what is below it")
+        class Marked:
+            pass
+
+        class All(Marked, unittest.TestCase):
+            def test_c(self):
+                pass
+
+        suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, (Some, All)))
+        for turn, expected in (("", "abc"), (turns.SHARED, "a"), (turns.ALONE, "bc")):
+            kept = [test.id()[-1] for case in turns.of_turn(suite, turn) for test in case]
+            self.assertEqual("".join(kept), expected, turn)
+
+    def test_a_number_draws_an_order_of_classes_and_of_the_tests_in_each(self):
+        class One(unittest.TestCase):
+            def test_a(self):
+                pass
+
+            def test_b(self):
+                pass
+
+        class Two(One):
+            pass
+
+        suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, (One, Two)))
+        self.assertIs(turns.in_order(suite, ""), suite)
+        orders = set()
+        for number in range(50):
+            drawn, again = ([[test.id() for test in case] for case in turns.in_order(suite, str(number))]
+                            for _ in range(2))
+            self.assertEqual(drawn, again)
+            self.assertEqual(sorted(map(sorted, drawn)), [[test.id() for test in case] for case in suite])
+            orders.add(str(drawn))
+        self.assertEqual(len(orders), 8)
+
+    def test_programs_with_such_tests_ask_for_their_turn(self):
+        found = 0
+        for path in glob.glob(os.path.join(HERE, "*.py")) + glob.glob(os.path.join(HERE, "..", "*", "tests", "*.py")):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            if os.path.basename(path) != "run.py" and re.search(r"(?m)^ *@turns\.alone\(", text):
+                self.assertIn("\nload_tests = turns.load_tests\n", text, path)
+                found += 1
+        self.assertGreater(found, 0)
+
+
 class TheTable(unittest.TestCase):
     def test_it_knows_every_function_of_the_installed_headers(self):
         done = subprocess.run(["make", "-s", "-C", os.path.join(HERE, ".."), "check-table"], capture_output=True,
                               text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+
+load_tests = turns.load_all_tests
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--out"]:

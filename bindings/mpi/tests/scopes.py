@@ -14,6 +14,7 @@ import subprocess
 import unittest
 from collections import defaultdict
 
+import turns
 import watched
 from paced import Paced
 from rank_events import COLLECTIVE, SEND
@@ -350,6 +351,8 @@ class Mpich(ScopeTruth, unittest.TestCase):
     abi = "mpich"
     ranks = 2
 
+
+load_tests = turns.load_all_tests
 
 if __name__ == "__main__":
     unittest.main()

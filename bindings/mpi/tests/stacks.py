@@ -15,6 +15,7 @@ import tempfile
 import time
 import unittest
 
+import turns
 from watched import LAUNCHERS, SYSTEM_PYTHON, Hang, Watched, has_mpi, library_folder, sapwood, test_program
 
 RANKS = 4
@@ -316,6 +317,8 @@ class OpenMpi(Stacks, unittest.TestCase):
 class Mpich(Stacks, unittest.TestCase):
     abi = "mpich"
 
+
+load_tests = turns.load_all_tests
 
 if __name__ == "__main__":
     unittest.main()

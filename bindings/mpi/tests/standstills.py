@@ -11,6 +11,7 @@ import tempfile
 import time
 import unittest
 
+import turns
 import watched
 from marks import kill
 from paced import Paced
@@ -85,6 +86,7 @@ def words_until(run, wanted):
     return text
 
 
+@turns.alone("who computes, who sleeps and for how long depends on who gets a processor")
 class Standstills:
     """Tests for one MPI; a subclass names it."""
 
@@ -215,6 +217,10 @@ class Standstills:
         self.assertEqual([one["function"] for one in lost], ["MPI_Recv"])
         self.waited_to_the_end(run, waiting["shortest_s"])
 
+    def test_of_an_inter_communicator_the_peer_is_told_to_be_of_the_other_group(self):
+        run = self.still("between", harm=lambda run: run.process.send_signal(signal.SIGTERM))
+        self.assertIn("waiting: ranks 0-3 in MPI_Recv on bridge (peers are of its other group), with 0", self.line(run))
+
     def test_a_quiet_run_says_who_waits_and_who_died_and_keeps_what_was_seen_before(self):
         run = self.still("deadlock", "--quiet", harm=lambda run: kill(run.processes("still")[:1]))
         self.assertIn("waiting: ranks 0-3 in MPI_Recv on ring in region exchange", self.line(run))
@@ -307,6 +313,8 @@ class OpenMpi(Standstills, unittest.TestCase):
 class Mpich(Standstills, unittest.TestCase):
     abi = "mpich"
 
+
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

@@ -2,6 +2,7 @@
  * named by its second argument is there:
  *
  *   deadlock   every rank receives from the next one, which does not send; never ends
+ *   between    every rank receives from the first one of the other half, which does not send
  *   compute    rank 1 computes while the others wait for it in a barrier
  *   sleep      rank 1 sleeps while the others wait
  *   part       the odd ranks wait for rank 1, which sleeps, in a communicator without a name, and
@@ -52,6 +53,15 @@ static void deadlock(int rank, int size)
     MPI_Recv(&word, 1, MPI_INT, (rank + 1) % size, 0, ring, MPI_STATUS_IGNORE);
 }
 
+static void deadlock_between(int rank, MPI_Comm half)
+{
+    MPI_Comm bridge;
+    int word;
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &bridge);
+    MPI_Comm_set_name(bridge, "bridge");
+    MPI_Recv(&word, 1, MPI_INT, 0, 0, bridge, MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char **argv)
 {
     int rank, size, sum, one = 1;
@@ -64,6 +74,8 @@ int main(int argc, char **argv)
     MPI_Barrier(half);
     if (strcmp(mode, "deadlock") == 0)
         deadlock(rank, size);
+    if (strcmp(mode, "between") == 0)
+        deadlock_between(rank, half);
     if (rank == 1 && strcmp(mode, "compute") == 0)
         compute(stop);
     if (rank == 1 && (!strcmp(mode, "sleep") || !strcmp(mode, "part") || !strcmp(mode, "reduce")))

@@ -153,6 +153,25 @@ class Torch(unittest.TestCase):
     def test_gloo_group_order(self):
         self.case("gloo_group_order")
 
+    def test_gloo_rank0_barrier(self):
+        [odd] = self.case("gloo_rank0_barrier")["odd"]
+        self.assertEqual((odd["own_function"], odd["number"]), ("barrier", 32), odd)
+
+    def test_gloo_finally(self):
+        [odd] = self.case("gloo_finally")["odd"]
+        self.assertEqual((odd["own_function"], odd["number"]), ("barrier", 31), odd)
+
+    def test_gloo_loader(self):
+        [odd] = self.case("gloo_loader")["odd"]
+        self.assertIn(odd["doing"], ("sleeping", "locked"), odd)
+
+    def test_gloo_send_pair(self):
+        stuck = self.case("gloo_send_pair")
+        self.assertEqual((stuck["finding"], stuck["ring"]), ("ring", [0, 1]), stuck)
+
+    def test_ddp_uneven(self):
+        self.assertEqual(self.case("ddp_uneven")["finding"], "deviation")
+
     def test_a_job_that_is_monitored_already_is_asked_each_time_it_hangs(self):
         told = {}
 

@@ -17,6 +17,7 @@ import tempfile
 import unittest
 from fractions import Fraction
 
+import turns
 import watched
 from expected import TRANSFERS_UNTRACKED, peers as expected_peers
 from rank_profile import COMMUNICATOR, NONE, SITE, USAGE, function_groups
@@ -372,6 +373,8 @@ class Mpich(Truth, unittest.TestCase):
             arguments = ["-u", "16", "-n", "5", "-o", os.path.join(folder, "out")]
             self.compare(["NPmpich2", *arguments])
 
+
+load_tests = turns.load_all_tests
 
 if __name__ == "__main__":
     watched.sapwood(), watched.library_folder()

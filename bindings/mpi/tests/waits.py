@@ -21,6 +21,7 @@ import time
 import unittest
 from collections import defaultdict
 
+import turns
 import watched
 from paced import Paced
 from rank_events import COLLECTIVE, COMPLETED, RECEIVE, RECEIVE_COMPLETED, SEND, SEND_STARTED, STARTED, Waits
@@ -428,6 +429,7 @@ class WaitsTruth:
         barrier = next(event for event in run.profile["events"] if event["name"] == "MPI_Barrier")
         self.assertEqual(barrier["wait_ns"]["calls"], 20 * self.ranks)
 
+    @turns.alone("a rank that gets no processor is one for which others wait")
     def test_no_rank_is_accused_in_an_even_program(self):
         run = self.run_case("even")
         self.check_figures(run)
@@ -584,6 +586,8 @@ class Mpich(WaitsTruth, unittest.TestCase):
     # As in truth.py.
     ranks = 2
 
+
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     watched.sapwood(), watched.library_folder()

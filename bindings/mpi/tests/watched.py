@@ -21,6 +21,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "..", "testbed")]
 sys.dont_write_bytecode = True
 
 import surroundings
+import turns  # noqa: F401  Its setting is read before it is taken out.
 from marks import GONE_SECONDS_MAX, MARK, LeftBehind, end_what_is_left, marked, new_mark, states
 from rank_profile import Profile
 

@@ -4,11 +4,20 @@ import contextlib
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent.parent.parent / "testbed"))
+
+import surroundings
+
+# What the Makefile and cargo are told, and they tell these tests.
+surroundings.keep_only("BOOST", "CARGO_HOME", "CARGO_TARGET_DIR", "CC", "CXX", "OUT", "RUSTUP_HOME",
+                       "SAPWOOD_LIBRARIES")
+
 OUT = pathlib.Path(os.environ.get("OUT", HERE / "../../../target/mrnet")).resolve()
 
 # A run that takes longer hangs, on a machine that others use, too.

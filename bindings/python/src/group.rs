@@ -63,27 +63,42 @@ enum Entry {
 
 /// The same, as the package chooses it.
 #[pyclass(module = "sapwood._native", frozen)]
-pub(crate) struct GroupEntry(Entry);
+pub(crate) struct GroupEntry {
+    entry: Entry,
+    /// What the member takes from another one, which stays.
+    take: sapwood::RankSet,
+}
 
 #[pymethods]
 impl GroupEntry {
     /// As the first member, which writes its address to a file if one is named.
     #[staticmethod]
     fn first(address_file: Option<PathBuf>) -> Self {
-        Self(Entry::First(address_file))
+        Self { entry: Entry::First(address_file), take: sapwood::RankSet::new() }
     }
 
     /// By the address of another member.
     #[staticmethod]
-    fn at(address: String) -> Self {
-        Self(Entry::At(address))
+    fn at(address: String, take: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        Self::joining(Entry::At(address), take)
     }
 
     /// By the address in a file, which is waited for.
     #[staticmethod]
-    fn by_file(address_file: PathBuf, address_timeout: f64) -> PyResult<Self> {
+    fn by_file(
+        address_file: PathBuf,
+        address_timeout: f64,
+        take: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
         let patience = settings::seconds("address_timeout", address_timeout)?;
-        Ok(Self(Entry::ByFile(address_file, patience)))
+        Self::joining(Entry::ByFile(address_file, patience), take)
+    }
+}
+
+impl GroupEntry {
+    fn joining(entry: Entry, take: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let take = take.map(ranks::extract).transpose()?.unwrap_or_default();
+        Ok(Self { entry, take })
     }
 }
 
@@ -126,7 +141,8 @@ impl GroupMember {
         if let Some(is_on) = encryption {
             builder = builder.encryption(is_on);
         }
-        Self::enter(py, builder, &entry.get().0)
+        let entry = entry.get();
+        Self::enter(py, builder.take(entry.take.clone()), &entry.entry)
     }
 
     /// Where others dial this member.
@@ -294,7 +310,9 @@ impl GroupMember {
 impl GroupMember {
     fn enter(py: Python<'_>, builder: GroupBuilder, entry: &Entry) -> PyResult<Self> {
         if let Entry::First(Some(path)) = entry {
-            AddressFile::clear(path).map_err(|error| of_file(py, path, &error))?;
+            let asking = builder.clone();
+            let cleared = py.detach(move || AddressFile::clear(path, &asking));
+            cleared.map_err(|error| of_file(py, path, &error))?;
         }
         let signals = Signals::default();
         let hook = signals.hook();

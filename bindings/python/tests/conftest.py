@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +20,16 @@ TOPOLOGIES = ["1x1", "2", "2x2"]
 HANG = 60.0
 """A wait that gets this far hangs, in seconds."""
 
+ORDER = os.environ.pop("SAPWOOD_TESTS_ORDER", "")
+"""A number that draws the order of the tests, as `cargo xtask repeat` sets it."""
+
 Opener = Callable[..., sapwood.Network]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the tests into the order that was asked for, if any was."""
+    if ORDER:
+        random.Random(ORDER).shuffle(items)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from array import array
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -257,12 +258,48 @@ def test_a_member_that_another_thread_uses_hands_its_virtual_nodes_over_as_well(
     assert members[1].recv(HANG) == "to the heir"
 
 
+def until_names(member: sapwood.Group, names: str) -> None:
+    """Waits until a member itself knows that it carries these virtual nodes."""
+    end = time.monotonic() + HANG
+    while (found := str(member.names)) != names:
+        assert time.monotonic() < end, f"{found} and not {names}"
+
+
+def test_a_member_that_joins_takes_virtual_nodes_from_one_that_stays(key: Path, tmp_path: Path) -> None:
+    file = tmp_path / "address"
+    with sapwood.Group.create(key, names="0-3", address_file=file) as first:
+        with (
+            sapwood.Group.join(first.address, key, take=3) as second,
+            sapwood.Group.join(key=key, address_file=file, take=[1, 2], names=9) as third,
+        ):
+            assert [str(one.names) for one in (second, third)] == ["3", "1-2,9"]
+            until_names(first, "0")
+            first.send("to the second", 3)
+            assert second.recv(HANG) == "to the second"
+            for member in (first, second, third):
+                member.wait_for(5, HANG)
+            totals = all_of([first, second, third], lambda one: one.allreduce({one.rank}, op=sapwood.BOR))
+            assert totals == [{0, 1, 3}] * 3
+            assert first.last is not None
+            assert (str(first.last.contributors), first.last.missing) == ("0-3,9", [])
+            # All of a member's, some of two members', and what none carries.
+            for take in (3, "0-1", range(20, 22)):
+                with pytest.raises(sapwood.GroupError, match="virtual nodes to take"):
+                    sapwood.Group.join(first.address, key, take=take)
+            with pytest.raises(TypeError, match="names no ranks"):
+                sapwood.Group.join(first.address, key, take=1.5)
+        with pytest.raises(TypeError, match="take"):
+            sapwood.Group.create(key, take=1)
+
+
 def test_what_is_wrong_is_said(members: Members, key: Path, tmp_path: Path) -> None:
     with pytest.raises(sapwood.GroupError, match="carries some of these"):
         sapwood.Group.join(members[0].address, key, names=1)
     sapwood.make_key(tmp_path / "other")
     with pytest.raises(sapwood.GroupError, match="key"):
         sapwood.Group.join(members[0].address, tmp_path / "other", names=9)
+    with pytest.raises(sapwood.GroupError, match="1 to 16777216 virtual nodes"):
+        sapwood.Group.create(key, space=(1 << 24) + 1)
     with pytest.raises(ValueError, match="adaptive"):
         members[0].barrier(tree="oak")
     with pytest.raises(sapwood.NoValueError, match="the deadline passed"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,18 @@ def test_what_hops_do_not_have_is_an_error(scope: Scope, what: str) -> None:
 def test_hops_are_not_of_a_program() -> None:
     with pytest.raises(sapwood.errors.ScopeError, match="running network, not of a program"):
         watch(["false"], Scope(source="hops"))
+
+
+def test_the_command_has_the_time_that_processes_may_take_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    within: list[float] = []
+
+    def finished(words: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str]:
+        within.append(timeout)
+        return subprocess.CompletedProcess(list(words), 0, stdout="", stderr="")
+
+    monkeypatch.setattr("sapwood.scope._finished", finished)
+    assert follow(Scope(source="hops"), seconds=3.0, timeout=500.0) == []
+    assert within[-1] > 503.0
 
 
 def test_a_scope_and_a_network_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,7 @@
 //! Filters in shared objects, compiled by the test: what they are given, what they give, and what
 //! is said when they cannot be used.
 
-mod harness;
-
-use harness::{Library, given, make, wave_of};
+use crate::harness::{Library, given, make, wave_of};
 use sapwood_filter::{Arrivals, Registry, State, Verdict};
 use sapwood_packet::{RankSet, Values, ValuesRef};
 use std::time::Duration;
@@ -37,13 +35,13 @@ fn a_state_is_saved_and_merged_into_that_of_another_instance() {
     assert!(first.save().is_none());
     for wave in 0..3 {
         assert!(given(first.as_mut(), wave, &[wave_of([7_i64; 0])]).is_err());
-        let packets = [7_i64, 8].map(harness::packet_of);
+        let packets = [7_i64, 8].map(crate::harness::packet_of);
         assert!(given(first.as_mut(), wave, &packets).unwrap().is_empty());
     }
     let saved = first.save().expect("it holds three waves");
     drop(first);
     second.absorb(saved.as_ref()).unwrap();
-    let emitted = given(second.as_mut(), 3, &[harness::packet_of(5_i64)]).unwrap();
+    let emitted = given(second.as_mut(), 3, &[crate::harness::packet_of(5_i64)]).unwrap();
     assert_eq!(emitted[0].as_ref().scalar::<i64>(0), Ok(50));
     assert!(second.absorb(Values::new().string("no state").as_ref()).is_err());
 }
@@ -172,7 +170,7 @@ fn a_constructor_that_exits_ends_the_process_which_says_whose_it_was() {
         return;
     }
     let library = Library::build("tests/filters/leaving.c", &[]);
-    let name = "a_constructor_that_exits_ends_the_process_which_says_whose_it_was";
+    let name = "native::a_constructor_that_exits_ends_the_process_which_says_whose_it_was";
     let ended = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env(FILE, library.path())
@@ -219,11 +217,11 @@ fn a_file_that_has_travelled_is_used_from_memory() {
 fn the_first_filter_of_the_documentation_does_what_the_page_says() {
     let library = Library::of_page("custom-filters.md", "largest.c");
     let mut largest = make(&library.filter("largest"), ValuesRef::default()).unwrap();
-    let packets = [(1.5_f64, 7_u32), (9.5, 8), (3.0, 9)].map(harness::packet_of);
+    let packets = [(1.5_f64, 7_u32), (9.5, 8), (3.0, 9)].map(crate::harness::packet_of);
     let emitted = given(largest.as_mut(), 0, &packets).unwrap();
     assert_eq!(emitted[0].as_ref().scalar::<f64>(0), Ok(9.5));
     assert_eq!(emitted[0].as_ref().scalar::<u32>(1), Ok(8));
-    let error = given(largest.as_mut(), 1, &[harness::packet_of("text")]).unwrap_err();
+    let error = given(largest.as_mut(), 1, &[crate::harness::packet_of("text")]).unwrap_err();
     assert!(error.to_string().contains("takes %lf %ud"), "{error}");
 }
 

@@ -1,12 +1,10 @@
 //! Filters in WebAssembly, as they lie beside their sources: what they give, and that their limits
 //! hold.
 
-mod harness;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::{given, make, packet_of, wave_of};
+use crate::harness::{given, make, packet_of, wave_of};
 use sapwood_extension::{FilterFile, with_extensions};
 use sapwood_filter::{Arrivals, Registry, ShippedFile, State, Verdict};
 use sapwood_packet::{RankSet, Values, ValuesRef};

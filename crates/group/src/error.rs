@@ -87,10 +87,17 @@ pub enum GroupError {
     /// The member has not joined yet, or has left: wait for [`crate::Event::Joined`], and for
     /// [`crate::Event::NamesMoved`] where it takes virtual nodes over.
     NotJoined,
-    /// A virtual node that lies outside the name space, or that the caller does not carry.
+    /// A virtual node that the caller does not carry.
     Name {
         /// The virtual nodes.
         names: RankSet,
+    },
+    /// Virtual nodes of which some lie outside the name space: no member can carry these.
+    Outside {
+        /// The virtual nodes.
+        names: RankSet,
+        /// The size of the name space.
+        space: u32,
     },
     /// The value is longer than [`crate::limits::VALUE_BYTES_MAX`], or not whole elements.
     Value {
@@ -119,6 +126,11 @@ impl fmt::Display for GroupError {
         match self {
             Self::NotJoined => f.write_str("not a member of the group: join first"),
             Self::Name { names } => write!(f, "virtual nodes {names} are not the caller's"),
+            Self::Outside { names, space } => write!(
+                f,
+                "no member can carry the virtual nodes {names}: the group's name space is 0 to {}",
+                space.saturating_sub(1)
+            ),
             Self::Value { bytes } => write!(f, "a value of {bytes} bytes does not fit"),
             Self::Busy => f.write_str("too many operations under way: wait for one"),
             Self::Number { number } => write!(f, "operation {number} exists already: count up"),

@@ -25,7 +25,8 @@ pub struct Status {
     /// All members, those included that have gone within the last hour, in the order of their
     /// identities.
     pub members: Vec<MemberStatus>,
-    /// The inferred clusters: each one's first member, and its virtual nodes.
+    /// The inferred clusters: each one's first member, and its virtual nodes that are carried. One
+    /// whose members have all gone has none.
     pub clusters: Vec<(MemberId, Ranges)>,
     /// Measured round trips between clusters by index, or within one, in nanoseconds.
     pub distances: Vec<(u16, u16, Time)>,
@@ -141,6 +142,12 @@ impl Member {
             cluster: self.clusters().label(record.id),
         };
         let table = self.clusters().table();
+        // The table may be older than the last that have gone.
+        let cluster = |(first, names): &(MemberId, Ranges)| {
+            let mut names = names.as_set().to_set();
+            names.intersect_with(self.view().everyone().as_ref());
+            (*first, Ranges::from(&names))
+        };
         let age = |(time, what): &(Time, ChangeKind)| Change {
             age: self.now.saturating_sub(*time),
             what: what.clone(),
@@ -149,7 +156,7 @@ impl Member {
             member: self.id(),
             space: self.config.space,
             members: self.view().records().map(member).collect(),
-            clusters: table.labels.clone(),
+            clusters: table.labels.iter().map(cluster).collect(),
             distances: table.distances.clone(),
             table: table.version,
             probes: self.probes(),

@@ -1,9 +1,9 @@
 //! Operations that members define.
 
-use sapwood_group::message::Ranges;
+use sapwood_group::message::{Head, Purpose, Ranges, Route};
 use sapwood_group::{
-    Call, Config, Definition, Element, Event, FoldFailed, FoldId, GroupError, Input, MemberId,
-    Message, Operation, OperationId, Payload, Reason, SECOND, TreeKind,
+    Call, CastId, Config, Definition, Element, Event, FoldFailed, FoldId, GroupError, Input,
+    MemberId, Message, Operation, OperationId, Payload, Reason, SECOND, TreeKind,
 };
 use sapwood_packet::RankSet;
 
@@ -234,4 +234,41 @@ fn a_call_of_another_operation_is_told_and_the_others_go_on() {
         assert_eq!(answer.missing, missing);
         assert_eq!(answer.value, value.map(|value| Payload::from(bytes(&[value]))));
     }
+}
+
+/// It is said by itself that there is no result, not by what a result lacks.
+#[test]
+fn a_result_of_no_contributor_is_a_result() {
+    let (root, third) = (MemberId(2), RankSet::range(3, 3));
+    let mut lonely = Lonely::among(config(MemberId(1)), &[root, MemberId(3)]);
+    let fold = FoldId { root: 2, number: 1 };
+    let call = Call::Reduce {
+        root: fold.root,
+        number: fold.number,
+        operation: Operation::Sum,
+        element: Element::I64,
+        value: Payload::from(bytes(&[5])),
+        to_all: true,
+        leaves_early: false,
+    };
+    lonely.call(1, TreeKind::Flat, SECOND, call);
+    let missing = vec![(Ranges::from(&third), Reason::Undefined)];
+    let purpose = Purpose::Result { fold, contributors: Ranges::default(), missing };
+    let head = Head {
+        cast: CastId { root, number: 1 },
+        stripe: 0,
+        stripes: 1,
+        floor: 1,
+        tree: TreeKind::Flat,
+        purpose,
+        bytes: 8,
+        segment_bytes: 8,
+        tag: 0,
+    };
+    let (targets, data) = (Ranges::from(&RankSet::range(1, 1)), Payload::from(bytes(&[0])));
+    let (route, ask, receipt) = (Route::default(), false, false);
+    lonely.hear(root, Message::Open { head, targets, route, ask, receipt, data });
+    let answer = lonely.answer(1).expect("an answer");
+    assert_eq!(answer.value.as_ref().map(|value| numbers(value.as_slice())), Some(vec![0]));
+    assert_eq!(answer.missing, [(third, Reason::Undefined)]);
 }

@@ -1,13 +1,14 @@
 //! What two and three members give each other, without any network.
 
+use sapwood_group::message::{Life, Ranges, Record, Table};
 use sapwood_group::{
-    Call, Config, Element, Event, Input, Member, MemberId, Message, Operation, Output, Payload,
-    Reason, Refusal, SECOND, TreeKind,
+    Call, Config, Element, Event, FoldId, GroupError, Input, Member, MemberId, Message, Operation,
+    Output, Payload, Reason, Refusal, SECOND, TreeKind,
 };
 use sapwood_packet::RankSet;
 
 use crate::room::Room;
-use crate::support::join;
+use crate::support::{self, Lonely, config, join};
 
 fn sum(element: Element, value: &[u8]) -> Call {
     Call::Reduce {
@@ -141,4 +142,34 @@ fn a_distance_is_measured_over_a_link_that_is_up() {
     give(1, Input::Message { from, message: join(from) });
     assert_eq!(give(SECOND / 4, Input::Wake), 0, "the link is being made");
     assert_eq!(give(SECOND / 4 + 1, Input::LinkUp { member: from, address: None }), 1);
+}
+
+#[test]
+fn a_root_outside_the_name_space_is_said_to_be_there() {
+    let mut lonely = Lonely::new(config(MemberId(1)));
+    let fold = FoldId { root: 100, number: 1 };
+    lonely.call(1, TreeKind::Flat, SECOND, support::sum(fold, &[5]));
+    let outside = GroupError::Outside { names: RankSet::range(100, 100), space: 100 };
+    assert!(outside.to_string().ends_with("100: the group's name space is 0 to 99"), "{outside}");
+    assert!(lonely.events.contains(&Event::Failed(1, outside)), "{:?}", lonely.events);
+}
+
+/// The table is made anew seconds after a member has gone.
+#[test]
+fn clusters_of_a_status_have_no_members_that_are_gone() {
+    let others = [MemberId(2), MemberId(3)];
+    let mut lonely = Lonely::among(config(MemberId(1)), &others);
+    let label = |first: u64, last: u32| {
+        let names = RankSet::range(u32::try_from(first).unwrap(), last);
+        (MemberId(first), Ranges::from(&names))
+    };
+    let labels = vec![label(1, 2), label(3, 3)];
+    let table =
+        Table { version: 9, author: MemberId(2), labels: labels.clone(), ..Table::default() };
+    lonely.hear(MemberId(2), Message::Clusters { targets: Ranges::default(), table });
+    let clusters = |lonely: &Lonely| lonely.member.status(TreeKind::Flat, None, 1).clusters;
+    assert_eq!(clusters(&lonely), labels);
+    let gone = |id| Record { life: Life::Left, ..support::record(id) };
+    lonely.learn(MemberId(2), others.map(gone).to_vec());
+    assert_eq!(clusters(&lonely), [label(1, 1), (MemberId(3), Ranges::default())]);
 }

@@ -48,12 +48,26 @@ fn any_head() -> impl Strategy<Value = Head> {
             stripes: 8,
             floor: number,
             tree,
-            purpose: Purpose::Broadcast,
+            purpose: purpose_of(number),
             bytes,
             segment_bytes,
             tag: number ^ bytes,
         },
     )
+}
+
+fn purpose_of(number: u64) -> Purpose {
+    let fold = FoldId { root: 3, number };
+    let names = Ranges::from(&RankSet::range(2, 5));
+    match number % 4 {
+        0 => Purpose::Broadcast,
+        1 => Purpose::Direct,
+        2 => {
+            let missing = vec![(names, Reason::Undefined)];
+            Purpose::Result { fold, contributors: Ranges::default(), missing }
+        }
+        _ => Purpose::Broken { fold, names, reason: Reason::Undefined },
+    }
 }
 
 fn any_message() -> impl Strategy<Value = Message> {

@@ -54,11 +54,16 @@ fn has_sent(lonely: &Lonely, wanted: &Message) -> bool {
 
 /// A transfer of member 3 in one segment.
 fn open(lonely: &mut Lonely, number: u64, text: &str) {
+    open_above(lonely, number, 1, text);
+}
+
+/// The same where those of lower numbers are over.
+fn open_above(lonely: &mut Lonely, number: u64, floor: u64, text: &str) {
     let head = Head {
         cast: cast(number),
         stripe: 0,
         stripes: 1,
-        floor: 1,
+        floor,
         tree: TreeKind::Flat,
         purpose: Purpose::Broadcast,
         bytes: 8,
@@ -142,6 +147,57 @@ fn a_giver_calls_no_reduction_until_the_taker_carries_what_it_was_given() {
     assert!(!has_sent(&lonely, &part("10-11")) && !has_sent(&lonely, &part("10")));
     confirm(&mut lonely);
     assert!(has_sent(&lonely, &part("10")), "{:?}", lonely.sent);
+}
+
+fn has_sent_part(lonely: &Lonely) -> bool {
+    lonely.sent.iter().any(|(_, message)| matches!(message, Message::Part { .. }))
+}
+
+/// The taker may take ten seconds to answer.
+#[test]
+fn a_call_that_a_giver_puts_off_is_answered_at_its_deadline() {
+    let mut lonely = giver();
+    take(&mut lonely, "11");
+    let fold = FoldId { root: 3, number: 1 };
+    lonely.call(1, TreeKind::Flat, SECOND / 20, sum(fold, &[5]));
+    while lonely.answer(1).is_none() && lonely.now < SECOND / 5 {
+        lonely.now = lonely.wake;
+        lonely.give(Input::Wake);
+    }
+    assert!(lonely.member.view().is_alive(TAKER));
+    let answer = lonely.answer(1).expect("an answer at the deadline");
+    assert_eq!(answer.missing, [(names("10"), Reason::Deadline)]);
+    confirm(&mut lonely);
+    assert!(!has_sent_part(&lonely), "the call is over: {:?}", lonely.sent);
+}
+
+#[test]
+fn a_giver_puts_off_as_many_calls_as_may_be_under_way_and_each_number_once() {
+    let mut lonely = giver();
+    take(&mut lonely, "11");
+    let most = TRANSFERS_MAX as u64;
+    for number in 1..=most + 1 {
+        let fold = FoldId { root: 3, number };
+        lonely.call(number, TreeKind::Flat, SECOND, sum(fold, &[5]));
+    }
+    let failed = |event: &&Event| matches!(event, Event::Failed(..));
+    let busy = Event::Failed(most + 1, GroupError::Busy);
+    assert_eq!(lonely.events.iter().filter(failed).collect::<Vec<_>>(), [&busy]);
+    let fold = FoldId { root: 3, number: most + 2 };
+    lonely.call(1, TreeKind::Flat, SECOND, sum(fold, &[5]));
+    let twice = Event::Failed(1, GroupError::Number { number: 1 });
+    assert!(lonely.events.contains(&twice));
+    assert!(!has_sent_part(&lonely), "all wait for the taker");
+}
+
+#[test]
+fn a_giver_that_is_to_leave_puts_nothing_off() {
+    let mut lonely = giver();
+    take(&mut lonely, "11");
+    lonely.give(Input::Leave);
+    let fold = FoldId { root: 3, number: 1 };
+    lonely.call(1, TreeKind::Flat, SECOND, sum(fold, &[5]));
+    assert!(lonely.events.contains(&Event::Failed(1, GroupError::NotJoined)));
 }
 
 #[test]
@@ -314,13 +370,72 @@ fn a_root_tells_that_there_is_no_result_down_a_tree() {
     lonely.hear(THIRD, Message::Broken { fold, names: names.clone(), reason });
     let opened = |(_, message): &&(MemberId, Message)| match message {
         Message::Open { head, .. } => {
-            let missing = vec![(names.clone(), reason)];
-            let contributors = Ranges::default();
-            head.purpose == Purpose::Result { fold, contributors, missing }
+            head.purpose == Purpose::Broken { fold, names: names.clone(), reason }
         }
         _ => false,
     };
     let links = lonely.sent.iter().filter(opened).count();
     assert!((1..20).contains(&links), "{links} links");
     assert_eq!(lonely.sent.iter().filter(|(_, m)| matches!(m, Message::Broken { .. })).count(), 0);
+}
+
+fn wake_until(lonely: &mut Lonely, end: u64, is_over: impl Fn(&Lonely) -> bool) {
+    while lonely.now < end && !is_over(lonely) {
+        lonely.now = lonely.wake;
+        lonely.give(Input::Wake);
+    }
+}
+
+fn count(lonely: &Lonely, is_wanted: impl Fn(&Message) -> bool) -> usize {
+    lonely.sent.iter().filter(|(_, message)| is_wanted(message)).count()
+}
+
+/// There may be thousands of them, and they are lost with a link only.
+#[test]
+fn the_cause_goes_again_with_a_new_link_only() {
+    let mut lonely = giver();
+    let fold = FoldId { root: 11, number: 1 };
+    let broken = Message::Broken { fold, names: ranges("3"), reason: Reason::Undefined };
+    lonely.hear(THIRD, broken.clone());
+    take(&mut lonely, "11");
+    let given = |lonely: &Lonely| count(lonely, |message| matches!(message, Message::Give { .. }));
+    wake_until(&mut lonely, SECOND / 4, |lonely| given(lonely) > 1);
+    assert_eq!((given(&lonely), count(&lonely, |message| *message == broken)), (2, 1));
+    lonely.give(Input::LinkUp { member: TAKER, address: None });
+    let end = lonely.now + SECOND / 4;
+    wake_until(&mut lonely, end, |lonely| given(lonely) > 2);
+    assert_eq!((given(&lonely), count(&lonely, |message| *message == broken)), (3, 2));
+}
+
+/// It would ignore what it has said that it takes.
+#[test]
+fn a_giver_accepts_no_offer_until_its_taker_has_what_it_gave() {
+    let mut lonely = giver();
+    take(&mut lonely, "11");
+    let offer = Message::Offer { names: ranges("3") };
+    let answer = Message::Take { names: ranges("3") };
+    lonely.hear(THIRD, offer.clone());
+    assert!(!has_sent(&lonely, &answer));
+    assert!(!has_sent(&lonely, &Message::Decline { names: ranges("3") }), "it asks again");
+    confirm(&mut lonely);
+    lonely.hear(THIRD, offer);
+    assert!(has_sent(&lonely, &answer));
+}
+
+/// A list of that length is not made anew for each message that comes.
+#[test]
+fn what_was_too_much_to_give_is_looked_at_again_after_a_while() {
+    let mut lonely = taker("11");
+    let most = TRANSFERS_MAX as u64;
+    let delivered = (1..=most).map(|number| (cast(number), ranges("11"))).collect();
+    let gift_here = Gift { names: ranges("11"), delivered, ..Gift::default() };
+    lonely.hear(ME, Message::Give { gift: gift_here });
+    open(&mut lonely, 1 << 20, "11");
+    lonely.give(Input::LeaveTo { heir: Some(3) });
+    lonely.hear(THIRD, Message::Take { names: ranges("11") });
+    let given = |lonely: &Lonely| count(lonely, |message| matches!(message, Message::Give { .. }));
+    open_above(&mut lonely, (1 << 20) + 1, most + 1, "11");
+    assert_eq!(given(&lonely), 0);
+    wake_until(&mut lonely, SECOND, |lonely| given(lonely) > 0);
+    assert_eq!(given(&lonely), 1);
 }

@@ -18,7 +18,7 @@ use sapwood_launch::{
 };
 
 /// How long anything may take before it counts as hung.
-const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sapwood_launch::{Exit, Family, LaunchError, Local, Manner, Order};
 
 /// How long anything may take before it counts as hung.
-const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 fn shell(script: &str) -> Order<'static> {
     let mut order = Order::new("/bin/sh");

@@ -12,7 +12,7 @@ use sapwood_launch::{Greeting, LaunchAgentProgram, Launcher, Local, Order, Sessi
 use sapwood_transport::{Accepted, Listener};
 
 /// How long anything may take before it counts as hung.
-const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 fn main() {
     match sapwood_launch::run_launch_agent() {

@@ -123,7 +123,7 @@ impl Node {
                 self.streams.send_due_acknowledgements(&mut self.turn);
                 self.tree_change().continue_search();
                 self.tree_change().close_vacancies();
-                self.tree_change().send_heartbeats();
+                self.tree_change().check_liveness();
                 self.tree_change().depart();
             }
         }

@@ -4,7 +4,7 @@
 //! of statistics hold 3 E numbers, for each event its calls, time and bytes:
 //!
 //! ```text
-//!  0  %ud    version of this format, 3
+//!  0  %ud    version of this format, 4
 //!  1  %ud    number of MPI ranks of the program
 //!  2  %uld   dropped events
 //!  3  %uld   unreadable slots
@@ -24,6 +24,9 @@
 //! 17  %aud   3 E lowest ranks that have the smallest value
 //! 18  %aud   3 E lowest ranks that have the largest value
 //! ```
+//!
+//! Of a round of one rank, which most are that come from a process with one, all but the low halves
+//! of the sums follow from these: 10 and 12 to 18 are empty.
 //!
 //! K kinds of activities follow, increasing:
 //!
@@ -82,7 +85,11 @@ pub const EVENTS_MAX: usize = 65_536;
 /// An event with its statistics.
 pub(crate) type Keyed = (EventKey, EventStatistics);
 
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
+/// The columns of statistics that a round of one rank does without.
+const OF_SEVERAL: [usize; 8] = [10, 12, 13, 14, 15, 16, 17, 18];
+/// The low halves of the sums.
+const SUMS: usize = 11;
 /// Where the activities begin.
 const ACTIVITIES: usize = 19;
 /// Where the division of time begins.
@@ -414,9 +421,6 @@ impl Round {
                 EventKey::Region(name) => names.push(name.as_str()),
             }
         }
-        let ranks: Vec<u32> = events.iter().map(|(_, event)| event.ranks()).collect();
-        let longs = |of: fn(&MetricStatistics) -> u64| column_of(events, of);
-        let places = |of: fn(&MetricStatistics) -> Rank| column_of(events, of);
         let mut values = Values::new()
             .scalar(VERSION)
             .scalar(self.world_size)
@@ -426,14 +430,7 @@ impl Round {
         for ended in &self.ended {
             values = push_ranks(values, ended);
         }
-        values = values.array(&words).strings(&names).array(&ranks);
-        values = push_wide(values, &column_of(events, |metric| metric.sum));
-        values = push_wide(values, &column_of(events, |metric| metric.squares));
-        values = values
-            .array(&longs(|metric| metric.min))
-            .array(&longs(|metric| metric.max))
-            .array(&places(|metric| metric.min_rank))
-            .array(&places(|metric| metric.max_rank));
+        values = push_statistics(values.array(&words).strings(&names), events, &self.covered);
         values = activity_codec::push(values, &self.activities);
         values = load::push(values, self.load.as_ref(), self.interval.as_ref());
         values = sizes::push(values, &self.sizes, functions(events));
@@ -512,6 +509,25 @@ impl Round {
     }
 }
 
+/// The columns of the statistics of events.
+fn push_statistics(values: Values, events: &[Keyed], covered: &RankSet) -> Values {
+    let longs = |of: fn(&MetricStatistics) -> u64| column_of(events, of);
+    let places = |of: fn(&MetricStatistics) -> Rank| column_of(events, of);
+    if covered.len() == 1 {
+        let values = values.array::<u32>(&[]).array(&longs(|metric| metric.min));
+        let values = values.array::<u64>(&[]).array::<u64>(&[]).array::<u64>(&[]);
+        let values = values.array::<u64>(&[]).array::<u64>(&[]);
+        return values.array::<Rank>(&[]).array::<Rank>(&[]);
+    }
+    let ranks: Vec<u32> = events.iter().map(|(_, event)| event.ranks()).collect();
+    let values = push_wide(values.array(&ranks), &column_of(events, |metric| metric.sum));
+    push_wide(values, &column_of(events, |metric| metric.squares))
+        .array(&longs(|metric| metric.min))
+        .array(&longs(|metric| metric.max))
+        .array(&places(|metric| metric.min_rank))
+        .array(&places(|metric| metric.max_rank))
+}
+
 /// One number of all metrics of all events.
 fn column_of<T>(events: &[Keyed], of: fn(&MetricStatistics) -> T) -> Vec<T> {
     let mut column = Vec::with_capacity(Metric::ALL.len() * events.len());
@@ -527,7 +543,35 @@ pub(crate) fn statistics(
     keys: Vec<EventKey>,
     covered: &RankSet,
 ) -> Result<Vec<Keyed>, ProfileError> {
-    Columns::read(values, keys.len())?.events(keys, covered)
+    match covered.as_ref().first() {
+        Some(rank) if covered.len() == 1 => statistics_of_one(values, keys, rank),
+        _ => Columns::read(values, keys.len())?.events(keys, covered),
+    }
+}
+
+/// The same of a packet of one rank, where each statistic is that of one value.
+fn statistics_of_one(
+    values: &IndexedValues<'_>,
+    keys: Vec<EventKey>,
+    rank: Rank,
+) -> Result<Vec<Keyed>, ProfileError> {
+    let sums: &[u64] = column(values, SUMS, Metric::ALL.len() * keys.len())?;
+    for index in OF_SEVERAL {
+        let is_empty = if LAYOUT[index] == LONGS {
+            values.array::<u64>(index)?.is_empty()
+        } else {
+            values.array::<u32>(index)?.is_empty()
+        };
+        if !is_empty {
+            return Err(ProfileError::Contradiction { what: "statistics of one rank" });
+        }
+    }
+    let events = keys.into_iter().zip(sums.as_chunks().0);
+    let events = events.map(|(key, &[count, time_ns, bytes])| {
+        let of = |value| MetricStatistics::of(value, rank);
+        (key, EventStatistics { count: of(count), time_ns: of(time_ns), bytes: of(bytes) })
+    });
+    Ok(events.collect())
 }
 
 /// The sizes of messages of a packet for these events.

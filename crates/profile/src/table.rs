@@ -461,6 +461,7 @@ impl<'a> TableReader<'a> {
         let function = (function != 0).then_some(function);
         let for_ns = moment.last_ns().saturating_sub(self.nanoseconds(long(bytes, 8)));
         let is_inside = function.is_some();
+        let peer = if is_inside { self.peer(word(bytes, 24).cast_signed()) } else { Peer::None };
         let region = match self.key(long(bytes, 32)) {
             Some(EventKey::Region(name)) => name,
             _ => String::new(),
@@ -475,14 +476,26 @@ impl<'a> TableReader<'a> {
             is_long: for_ns >= moment.long_ns,
             condition,
             communicator: if is_inside {
-                self.communicator(long(bytes, 16))
+                self.communicator_with(long(bytes, 16), peer)
             } else {
                 String::new()
             },
             region,
         };
-        let peer = if is_inside { self.peer(word(bytes, 24).cast_signed()) } else { Peer::None };
         Activity { kind, peer, for_ns }
+    }
+
+    /// The communicator of a call with this peer, whose number may be one of another group.
+    fn communicator_with(&self, handle: u64, peer: Peer) -> String {
+        let name = self.communicator(handle);
+        let mut known = self.communicators.chunks_exact(COMMUNICATOR_BYTES);
+        let is_between = |one: &[u8]| long(one, 0) == handle && word(one, 16) != 0;
+        match peer {
+            Peer::Rank(_) if handle != 0 && known.any(is_between) => {
+                format!("{name} (peers are of its other group)")
+            }
+            _ => name,
+        }
     }
 
     /// The monotonic clock at a time of the table's own clock.

@@ -6,11 +6,21 @@ use proptest::sample::Index;
 use sapwood_packet::{Format, ValuesRef};
 use sapwood_profile::{RankRows, Round};
 
+/// More than all that a round has besides its events, times of activities included.
+const HEAD_BYTES: usize = 4096;
+
 proptest! {
     #[test]
     fn a_round_comes_back(profiles in program(1..8).prop_flat_map(busy)) {
         let round = round(&profiles);
         prop_assert_eq!(Round::decode(round.encode().as_ref()), Ok(round));
+    }
+
+    #[test]
+    fn a_round_of_one_rank_is_hardly_longer_than_its_row(profiles in program(1..2).prop_flat_map(busy)) {
+        let bytes = |values: sapwood_packet::Values| values.into_parts().1.as_bytes().len();
+        let row = bytes(RankRows::new(profiles.clone()).expect("every rank once").encode());
+        prop_assert!(bytes(round(&profiles).encode()) < row + HEAD_BYTES);
     }
 
     #[test]

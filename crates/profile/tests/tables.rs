@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use sapwood_profile::{
     Activity, Condition, Counters, EventKey, Figure, Function, Moment, Peer, ProfileError,
-    RankProfile, RankState, SizeClass, TableReader, TallyKind,
+    RankProfile, RankState, SizeClass, TableReader, TallyKind, TimeShare,
 };
 
 const SLOTS: usize = 8;
@@ -306,6 +306,12 @@ fn a_call_that_has_not_returned_is_told_with_communicator_peer_region_and_time()
     assert_eq!((found[1].peer, found[1].for_ns), (Peer::None, 1500));
     assert_eq!(found[1].kind.condition, Condition::Unknown, "who waits in MPI may sleep");
     assert_eq!(table.activities(Condition::Stopped)[0].kind.condition, Condition::Stopped);
+    // Of one with two groups, the peer is not a rank of the own one.
+    table.put(COMMUNICATORS + 48, &1_u32.to_le_bytes());
+    let found = table.activities(Condition::Unknown);
+    let told = "MPI_Recv on row (peers are of its other group) in region solve";
+    assert_eq!(found[0].kind.to_string(), told);
+    table.put(COMMUNICATORS + 48, &[0; 4]);
     // Without a name it is told by its size, and without that as one.
     table.put(COMMUNICATORS + 44, &[0; 4]);
     assert!(table.activities(Condition::Unknown)[0].kind.to_string().contains("of 3-4 ranks"));
@@ -359,13 +365,40 @@ fn time_is_divided_between_mpi_and_the_rest() {
     assert_eq!(time(&table, Some(8950)).0, 3900, "it has returned before its process ended");
 }
 
+/// How a rank has spent its time until this one.
+fn share(table: &Table, now_ns: u64) -> TimeShare {
+    let words = table.words();
+    let reader = TableReader::new(&words).expect("a table");
+    reader.time(Moment { now_ns, ..Moment::default() })
+}
+
+#[test]
+fn clocks_that_jump_give_no_time_below_zero_and_no_other_counts() {
+    let mut table = Table::new(0, 8);
+    table.put(40, &5000_u64.to_le_bytes());
+    table.slot(u64::from(function("MPI_Bcast")) << 8 | 3, [2, 1200, 7]);
+    table.thread(0, function("MPI_Recv"), 3500, WORLD, 1);
+    let before = share(&table, 9000);
+    assert_eq!((before.wall_ns, before.mpi_ns), (4000, 1700));
+    // The leaf's clock is before the begin of the call, then before that of the counts.
+    for now_ns in [8000, 4000, 0] {
+        let after = share(&table, now_ns);
+        assert_eq!((after.wall_ns, after.mpi_ns), (3500, 1200), "at {now_ns}");
+        let interval = after.since(before);
+        assert_eq!((interval.wall_ns, interval.mpi_ns), (0, 0), "at {now_ns}");
+    }
+    // The rank's own clock was set back before its first tick, and before its begin.
+    table.put(ACTIVITIES + 8, &1_u64.to_le_bytes());
+    assert_eq!(share(&table, 9000).wall_ns, 4000);
+    table.put(40, &u64::MAX.to_le_bytes());
+    assert_eq!(share(&table, 9000).wall_ns, 0);
+    let profile = table.profile().expect("a table");
+    let counts: Vec<_> = profile.events.values().map(|one| (one.count, one.bytes)).collect();
+    assert_eq!((counts, profile.unreadable), (vec![(2, 7)], 0));
+}
+
 #[test]
 fn calls_of_several_threads_count_in_the_interval_in_which_they_lie() {
-    let share = |table: &Table, now_ns| {
-        let words = table.words();
-        let reader = TableReader::new(&words).expect("a table");
-        reader.time(Moment { now_ns, ..Moment::default() })
-    };
     let mut table = Table::new(0, 8);
     table.put(40, &5000_u64.to_le_bytes());
     // Three threads enter at 6000; the fourth has returned at 5500 and stays outside.

@@ -5,7 +5,7 @@ use crate::harness::{busy, node, program, round};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use sapwood_packet::Packet;
-use sapwood_profile::{Metric, RankProfile, Round};
+use sapwood_profile::{Counters, EVENTS_MAX, EventKey, Metric, RankProfile, Round};
 
 fn leaf(profiles: &[RankProfile]) -> Packet {
     Packet::new(1, 100, round(profiles).encode())
@@ -93,4 +93,40 @@ proptest! {
         prop_assert!(round.merge(Round::new(1_000_000)).is_err());
         prop_assert_eq!(round, before);
     }
+}
+
+/// Regions that a rank has room for.
+const REGIONS: u32 = 768;
+
+fn own_region(rank: u32, number: u32) -> EventKey {
+    EventKey::Region(format!("rank {rank:03}, region {number:03}"))
+}
+
+/// A rank with as many regions as there is room for, none of which another rank has.
+fn with_own_regions(rank: u32, world_size: u32) -> RankProfile {
+    let mut profile = RankProfile::new(rank, world_size);
+    let counters = Counters { count: 3, time_ns: 5, bytes: 0 };
+    profile.events.extend((0..REGIONS).map(|number| (own_region(rank, number), counters)));
+    profile
+}
+
+#[test]
+fn events_beyond_the_most_are_left_out_alike_in_every_tree_and_that_is_told() {
+    let ranks = 86;
+    let profiles: Vec<RankProfile> = (0..ranks).map(|one| with_own_regions(one, ranks)).collect();
+    let flat = leaf(&profiles);
+    let leaves: Vec<Packet> = profiles.chunks(1).map(leaf).collect();
+    for fan_out in [2, 8] {
+        assert!(tree(leaves.clone(), fan_out).body() == flat.body(), "fan-out {fan_out}");
+    }
+    let whole = Round::decode(flat.values()).expect("a round");
+    assert!(whole.has_left_out());
+    assert_eq!((whole.events().len(), whole.covered().len()), (EVENTS_MAX, ranks.into()));
+    // The last ones in their order are left out, and no number of the others is touched.
+    let beyond = ranks * REGIONS - u32::try_from(EVENTS_MAX).unwrap();
+    let calls = |rank, number| {
+        whole.event(&own_region(rank, number)).map(|event| event.metric(Metric::Count).sum())
+    };
+    assert_eq!((calls(0, 0), calls(ranks - 1, REGIONS - beyond - 1)), (Some(3), Some(3)));
+    assert_eq!((calls(ranks - 1, REGIONS - beyond), calls(ranks - 1, REGIONS - 1)), (None, None));
 }

@@ -613,7 +613,7 @@ fn clock_error(asked: &str, greeting: &Greeting, taken: Duration) -> Option<Outc
     );
     let errors = [(ahead, "ahead of"), (behind, "behind")];
     let (error, word) = errors.into_iter().find(|&(error, _)| error > CLOCK_ERROR_MAX)?;
-    let text = format!("host {asked}: its clock is {} s {word} ours", error.as_secs());
+    let text = format!("host {asked}: its clock is {} s {word} its parent's", error.as_secs());
     Some(Outcome::Notice(text))
 }
 

@@ -27,14 +27,22 @@ pub struct AddressFile {
 
 impl AddressFile {
     /// Removes the file of an earlier member, which no other one is to read any more: for a first
-    /// member that is about to create its group.
+    /// member that is about to create its group, as `builder` says.
     ///
     /// # Errors
-    /// The system's, where it cannot be removed.
-    pub fn clear(path: &Path) -> io::Result<()> {
+    /// [`ErrorKind::AlreadyExists`] where a member answers at the address in it, of this group or
+    /// another; the system's, where it cannot be removed.
+    pub fn clear(path: &Path, builder: &GroupBuilder) -> io::Result<()> {
         // A link or a pipe stays until the address takes its place.
         if !is_regular(path) {
             return Ok(());
+        }
+        // What cannot be read names no member.
+        let address = read(path).ok().flatten();
+        if let Some(address) = address.filter(|address| builder.is_answered(address)) {
+            let reason =
+                format!("the member at {address} lives: end it before, or name another file");
+            return Err(io::Error::new(ErrorKind::AlreadyExists, reason));
         }
         match fs::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

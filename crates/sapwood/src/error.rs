@@ -226,3 +226,17 @@ impl From<FilterError> for Error {
         Self::Misuse(NodeError::Filter(error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_that_returns_an_error_prints_its_text() {
+        let error = Error::Timeout { what: "answer", waited: Duration::from_millis(1500) };
+        assert_eq!(format!("{error:?}"), "no answer within 1500 ms");
+        let error = Error::from(NodeError::Members { ranks: RankSet::range(8, 9) });
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert!(error.to_string().starts_with("ranks 8-9 are not connected back-ends"), "{error}");
+    }
+}

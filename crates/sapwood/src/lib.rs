@@ -80,6 +80,7 @@ pub use sapwood_group::{
     CastId, Element, FoldId, GROUP_HOPS_MAX, GroupHop, GroupHopCursor, GroupHopKind,
     GroupHopOperation, GroupHopQuestion, MemberHops, MemberId, Operation as Reduction, OperationId,
     Reason, Refusal, TreeKind,
+    limits::NAMES_MAX as GROUP_NAMES_MAX,
     message::Life,
     trees::{Step, UnknownTree, Why},
 };
@@ -101,4 +102,6 @@ pub use sapwood_topology::{Hosts, Role, Shape, Topology};
 pub use sapwood_transport::Key;
 pub use status::{Health, NodeStatus, Status};
 pub use stream::{Stream, StreamBuilder};
-pub use visible::{PreparedName, VisibleNetwork, existing_runtime_folder, runtime_folder};
+pub use visible::{
+    NetworkName, PreparedName, VisibleNetwork, existing_runtime_folder, runtime_folder,
+};

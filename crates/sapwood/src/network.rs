@@ -22,7 +22,7 @@ use crate::join_file::{JoinFile, absolute};
 use crate::launcher::RemoteTerms;
 use crate::resumption::StateFile;
 use crate::shared::{Interrupt, Shared};
-use crate::visible::{PreparedName, Publication, check_name};
+use crate::visible::{NetworkName, Publication, check_name};
 use crate::{
     Attach, AttachFile, Clocks, Error, Launcher, Program, Result, StartCommand, Status,
     StreamBuilder, node_program,
@@ -564,32 +564,10 @@ impl Network {
         Ok(())
     }
 
-    /// Prepares to make this network visible in the place of another one of this process
-    /// ([`Network::leave_name_to`]). Nothing is seen of it yet.
-    ///
-    /// # Errors
-    /// [`Error::File`] when the name is invalid, or the file cannot be written.
-    pub fn prepare_name(&self, name: &str) -> Result<PreparedName> {
+    /// The name under which the network is visible, to be passed on to another one of this process.
+    pub fn name(&mut self) -> NetworkName<'_> {
         let (address, is_encrypted) = self.way_in();
-        Publication::prepare(name, &address, is_encrypted, &self.key).map(PreparedName)
-    }
-
-    /// Leaves this network's name to another one of this process, which is to
-    /// [take it](Network::take_name): visitors find one of the two at every moment. Whether there
-    /// was a name to leave.
-    ///
-    /// # Errors
-    /// [`Error::File`] when the file cannot be put in its place; this network keeps its name then.
-    pub fn leave_name_to(&mut self, successor: &mut PreparedName) -> Result<bool> {
-        let own = self.publication.as_mut().filter(|own| own.is_in_place());
-        let Some(own) = own else { return Ok(false) };
-        own.leave_to(&mut successor.0).map(|()| true)
-    }
-
-    /// Keeps the name that another network has left to this one ([`Network::leave_name_to`]), until
-    /// it closes.
-    pub fn take_name(&mut self, name: PreparedName) {
-        self.publication = Some(name.0);
+        NetworkName { publication: &mut self.publication, key: &self.key, address, is_encrypted }
     }
 
     /// Where visitors dial this network, and whether encrypted.

@@ -29,6 +29,9 @@ const NAME_BYTES_MAX: usize = 64;
 /// Longest file of a network, in bytes.
 const FILE_BYTES_MAX: u64 = 4096;
 
+/// What is missing of a front-end that does not let its network run.
+const NO_ANSWER: &str = "answer from the front-end, which is stopped or busy,";
+
 /// How much longer than the network itself a visitor waits for the answer.
 const ANSWER_TIME: Duration = Duration::from_secs(2);
 
@@ -109,6 +112,19 @@ impl VisibleNetwork {
     }
 
     fn visit(&self, question: &[u8], limit: Duration) -> Result<Vec<u8>> {
+        self.answer_to(question, limit).map_err(|error| self.unless_ended(error))
+    }
+
+    /// The error of a visit; of a network that has ended since it was found that is the cause,
+    /// whatever was observed: its key is removed, and no process listens.
+    fn unless_ended(&self, error: Error) -> Error {
+        if self.is_running() && self.key_path.exists() {
+            return error;
+        }
+        Error::Ended { reason: format!("'{}' is not there any more", self.name) }
+    }
+
+    fn answer_to(&self, question: &[u8], limit: Duration) -> Result<Vec<u8>> {
         let key = Key::from_file(&self.key_path)?;
         let address: Address = self.address.parse()?;
         let answer = Visitor::connect(&address, &key, self.encryption, limit)
@@ -116,7 +132,7 @@ impl VisibleNetwork {
         match answer {
             Ok(answer) => Ok(answer),
             Err(RuntimeError::NoReply { waited }) => {
-                Err(Error::Timeout { what: "answer from the front-end, which is busy,", waited })
+                Err(Error::Timeout { what: NO_ANSWER, waited })
             }
             Err(error) => Err(error.into()),
         }
@@ -165,7 +181,46 @@ impl VisibleNetwork {
 /// What makes a network visible in the place of another one of this process, so that at every
 /// moment one of the two is found. Nothing is seen of it before; dropping this removes it.
 #[derive(Debug)]
-pub struct PreparedName(pub(crate) Publication);
+pub struct PreparedName(Publication);
+
+/// The name of a network ([`Network::name`](crate::Network::name)), which passes from one network
+/// of a process to another: the second [prepares](NetworkName::prepare) for it, the first
+/// [leaves it](NetworkName::leave_to), and the second [keeps it](NetworkName::keep).
+#[derive(Debug)]
+pub struct NetworkName<'a> {
+    pub(crate) publication: &'a mut Option<Publication>,
+    pub(crate) key: &'a Key,
+    pub(crate) address: String,
+    pub(crate) is_encrypted: bool,
+}
+
+impl NetworkName<'_> {
+    /// Prepares to make this network visible in the place of another one. Nothing is seen of it
+    /// yet.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the name is invalid, or the file cannot be written.
+    pub fn prepare(&self, name: &str) -> Result<PreparedName> {
+        let Self { key, address, is_encrypted, .. } = self;
+        Publication::prepare(name, address, *is_encrypted, key).map(PreparedName)
+    }
+
+    /// Leaves this network's name to another one, which is to keep it: visitors find one of the two
+    /// at every moment. Whether there was a name to leave.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the file cannot be put in its place; this network keeps its name then.
+    pub fn leave_to(self, successor: &mut PreparedName) -> Result<bool> {
+        let own = self.publication.as_mut().filter(|own| own.is_in_place());
+        let Some(own) = own else { return Ok(false) };
+        own.leave_to(&mut successor.0).map(|()| true)
+    }
+
+    /// Keeps the name that another network has left to this one, until it closes.
+    pub fn keep(self, name: PreparedName) {
+        *self.publication = Some(name.0);
+    }
+}
 
 /// The files that make a network visible; dropping this removes them.
 #[derive(Debug)]
@@ -246,13 +301,24 @@ impl Publication {
     /// The key stays, for visitors that have found this one just before.
     ///
     /// # Errors
-    /// [`Error::File`] when the file cannot be renamed.
+    /// [`Error::File`] when the file cannot be renamed, or when another process's is in its place.
     pub(crate) fn leave_to(&mut self, successor: &mut Self) -> Result<()> {
-        fs::rename(&successor.draft, &self.path)
+        let moved = if self.has_its_place() {
+            fs::rename(&successor.draft, &self.path)
+        } else {
+            // Its file was removed by hand: another network may have the name since.
+            fs::hard_link(&successor.draft, &self.path).map(|()| remove(&[&successor.draft]))
+        };
+        moved
             .map_err(|error| Error::File { path: self.path.clone(), reason: error.to_string() })?;
         successor.draft = PathBuf::new();
         successor.path = std::mem::take(&mut self.path);
         Ok(())
+    }
+
+    /// Whether the file in its place is its own: no two networks have a key's file in common.
+    fn has_its_place(&self) -> bool {
+        VisibleNetwork::read(&self.path).is_some_and(|found| found.key_path == self.key_path)
     }
 }
 
@@ -260,7 +326,10 @@ impl Drop for Publication {
     fn drop(&mut self) {
         // A forked copy of this process is not the network's front-end.
         if self.pid == std::process::id() {
-            remove(&[&self.path, &self.draft, &self.key_path]);
+            if self.has_its_place() {
+                remove(&[&self.path]);
+            }
+            remove(&[&self.draft, &self.key_path]);
         }
     }
 }
@@ -388,6 +457,80 @@ mod tests {
         let other = rustix::process::geteuid().as_raw() + 1;
         let error = checked_for(taken, other).expect_err("it is another's").to_string();
         assert!(error.contains("sapwood-7") && error.contains("set XDG_RUNTIME_DIR"), "{error}");
+    }
+
+    fn network_file(key: &str) -> String {
+        format!("{FIRST_LINE}\npid 1\nstart 1\naddress tcp:[::1]:1\nencryption on\nkey {key}\n")
+    }
+
+    /// The network x of a folder, whose file says that it is that of a key.
+    fn publication(folder: &Path, key: &str) -> Publication {
+        let path = file_of(folder, "x");
+        write_new(&path, &network_file(key), 0o600).expect("it may be written");
+        Publication {
+            path,
+            draft: PathBuf::new(),
+            key_path: folder.join("x.1.0.key"),
+            pid: std::process::id(),
+        }
+    }
+
+    /// One that is to take its place.
+    fn successor(folder: &Path) -> Publication {
+        let draft = folder.join("x.1.1.draft");
+        write_new(&draft, &network_file("x.1.1.key"), 0o600).expect("it may be written");
+        let key_path = folder.join("x.1.1.key");
+        Publication { path: PathBuf::new(), draft, key_path, pid: std::process::id() }
+    }
+
+    fn key_in(path: &Path) -> Option<PathBuf> {
+        VisibleNetwork::read(path).map(|found| found.key_path)
+    }
+
+    #[test]
+    fn a_network_leaves_its_name_to_another_one_and_that_removes_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = file_of(folder.path(), "x");
+        let (mut first, mut second) =
+            (publication(folder.path(), "x.1.0.key"), successor(folder.path()));
+        first.leave_to(&mut second).expect("the name is its own");
+        drop(first);
+        assert_eq!(key_in(&path), Some(folder.path().join("x.1.1.key")));
+        drop(second);
+        assert!(!path.exists());
+    }
+
+    /// The own file was removed by hand, and another process has written one.
+    #[test]
+    fn a_file_of_another_network_is_neither_replaced_nor_removed() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = file_of(folder.path(), "x");
+        let (mut first, mut second) =
+            (publication(folder.path(), "x.2.0.key"), successor(folder.path()));
+        first.leave_to(&mut second).expect_err("the name is another's");
+        assert!(!second.is_in_place());
+        drop((first, second));
+        assert_eq!(key_in(&path), Some(folder.path().join("x.2.0.key")));
+    }
+
+    #[test]
+    fn a_network_that_has_ended_since_it_was_found_is_said_to_have() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let pid = std::process::id();
+        let found = |pid, start| VisibleNetwork {
+            name: "gone".to_owned(),
+            pid,
+            start,
+            address: "127.0.0.1:1".to_owned(),
+            encryption: Encryption::Off,
+            key_path: folder.path().join("gone.key"),
+        };
+        // Its process runs, and has closed it; or the process has ended.
+        for network in [found(pid, start_of(pid).expect("it runs")), found(pid, 0)] {
+            let error = network.ask(b"", Duration::from_secs(1)).expect_err("it is gone");
+            assert!(matches!(error, Error::Ended { .. }), "{error}");
+            assert_eq!(error.to_string(), "the network has ended: 'gone' is not there any more");
+        }
     }
 
     #[test]

@@ -89,20 +89,38 @@ fn only_the_own_address_is_removed() {
     std::fs::write(&place.file, OLD).unwrap();
     drop(written);
     assert_eq!(text(&place.file), OLD, "that of another member stays");
-    AddressFile::clear(&place.file).unwrap();
+    AddressFile::clear(&place.file, &place.builder).unwrap();
     assert!(!place.file.exists());
-    AddressFile::clear(&place.file).unwrap();
+    AddressFile::clear(&place.file, &place.builder).unwrap();
     // A link that was put in its place stays.
     for target in ["/dev/null", "/no/such/file"] {
         let written = AddressFile::write(&place.file, &member).unwrap();
         std::fs::remove_file(&place.file).unwrap();
         std::os::unix::fs::symlink(target, &place.file).unwrap();
         drop(written);
-        AddressFile::clear(&place.file).unwrap();
+        AddressFile::clear(&place.file, &place.builder).unwrap();
         assert_eq!(std::fs::read_link(&place.file).unwrap(), Path::new(target));
     }
     let nowhere = place.file.join("nowhere");
     let error = AddressFile::write(&nowhere, &member).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound), "{error}");
     member.leave().unwrap();
+}
+
+#[test]
+fn the_file_of_a_member_that_lives_is_not_removed() {
+    let place = Place::new();
+    let member = place.create();
+    let written = AddressFile::write(&place.file, &member).unwrap();
+    let stranger = Group::builder(Key::generate().unwrap());
+    for builder in [&place.builder, &stranger] {
+        let error = AddressFile::clear(&place.file, builder).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+        assert!(error.to_string().contains(&member.address()), "{error}");
+        assert_eq!(text(&place.file), format!("{}\n", member.address()));
+    }
+    member.leave().unwrap();
+    AddressFile::clear(&place.file, &place.builder).unwrap();
+    assert!(!place.file.exists(), "the member is gone");
+    drop(written);
 }

@@ -16,7 +16,7 @@ use crate::support::{Links, MARK_VARIABLE, builder, new_mark, sapwood, trial};
 use sapwood::{Clocks, Network, Program};
 use written::write_program;
 
-const WAIT: Duration = Duration::from_secs(5);
+const WAIT: Duration = Duration::from_secs(60);
 
 /// Processes are ahead by this many seconds for each number of their rank.
 const SECONDS_PER_RANK: i64 = 7;

@@ -1,12 +1,12 @@
 //! However a network ends, nothing of it is left: no process, no socket.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Instant;
 
 use crate::support::{
-    ENDING, Links, MARK_VARIABLE, Seen, back_ends, builder, marked, network, new_mark, of_rank,
-    sapwood, tree_below_us, trial, wait_until, wait_until_gone,
+    ENDING, HANG, Links, MARK_VARIABLE, Seen, back_ends, builder, clean_command, marked, network,
+    new_mark, of_rank, sapwood, tree_below_us, trial, wait_until, wait_until_gone,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use sapwood::{RankSet, Recovery, WaveRule};
@@ -18,7 +18,7 @@ const PROCESSES: usize = 7;
 /// A front-end in a process of its own, once its tree stands, and all processes of it.
 fn front_end(mode: &str, back_end: &str) -> (Child, Vec<Seen>) {
     let mark = new_mark();
-    let mut child = Command::new(trial())
+    let mut child = clean_command(trial())
         .args(["front-end", SHAPE, mode, back_end])
         .env("SAPWOOD_NODE", sapwood())
         .env(MARK_VARIABLE, &mark)
@@ -96,7 +96,7 @@ fn a_front_end_that_is_killed_while_its_tree_starts_leaves_nothing() {
     // Of 85, with the front-end.
     for count in [1, 2, 5, 10, 40, 80] {
         let mark = new_mark();
-        let mut child = Command::new(trial())
+        let mut child = clean_command(trial())
             .args(["front-end", "4^3", "wait", "serve"])
             .env("SAPWOOD_NODE", sapwood())
             .env(MARK_VARIABLE, &mark)
@@ -105,7 +105,7 @@ fn a_front_end_that_is_killed_while_its_tree_starts_leaves_nothing() {
             .spawn()
             .unwrap();
         let mut started = 0;
-        wait_until("processes of the tree", ENDING, || {
+        wait_until("processes of the tree", HANG, || {
             started = marked(&mark).len();
             started >= count
         });

@@ -3,12 +3,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+
+use crate::support::{clean_command, sapwood};
 
 #[test]
 fn the_sum_of_the_example_is_right() {
     let add = crate::support::example("add");
-    let output = Command::new(add).env("SAPWOOD_NODE", crate::support::sapwood()).output().unwrap();
+    let output = clean_command(add).env("SAPWOOD_NODE", sapwood()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "1720 from ranks 0-15\n", "{errors}");

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use sapwood::{
-    Error, Group, GroupAnswer, GroupFailure, GroupRequest, Key, RankSet, Reason, Reduction,
-    Refusal, Result, TreeKind,
+    Error, GROUP_NAMES_MAX, Group, GroupAnswer, GroupFailure, GroupRequest, Key, RankSet, Reason,
+    Reduction, Refusal, Result, TreeKind,
 };
 
 use crate::support::wait_until;
@@ -270,7 +270,8 @@ fn a_request_is_tested_and_its_descriptor_tells_of_the_end() {
 #[test]
 fn at_the_deadline_an_answer_names_those_who_have_not_called() {
     let members = group(3);
-    let soon = Duration::from_millis(300);
+    // The root ends half a second before.
+    let soon = Duration::from_secs(2);
     let answers = all(&members[..2], |name, member| {
         member.allreduce(Reduction::Sum, &[name + 1].map(|n| n as i32)).deadline(soon).start()
     });
@@ -351,6 +352,13 @@ fn who_cannot_join_is_told_why_and_the_group_goes_on() {
         "{overlap:?}"
     );
     assert!(refusal(builder(&key).space(50).name(1).join(&at)).contains("name space"));
+    for space in [0, GROUP_NAMES_MAX + 1] {
+        let refused = builder(&key).space(space).create().map(drop).unwrap_err();
+        assert!(
+            matches!(refused, Error::Group(GroupFailure::Space { space: of }) if of == space),
+            "{refused:?}"
+        );
+    }
     assert!(refusal(builder(&key).name(100).join(&at)).contains("name space"));
     assert!(refusal(builder(&key).name(1).join("tcp:127.0.0.1:1")).contains("127.0.0.1:1"));
     assert!(refusal(builder(&key).name(1).join("nowhere")).contains("nowhere"));
@@ -360,6 +368,46 @@ fn who_cannot_join_is_told_why_and_the_group_goes_on() {
     assert_eq!(second.barrier().wait().unwrap().contributors.to_string(), "0-1");
     assert!(barrier.wait().unwrap().missing.is_empty());
     leave(vec![second, first]);
+}
+
+/// Two members carry all virtual nodes of the largest name space, of which none has an entry of its
+/// own: values of one segment and of several, to all and to the last one, and sums.
+#[test]
+fn members_carry_millions_of_virtual_nodes() {
+    let key = Key::generate().unwrap();
+    let builder = |first, last| {
+        let names = RankSet::range(first, last);
+        Group::builder(key.clone()).space(GROUP_NAMES_MAX).names(names).deadline(DEADLINE)
+    };
+    let (half, last) = (GROUP_NAMES_MAX / 2, GROUP_NAMES_MAX - 1);
+    let one = builder(0, half - 1).create().unwrap();
+    let members = vec![builder(half, last).join(&one.address()).unwrap(), one];
+    for member in &members {
+        member.wait_for(u64::from(GROUP_NAMES_MAX), DEADLINE).unwrap();
+    }
+    let everyone = format!("0-{last}");
+    for bytes in [10, 600_000] {
+        let value = vec![7; bytes];
+        let start = |_: u32, member: &Group| {
+            let own = member.names().contains(last).then(|| value.clone());
+            member.broadcast(last, own).start()
+        };
+        for answer in all(&members, start) {
+            assert!(answer.unwrap().bytes().unwrap() == value, "{bytes} bytes");
+        }
+        let sums = vec![3_i64; bytes];
+        for answer in all(&members, |_, member| member.allreduce(Reduction::Sum, &sums).start()) {
+            let answer = answer.unwrap();
+            assert_eq!(answer.contributors.to_string(), everyone);
+            assert!(answer.numbers::<i64>().unwrap() == vec![6; bytes], "{bytes} numbers");
+        }
+        let sent = members[1].send(last, 5, value.clone()).wait().unwrap();
+        assert_eq!(sent.contributors.to_string(), last.to_string());
+        let come = members[0].receive(DEADLINE).unwrap();
+        assert_eq!(come.names.to_string(), last.to_string());
+        assert!(come.bytes() == value, "{bytes} bytes");
+    }
+    leave(members);
 }
 
 /// A port scan, processes that speak something else, and one that says nothing.

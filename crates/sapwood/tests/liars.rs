@@ -4,11 +4,14 @@
 
 mod support;
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use sapwood::{Event, Network, Stream};
-use support::{HANG, Links, back_ends, builder, kilobytes, new_mark, of_rank, tags, tree_below_us};
+use support::{
+    HANG, Links, back_ends, builder, clean_command, kilobytes, new_mark, of_rank, tags,
+    tree_below_us,
+};
 
 /// Every lie that `examples/liar.rs` knows.
 const LIES: [&str; 14] = [
@@ -91,7 +94,7 @@ fn lies_to(links: Links) {
     for door in doors.iter().flatten() {
         for lie in LIES {
             let is_on = if matches!(links, Links::EncryptedTcp) { "on" } else { "off" };
-            let mut command = Command::new(&program);
+            let mut command = clean_command(&program);
             command.arg(door).arg(&key).arg(is_on).arg(lie).stdin(Stdio::null());
             let mut liar = command.spawn().unwrap();
             let begin = Instant::now();
@@ -109,7 +112,7 @@ fn lies_to(links: Links) {
     }
     for door in doors.iter().flatten() {
         let is_on = if matches!(links, Links::EncryptedTcp) { "on" } else { "off" };
-        let mut command = Command::new(&program);
+        let mut command = clean_command(&program);
         command.arg(door).arg(&key).arg(is_on).arg("member").stdin(Stdio::null());
         let mut liar = command.spawn().unwrap();
         network.wait_for_back_ends(5, HANG).unwrap();

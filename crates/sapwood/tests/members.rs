@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    HANG, Links, MARK_VARIABLE, Seen, back_ends, builder, new_mark, of_rank, sapwood, tags,
-    tree_below_us, trial, wait_until_gone,
+    HANG, Links, MARK_VARIABLE, Seen, back_ends, builder, clean_command, new_mark, of_rank,
+    sapwood, tags, tree_below_us, trial, wait_until_gone,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use sapwood::{AttachFile, BackEnd, Event, Network, RankSet, Stream};
@@ -52,7 +52,7 @@ impl Scene {
 
     /// Starts a program of ours with a mark, under the attach file.
     fn start(&mut self, program: &std::path::Path, arguments: &[&str]) -> Child {
-        let child = Command::new(program)
+        let child = clean_command(program)
             .args(arguments)
             .arg(self.file())
             .env(MARK_VARIABLE, new_mark())
@@ -242,7 +242,7 @@ fn a_network_without_dynamic_members_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("attach");
     network.write_attach_file(&file, &folder.path().join("key")).unwrap();
-    let output = Command::new(sapwood()).args(["node", "--join"]).arg(&file).output().unwrap();
+    let output = clean_command(sapwood()).args(["node", "--join"]).arg(&file).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("open the network with dynamic_members()"), "{text}");

@@ -5,12 +5,12 @@ use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    ENDING, HANG, Links, MARK_VARIABLE, Seen, back_ends, builder, marked, new_mark, sapwood, trial,
-    wait_until, wait_until_gone,
+    ENDING, HANG, Links, MARK_VARIABLE, Seen, back_ends, builder, clean_command, marked, new_mark,
+    sapwood, trial, wait_until, wait_until_gone,
 };
 use sapwood::{Error, Network, Recovery};
 
@@ -26,7 +26,7 @@ impl Scene {
     fn of(shape: &str, transport: &str, wait: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mark = new_mark();
-        let mut front_end = Command::new(trial())
+        let mut front_end = clean_command(trial())
             .args(["resumable", shape, transport])
             .arg(folder.path().join("state"))
             .arg(wait.as_millis().to_string())
@@ -55,7 +55,7 @@ impl Scene {
 
     /// Another front-end comes, asks everybody, and ends the network.
     fn resume(&self) -> Output {
-        Command::new(trial()).arg("resume").arg(self.state()).output().unwrap()
+        clean_command(trial()).arg("resume").arg(self.state()).output().unwrap()
     }
 }
 
@@ -98,7 +98,7 @@ fn a_front_end_may_be_replaced_more_than_once() {
     let mut scene = Scene::of("2x2", "unix", HANG);
     scene.kill_front_end();
     for _ in 0..2 {
-        let mut next = Command::new(trial())
+        let mut next = clean_command(trial())
             .args(["resume-and-wait".as_ref(), scene.state().as_os_str()])
             .stdout(Stdio::piped())
             .spawn()
@@ -117,7 +117,7 @@ fn a_front_end_may_be_replaced_more_than_once() {
 fn joined_of(scene: &mut Scene) -> [Child; 2] {
     let attach_file = scene.folder.path().join("state-attach");
     let mut start = |program: &Path, arguments: &[&str], told: &str| {
-        let child = Command::new(program).args(arguments).arg(&attach_file).spawn().unwrap();
+        let child = clean_command(program).args(arguments).arg(&attach_file).spawn().unwrap();
         let mut line = String::new();
         scene.lines.read_line(&mut line).unwrap();
         assert_eq!(line.trim(), told);
@@ -218,7 +218,7 @@ fn a_network_that_ends_with_its_front_end_cannot_be_resumed() {
 fn by_default_everything_ends_with_the_front_end() {
     for is_struck in [false, true] {
         let mark = new_mark();
-        let mut front_end = Command::new(trial())
+        let mut front_end = clean_command(trial())
             .args(["front-end", "2x2x2", "wait", "serve"])
             .env("SAPWOOD_NODE", sapwood())
             .env(MARK_VARIABLE, &mark)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::support::{Links, back_ends, builder, network, new_mark, of_rank, tags, tree_below_us};
 use sapwood::{Error, Health, NodeStatus, Recovery, Role, Status, VisibleNetwork, runtime_folder};
 
-const WAIT: Duration = Duration::from_secs(5);
+const WAIT: Duration = Duration::from_secs(60);
 
 fn name() -> String {
     format!("trial-{}", new_mark())
@@ -178,12 +178,12 @@ fn a_name_passes_from_one_network_to_another_and_is_never_missing() {
     let found = || VisibleNetwork::all().unwrap().into_iter().find(|one| one.name == name);
     let (mut first, _) = network("2", Links::Unix);
     let (mut second, _) = network("2", Links::Unix);
-    let mut prepared = second.prepare_name(&name).unwrap();
+    let mut prepared = second.name().prepare(&name).unwrap();
     assert_eq!(found(), None, "nothing is seen of it yet");
-    assert!(!first.leave_name_to(&mut prepared).unwrap(), "it has none");
+    assert!(!first.name().leave_to(&mut prepared).unwrap(), "it has none");
     first.publish(&name).unwrap();
     let before = found().expect("it is published");
-    assert!(first.leave_name_to(&mut prepared).unwrap());
+    assert!(first.name().leave_to(&mut prepared).unwrap());
     let after = found().expect("one of the two has it");
     assert_ne!(after, before);
     // A visitor that has found the first one just before is still answered.
@@ -192,10 +192,10 @@ fn a_name_passes_from_one_network_to_another_and_is_never_missing() {
         first.turn(Duration::from_millis(10)).unwrap();
     }
     assert_eq!(answered(&visitor.join().unwrap()), 3);
-    second.take_name(prepared);
+    second.name().keep(prepared);
     first.close().unwrap();
     assert_eq!(found(), Some(after), "the end of the first one takes nothing from the second");
-    drop(second.prepare_name(&name).unwrap());
+    drop(second.name().prepare(&name).unwrap());
     assert_eq!(files(), 2, "the network's file and its key");
     second.close().unwrap();
     assert_eq!(files(), 0);

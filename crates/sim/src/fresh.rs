@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use sapwood_filter::WaveRule;
 use sapwood_node::{Answer, Event, Policy, Recovery};
-use sapwood_packet::{RankSet, StreamId};
+use sapwood_packet::{RankSet, StreamId, nanoseconds};
 
 use crate::agenda::{SECOND, Time};
 use crate::oracle::Rule;
@@ -138,7 +138,7 @@ fn plan() -> StreamPlan {
 fn answer_limit(recovery: &Recovery) -> Time {
     let Recovery { orphan_limit, grace, silence, .. } = *recovery;
     let terms: Duration = silence + grace + orphan_limit;
-    u64::try_from(terms.as_nanos()).unwrap_or(u64::MAX).saturating_add(WORK_MAX)
+    nanoseconds(terms).saturating_add(WORK_MAX)
 }
 
 /// How long everything else may take: what is under way before it on slow links.

@@ -5,7 +5,7 @@ use sapwood_group::{
     Call, Config, Event, Input, MILLISECOND, Payload, SECOND, Time, TreeKind, limits,
 };
 use sapwood_layout::Layout;
-use sapwood_sim::group::{Busy, Network, Trial};
+use sapwood_sim::group::{Busy, Network, Trial, near_optimal};
 
 const MEMBERS: usize = 64;
 
@@ -93,6 +93,28 @@ fn a_group_in_which_nothing_changes_grows_quiet_and_wakes_at_a_change() {
     count(&mut trial, 6 * SECOND);
     let awake = count(&mut trial, 10 * SECOND);
     assert!(awake >= 15 * 2 * 7, "{awake} messages in ten seconds after a change");
+}
+
+/// The link from the cluster of host 0 to another one becomes four times slower, so that the third
+/// is the better way: `drift` of `sapwood sim group --scenario paper-3`.
+#[test]
+fn a_link_that_grows_slow_is_noticed_and_gone_round_within_two_seconds() {
+    let layout = Layout::default();
+    let mut trial = Trial::start(Network::draw(&layout, 0), 0, &Config::default()).expect("steady");
+    let here = trial.world.network.cluster(0);
+    let there = (0..layout.clusters).find(|cluster| *cluster != here).expect("three clusters");
+    trial.world.network.scale(here, there, 4.0);
+    let best = near_optimal(&trial.world.network, 0, 100) as f64;
+    let end = trial.world.now() + 2 * SECOND;
+    let mut ratios = Vec::new();
+    while trial.world.now() < end {
+        let begin = trial.world.now();
+        let time = trial.broadcast(0, TreeKind::Adaptive, 1).expect("all get it");
+        ratios.push(time as f64 / best);
+        trial.world.run_until(begin + SECOND / 5);
+    }
+    let (first, last) = (ratios[0], ratios[ratios.len() - 1]);
+    assert!(first > 1.2 && last <= 1.2, "beside the new optimum: {ratios:?}");
 }
 
 /// When each of six hosts has a value of host 0 after that was called, and how much has waited on

@@ -1,11 +1,15 @@
 //! Groups keep their promises under every schedule, and broken rules are caught.
 
 use sapwood_group::{
-    Answer, Call, Config, MILLISECOND, Member, Mutation, Payload, SECOND, Time, TreeKind,
+    Answer, Call, Config, Definition, Element, Input, MILLISECOND, Member, Mutation, OperationId,
+    Payload, SECOND, Time, TreeKind,
 };
 use sapwood_layout::Layout;
 use sapwood_packet::RankSet;
-use sapwood_sim::group::{Network, Trial, Verdict, run_schedule, run_schedule_of_taking};
+use sapwood_sim::group::{
+    CIRCLE, LINES, Network, Trial, Verdict, run_schedule, run_schedule_of_defining,
+    run_schedule_of_taking,
+};
 
 /// How many schedules are run.
 const SEEDS: u64 = 3000;
@@ -29,6 +33,53 @@ fn no_schedule_of_a_member_that_takes_names_when_it_joins_breaks_a_rule() {
     for seed in 0..SEEDS {
         let verdict = run_schedule_of_taking(seed, |_| {});
         assert!(verdict.breaches.is_empty(), "seed {seed}: {verdict:#?}");
+    }
+}
+
+#[test]
+fn no_schedule_with_operations_that_hosts_define_breaks_a_rule() {
+    for seed in 0..SEEDS {
+        let verdict = run_schedule_of_defining(seed, |_| {});
+        assert!(verdict.breaches.is_empty(), "seed {seed}: {verdict:#?}");
+    }
+}
+
+/// The first definition of a name stays: a host's own comes too late.
+fn define_first(member: &mut Member, name: &str, fold: fn(&[i64], &[i64]) -> Vec<i64>) {
+    let function = move |into: &mut [u8], next: &[u8]| {
+        let folded = fold(&numbers(into), &numbers(next));
+        into.copy_from_slice(&folded.into_iter().flat_map(i64::to_le_bytes).collect::<Vec<u8>>());
+        Ok(())
+    };
+    let definition = Definition::new(Element::I64, function);
+    member.handle_input(0, Input::Define { operation: OperationId::of_name(name), definition });
+}
+
+fn numbers(bytes: &[u8]) -> Vec<i64> {
+    bytes.as_chunks::<8>().0.iter().map(|number| i64::from_le_bytes(*number)).collect()
+}
+
+fn add_elements(member: &mut Member) {
+    define_first(member, CIRCLE, |into, next| {
+        into.iter().zip(next).map(|(one, other)| one.wrapping_add(*other)).collect()
+    });
+}
+
+/// What comes later first.
+fn turn_lines_round(member: &mut Member) {
+    define_first(member, LINES, |into, next| {
+        let slope = next.first().map_or(1, |first| first.wrapping_add(1));
+        let after = |(one, other): (&i64, &i64)| other.wrapping_add(slope.wrapping_mul(*one));
+        into.iter().zip(next).map(after).collect()
+    });
+}
+
+#[test]
+fn values_of_a_defined_operation_that_are_wrong_are_caught() {
+    for prepare in [add_elements as fn(&mut Member), turn_lines_round] {
+        let mut breaches =
+            (0..20).flat_map(|seed| run_schedule_of_defining(seed, prepare).breaches);
+        assert!(breaches.any(|breach| breach.rule == "each counts once"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The simulator finds broken rules: each of these breaks one in every node, and is caught.
 //!
 //! A run counts only when the same seed is clean with nodes that keep all rules. What caught each
-//! is printed; see it with `cargo test -p sapwood-sim --test mutations -- --nocapture`.
+//! is printed; see it with `cargo test -p sapwood-sim --test all mutations -- --nocapture`.
 
 use sapwood_node::{Mutation, Node};
 use sapwood_sim::{Expect, Faults, Options, Rule, run};

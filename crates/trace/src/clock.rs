@@ -141,6 +141,21 @@ mod tests {
     }
 
     #[test]
+    fn times_stay_in_order_though_a_clock_steps() {
+        let mut clock = HostClock::of_host(file(), 3);
+        clock.note(21_000, 15_000);
+        // A second forward, then back to before all others, and on from there.
+        clock.note(21_002, 1_000_015_000);
+        clock.note(41_000, 2_000);
+        clock.note(61_000, 1_000_035_000);
+        // The counter steps back.
+        clock.note(30_000, 1_000_045_000);
+        let times: Vec<i64> = (0..80).map(|thousands| clock.time(1_000 * thousands)).collect();
+        assert!(times.is_sorted(), "{times:?}");
+        assert_eq!((clock.time(21_000), clock.time(61_000)), (15_000, 1_000_035_000));
+    }
+
+    #[test]
     fn many_moments_are_thinned_and_stay_in_order() {
         let mut clock = HostClock::of_host(file(), 3);
         for at in 1..10_000_u64 {

@@ -1,11 +1,13 @@
 //! Packets of waits: rows of 64-bit words in arrays; `gathered` draws the whole.
 
+use alloc::collections::BTreeMap;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use sapwood_packet::{Directive, ElementType, Shape, Values, ValuesRef};
 
 use crate::TraceError;
+use crate::bypass::{BypassEdge, BypassFigures, BypassTime};
 use crate::bypass_hop::{BypassHop, HOP_WORDS};
 use crate::exchange::{Exchange, ExchangeReceived, Taken};
 use crate::file::FileClock;
@@ -14,15 +16,18 @@ use crate::instance::{Arrival, Instance, Pattern};
 use crate::link::Link;
 use crate::message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent};
 use crate::mixture::{Called, Callers, Kinds};
-use crate::place::PlaceWaits;
+use crate::place::{LATENESS_CLASSES, LateTimes, Outlier, PlaceWaits, WholeCollectives};
+use crate::tcp_flow::{TcpFlow, TcpSocket};
 use crate::total::Total;
 use crate::words::{halves, pair};
 
-const VERSION: u32 = 13;
+const VERSION: u32 = 15;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
-const LAYOUT: [Directive; 14] = [
-    WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS,
+const LONG: Directive = Directive::new(ElementType::Uint64, Shape::Scalar);
+const LAYOUT: [Directive; 20] = [
+    WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS,
+    LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONG,
 ];
 /// The first of the arrays of rows.
 const FIRST_ROWS: usize = 3;
@@ -223,9 +228,51 @@ fn total(words: &[u64]) -> Result<(u64, Total), TraceError> {
     Ok((words[0], Total { size, count, kinds }))
 }
 
+fn push_edge(row: &mut Vec<u64>, (&(parent, child), one): (&(u32, u32), &BypassEdge)) {
+    row.extend([pair(parent, child), one.instances, one.last, one.late, one.bypassed]);
+    for time in [one.after_exit, one.behind, one.waited, one.up, one.down] {
+        row.extend([time.count, time.sum_ns, time.max_ns]);
+    }
+}
+
+fn edge(words: &[u64]) -> ((u32, u32), BypassEdge) {
+    let time = |at: usize| {
+        let [count, sum_ns, max_ns] = [at, at + 1, at + 2].map(|at| words[at]);
+        BypassTime { count, sum_ns, max_ns }
+    };
+    let one = BypassEdge {
+        instances: words[1],
+        last: words[2],
+        late: words[3],
+        bypassed: words[4],
+        after_exit: time(5),
+        behind: time(8),
+        waited: time(11),
+        up: time(14),
+        down: time(17),
+    };
+    (halves(words[0]), one)
+}
+
+fn push_socket(row: &mut Vec<u64>, (&own, one): (&u64, &TcpSocket)) {
+    let TcpSocket { rank, peer, is_within, flow } = *one;
+    row.extend([own, peer, pair(rank, is_within.into())]);
+    row.extend([flow.elapsed_ns, flow.called_ns, flow.busy_us, flow.window_us, flow.bytes]);
+    row.push(pair(flow.readings, flow.queued));
+}
+
+fn socket(words: &[u64]) -> Result<(u64, TcpSocket), TraceError> {
+    let [own, peer, whose, elapsed_ns, called_ns, busy_us, window_us, bytes, read] = *words else {
+        return Err(WRONG);
+    };
+    let ((rank, is_within), (readings, queued)) = (halves(whose), halves(read));
+    let flow = TcpFlow { elapsed_ns, called_ns, busy_us, window_us, bytes, readings, queued };
+    Ok((own, TcpSocket { rank, peer, is_within: is_within != 0, flow }))
+}
+
 impl Gathered {
     /// Words of a row of each array, from the array of instances on.
-    pub const ROW_WORDS: [usize; 11] = [22, 8, 9, 10, 5, 7, 5, 6, 12, 5, HOP_WORDS];
+    pub const ROW_WORDS: [usize; 16] = [22, 8, 9, 10, 5, 7, 5, 6, 12, 5, HOP_WORDS, 20, 5, 5, 4, 9];
 
     /// As the values of a packet.
     #[must_use]
@@ -235,7 +282,7 @@ impl Gathered {
             let is_cycles = u64::from(clock.is_cycles);
             reference.extend([u64::from(rank), clock.ticks, clock.ns, clock.scale, is_cycles]);
         }
-        let mut rows: [Vec<u64>; 11] = Default::default();
+        let mut rows: [Vec<u64>; 16] = Default::default();
         self.instances.iter().for_each(|one| push_instance(&mut rows[0], one));
         for (key, one) in &self.sends {
             push_key(&mut rows[1], key);
@@ -273,8 +320,21 @@ impl Gathered {
         self.exchanges.iter().for_each(|one| push_exchange(&mut rows[8], one));
         self.totals.iter().for_each(|one| push_total(&mut rows[9], one));
         self.hops.iter().for_each(|hop| rows[10].extend(hop.words()));
+        self.bypass.edges.iter().for_each(|one| push_edge(&mut rows[11], one));
+        for (&(space, function), one) in &self.wholes {
+            rows[12].extend([space, pair(function, one.size), one.collectives, one.undecided]);
+            rows[12].push(one.last.into());
+        }
+        for (&((space, function), rank, class), one) in &self.late {
+            rows[13].extend([space, pair(function, rank), class.into(), one.times, one.sum_ns]);
+        }
+        if let Some(Outlier { late_ns, rank, function, key }) = self.outlier {
+            rows[14].extend([late_ns, pair(rank, function), key.0, key.1.into()]);
+        }
+        self.sockets.iter().for_each(|one| push_socket(&mut rows[15], one));
         let head = Values::new().scalar(VERSION).array(&reference).array(&self.counters);
-        rows.iter().fold(head, |values, rows| values.array(rows))
+        let values = rows.iter().fold(head, |values, rows| values.array(rows));
+        values.scalar(self.bypass.instances)
     }
 
     /// Reads the values of a packet.
@@ -345,7 +405,36 @@ impl Gathered {
             fresh(read.totals.insert(communicator, one))?;
         }
         read.hops = hops(values)?;
+        read.bypass = bypass(values)?;
+        read.sockets = sockets(values)?;
+        read.read_conclusions(values)?;
         Ok(read)
+    }
+
+    /// What whole collectives said.
+    fn read_conclusions(&mut self, values: ValuesRef<'_>) -> Result<(), TraceError> {
+        for words in rows(values, 15)? {
+            let [space, what, collectives, undecided, last] = *words else { return Err(WRONG) };
+            let ((function, size), (last, 0)) = (halves(what), halves(last)) else {
+                return Err(WRONG);
+            };
+            let one = WholeCollectives { size, collectives, undecided, last };
+            fresh(self.wholes.insert((space, function), one))?;
+        }
+        for words in rows(values, 16)? {
+            let [space, whom, class, times, sum_ns] = *words else { return Err(WRONG) };
+            let (function, rank) = halves(whom);
+            let class = u32::try_from(class).ok().filter(|&class| class < LATENESS_CLASSES);
+            let key = ((space, function), rank, class.ok_or(WRONG)?);
+            fresh(self.late.insert(key, LateTimes { times, sum_ns }))?;
+        }
+        for words in rows(values, 17)? {
+            let [late_ns, whom, space, number] = *words else { return Err(WRONG) };
+            let (rank, function) = halves(whom);
+            let key = (space, u32::try_from(number).map_err(|_| WRONG)?);
+            fresh(self.outlier.replace(Outlier { late_ns, rank, function, key }))?;
+        }
+        Ok(())
     }
 }
 
@@ -365,6 +454,26 @@ fn reference(words: &[u64]) -> Result<Option<(u32, FileClock)>, TraceError> {
 fn hops(values: ValuesRef<'_>) -> Result<Vec<BypassHop>, TraceError> {
     let hop = |words: &[u64]| BypassHop::decode(*words.first_chunk::<HOP_WORDS>()?);
     rows(values, 13)?.map(|words| hop(words).ok_or(WRONG)).collect()
+}
+
+/// Sums of bypassed reductions.
+fn bypass(values: ValuesRef<'_>) -> Result<BypassFigures, TraceError> {
+    let mut read = BypassFigures { instances: values.scalar(19)?, ..BypassFigures::default() };
+    for words in rows(values, 14)? {
+        let (ends, one) = edge(words);
+        fresh(read.edges.insert(ends, one))?;
+    }
+    Ok(read)
+}
+
+/// Sockets of TCP connections.
+fn sockets(values: ValuesRef<'_>) -> Result<BTreeMap<u64, TcpSocket>, TraceError> {
+    let mut read = BTreeMap::new();
+    for words in rows(values, 18)? {
+        let (own, one) = socket(words)?;
+        fresh(read.insert(own, one))?;
+    }
+    Ok(read)
 }
 
 /// The rows of one array.

@@ -98,6 +98,7 @@ fn joint(standing: &Standing, group: &Waiting, inside: &[&Waiting], all: &[Waiti
         let mut odd = RankSet::new();
         for one in inside.iter().filter(|one| is_here(one)) {
             odd.union_with(one.targets.as_ref());
+            odd.union_with(one.also.as_ref());
         }
         let waiters = waiters(&odd);
         let (place, common, is_split, is_sure) = (group.place, None, false, unread == 0);

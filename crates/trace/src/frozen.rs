@@ -115,8 +115,8 @@ pub struct FrozenRing {
     pub oldest: i64,
     /// Events that were there and found no room in a packet; they are older than those sent.
     pub left_out: u64,
-    /// Records of a kind that is not known.
-    pub unknown: u64,
+    /// Records that their rank cannot have written.
+    pub damaged: u64,
 }
 
 /// A rank's part in a communicator.

@@ -5,7 +5,7 @@
 //!  1  %ud    ranks of the program
 //!  2  %auld  ranks, 6 words each: rank and presence, flags, clock; moment; error; calls without a
 //!            ring; calls without a space; 0
-//!  3  %auld  rings, 6 words each: rank and number; written; overwritten; oldest; left out; unknown
+//!  3  %auld  rings, 6 words each: rank and number; written; overwritten; oldest; left out; damaged
 //!  4  %auld  seats, 4 words each: communicator; rank and rank there; size and flags; collectives
 //!  5  %auld  events, 6 words each: begin; span; rank and codes; communicator; sequence and peer;
 //!            tag and receives
@@ -87,7 +87,7 @@ fn ring(words: &[u64]) -> Result<((Rank, u8), FrozenRing), TraceError> {
         overwritten: words[2],
         oldest: words[3].cast_signed(),
         left_out: words[4],
-        unknown: words[5],
+        damaged: words[5],
     };
     Ok(((rank, u8::try_from(number).map_err(|_| WRONG)?), one))
 }
@@ -155,7 +155,7 @@ impl Frozen {
         for (&(rank, number), one) in &self.rings {
             let key = pair(rank, number.into());
             let oldest = one.oldest.cast_unsigned();
-            rows[1].extend([key, one.written, one.overwritten, oldest, one.left_out, one.unknown]);
+            rows[1].extend([key, one.written, one.overwritten, oldest, one.left_out, one.damaged]);
         }
         for (&(communicator, rank), one) in &self.seats {
             let flags = flag(one.is_between, IS_BETWEEN) | flag(one.is_number_lost, IS_NUMBER_LOST);
@@ -262,7 +262,7 @@ mod tests {
             without_ring: 1,
             without_space: 2,
         };
-        let ring = FrozenRing { written: 9, overwritten: 4, oldest: -9, left_out: 2, unknown: 1 };
+        let ring = FrozenRing { written: 9, overwritten: 4, oldest: -9, left_out: 2, damaged: 1 };
         let seat = FrozenSeat { rank: 1, size: 2, is_between: true, is_number_lost: true, made: 7 };
         Frozen {
             world_size: 8,

@@ -3,10 +3,11 @@
 //! Instances of collectives are merged by their key; a message's send and its receive meet where
 //! their ways meet, and leave the time that one waited for the other. What has not met yet travels
 //! on. Waits are sums per rank and event, and per rank that made others wait; nothing in a packet
-//! grows with the number of events that have been settled. It travels as these values:
+//! grows with the number of events that have been settled. Of a collective whose
+//! processes are all at one leaf only sums travel. A packet has these values:
 //!
 //! ```text
-//!  0  %ud    version, 13
+//!  0  %ud    version, 15
 //!  1  %auld  the clock of the lowest rank: rank, ticks, nanoseconds, scale, whether it is cycles;
 //!            or nothing
 //!  2  %auld  counters, in the order of `Counter`
@@ -29,7 +30,23 @@
 //! 12  %auld  how many collectives those that have ended had called, 5 words each: communicator;
 //!            its size, how many have ended; twice, of those that called as many, how many they
 //!            called and how many they are; the lowest of each
-//! 13  %auld  hops of bypassed reductions, 4 words each, as they were recorded
+//! 13  %auld  hops of bypassed reductions of which not all have met yet, 4 words each, as they were
+//!            recorded
+//! 14  %auld  sums of those of which all have met, by edge, 20 words each: parent and child;
+//!            reductions, in which the child was last, late, bypassed; how many times, their sum
+//!            and the longest of five times
+//! 15  %auld  whole collectives by place, 5 words each: communicator; function and size; how many;
+//!            those of which it is not known who came last; the highest number of one
+//! 16  %auld  how late ranks were in these, 5 words each: communicator; function and rank; the
+//!            power of two of nanoseconds; how many times, and their sum
+//! 17  %auld  the one of them to which a rank came latest, 4 words, or nothing: nanoseconds; rank
+//!            and function; communicator; number
+//! 18  %auld  sockets of TCP connections that are new, or have sent anything, 9 words each: the
+//!            names of both ends; the rank, and whether both are on one host; of the time since the
+//!            row before its nanoseconds, those of collectives in it, microseconds with data under
+//!            way, those of them without room at the other end, bytes; readings, and those at which
+//!            data waited to be sent
+//! 19  %uld   how many reductions the sums of 14 are of
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -37,20 +54,20 @@ use alloc::vec::Vec;
 
 use sapwood_packet::Rank;
 
+use crate::bypass::{BypassFigures, settle_whole};
 use crate::bypass_hop::BypassHop;
 use crate::exchange::{Exchange, ExchangeReceived, Taken};
 use crate::file::FileClock;
 use crate::instance::{Instance, InstanceKey};
 use crate::link::Link;
 use crate::message::{Awaited, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
-use crate::place::{MESSAGES, PlaceKey, PlaceWaits};
+pub use crate::place::OTHERS;
+use crate::place::{LateKey, LateTimes, MESSAGES, Outlier, PlaceKey, PlaceWaits, WholeCollectives};
+use crate::tcp_flow::TcpSocket;
 use crate::total::Total;
 
 /// The most entries of each kind in one packet. What is beyond is counted.
 pub const ENTRIES_MAX: usize = 1 << 16;
-/// In the place of a rank: all those that found no room.
-pub const OTHERS: Rank = Rank::MAX;
-
 /// What is counted beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -90,10 +107,16 @@ pub enum Counter {
     HopsLeftOut = 15,
     /// Ranks whose files have rings of hops.
     HopRanks = 16,
+    /// Records of calls that their rank cannot have written.
+    Damaged = 17,
+    /// Leaves that cannot ask what the kernel counts of TCP connections.
+    TcpUnreadable = 18,
+    /// Sockets of TCP connections that found no room.
+    TcpLeftOut = 19,
 }
 
 /// How many counters there are.
-pub const COUNTERS: usize = 17;
+pub const COUNTERS: usize = 20;
 
 /// How one rank has waited in one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,8 +215,18 @@ pub struct Gathered {
     pub exchanges: BTreeMap<CallKey, Exchange>,
     /// By communicator, of processes that have ended.
     pub totals: BTreeMap<u64, Total>,
-    /// Hops of bypassed reductions.
+    /// Hops of bypassed reductions of which not all are here.
     pub hops: Vec<BypassHop>,
+    /// Sums of the reductions of which all hops have met.
+    pub bypass: BypassFigures,
+    /// Sockets of TCP connections, by the name of their end.
+    pub sockets: BTreeMap<u64, TcpSocket>,
+    /// Collectives that are whole, by place.
+    pub wholes: BTreeMap<PlaceKey, WholeCollectives>,
+    /// How late ranks were in these.
+    pub late: BTreeMap<LateKey, LateTimes>,
+    /// The one of these to which a rank came latest.
+    pub outlier: Option<Outlier>,
 }
 
 impl Gathered {
@@ -203,7 +236,8 @@ impl Gathered {
         self.counters[place] = self.counters[place].saturating_add(amount);
     }
 
-    /// Whether nothing is in it that another packet would change.
+    /// Whether nothing is in it that another packet would change; what the kernel counts of TCP
+    /// connections, which goes on, is not looked at.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counters == [0; COUNTERS]
@@ -218,9 +252,13 @@ impl Gathered {
             && self.exchanges.is_empty()
             && self.totals.is_empty()
             && self.hops.is_empty()
+            && self.bypass == BypassFigures::default()
+            && self.wholes.is_empty()
+            && self.late.is_empty()
+            && self.outlier.is_none()
     }
 
-    /// Entries that have not been settled.
+    /// Entries that have not been settled, without hops, which keep no others from being read.
     #[must_use]
     pub fn open_entries(&self) -> usize {
         self.instances.len()
@@ -228,7 +266,6 @@ impl Gathered {
             + self.receives.len()
             + self.calls.len()
             + self.exchanges.len()
-            + self.hops.len()
     }
 
     /// Adds what is known of an instance.
@@ -335,6 +372,11 @@ impl Gathered {
         }
     }
 
+    /// Adds what is known of a socket.
+    pub fn add_socket(&mut self, own: u64, socket: &TcpSocket) {
+        self.sockets.entry(own).and_modify(|mine| mine.merge(socket)).or_insert(*socket);
+    }
+
     fn blame_sender(&mut self, sender: Rank, waiter: Rank, ns: u64) {
         self.blame(sender, &Made { sends: 1, send_ns: ns, ..Made::default() });
         self.add_message_wait(sender, waiter, ns);
@@ -394,7 +436,22 @@ impl Gathered {
             self.add_link(ends, &link);
         }
         other.totals.iter().for_each(|(&space, one)| self.add_total(space, one));
+        other.sockets.iter().for_each(|(&own, one)| self.add_socket(own, one));
         self.hops.extend(other.hops);
+        self.bypass.merge(&other.bypass);
+        other.wholes.iter().for_each(|(&place, one)| self.add_whole(place, one));
+        other.late.iter().for_each(|(&key, times)| self.add_late(key, times));
+        self.outlier = self.outlier.max(other.outlier);
+    }
+
+    /// Sums up the bypassed reductions of which all hops are here, so that these travel no further,
+    /// and keeps to the number of hops that a packet may have.
+    pub fn settle_hops(&mut self) {
+        let settled = settle_whole(&mut self.hops);
+        self.bypass.merge(&settled);
+        let beyond = self.hops.len().saturating_sub(ENTRIES_MAX);
+        self.hops.truncate(ENTRIES_MAX);
+        self.count(Counter::HopsLeftOut, beyond as u64);
     }
 
     /// Keeps to the number of entries that a packet may have.
@@ -406,9 +463,10 @@ impl Gathered {
             + cut(&mut self.exchanges)
             + cut(&mut self.totals);
         self.count(Counter::LeftOut, left_out);
-        let beyond = self.hops.len().saturating_sub(ENTRIES_MAX);
-        self.hops.truncate(ENTRIES_MAX);
-        self.count(Counter::HopsLeftOut, beyond as u64);
+        let left_out = cut(&mut self.sockets);
+        self.count(Counter::TcpLeftOut, left_out);
+        self.settle_hops();
+        self.bound_conclusions();
         // Sums stay right, only whose they are is not known any more.
         for _ in ENTRIES_MAX..self.waited.len() {
             let last = self.waited.range(..(OTHERS, 0)).next_back().map(|(key, one)| (*key, *one));

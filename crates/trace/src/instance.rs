@@ -15,7 +15,7 @@ pub enum Pattern {
     FromRoot = 1,
     /// The root waits for the last of the others.
     ToRoot = 2,
-    /// That is not known: each waits for its neighbours, or for processes of another group.
+    /// That is not known: each waits for its neighbours, or for processes of another group, too.
     Unknown = 3,
 }
 

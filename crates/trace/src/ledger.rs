@@ -10,15 +10,21 @@ use crate::amount::Unequal;
 use crate::bypass::{BypassFigures, BypassTrace};
 use crate::entered::{Entered, with_entered};
 use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
-use crate::instance::{Instance, InstanceKey, Latecomer, Pattern};
+use crate::instance::{Instance, InstanceKey, Pattern};
 use crate::link::LinkFigures;
 use crate::mixture::{Mixture, Unfinished};
 use crate::observer::Settled;
-use crate::place::{Outlier, PlaceFigures, PlaceKey, late_ns};
+use crate::place::{Outlier, PlaceFigures, PlaceKey};
+use crate::tcp_flow::{TcpFigures, TcpTrace};
 use crate::total::Total;
 
 /// Entries of each kind that wait for their other part, at most.
 const OPEN_MAX: usize = 1 << 17;
+/// An instance is given up once one is whole that has a number higher by more than this on the same
+/// communicator: what is missing of it has been overwritten. A ring has half as many records.
+const PASSED_MAX: u32 = 1 << 17;
+/// Numbers that are lower by more than this are those of a communicator that has begun anew.
+const PASSED_FAR: u32 = 1 << 31;
 /// Ends of instances that wait to be told to the leaves, at most.
 const SETTLED_MAX: usize = 1 << 18;
 
@@ -42,6 +48,8 @@ pub struct Findings {
     pub places: BTreeMap<PlaceKey, PlaceFigures>,
     /// By sender and receiver; [`OTHERS`] twice for those that found no room.
     pub links: BTreeMap<(Rank, Rank), LinkFigures>,
+    /// By sender and receiver, what was sent over TCP.
+    pub tcp: BTreeMap<(Rank, Rank), TcpFigures>,
     /// The collective to which a process came latest after the others.
     pub outlier: Option<Outlier>,
     /// Collectives of which all processes are known.
@@ -165,6 +173,7 @@ pub struct Ledger {
     settled: Vec<Settled>,
     findings: Findings,
     bypass: BypassTrace,
+    tcp: TcpTrace,
 }
 
 impl Ledger {
@@ -183,17 +192,19 @@ impl Ledger {
     /// Takes what has come; whether anything new was in it.
     pub fn absorb(&mut self, mut gathered: Gathered) -> bool {
         let is_new = !gathered.is_empty();
-        let hops = core::mem::take(&mut gathered.hops);
-        if !hops.is_empty() {
-            hops.iter().for_each(|hop| self.bypass.take(hop));
-            self.findings.bypass = self.bypass.figures().clone();
-        }
+        self.findings.bypass.merge(&core::mem::take(&mut gathered.bypass));
+        core::mem::take(&mut gathered.hops).iter().for_each(|hop| self.bypass.take(hop));
+        self.findings.bypass.merge(&self.bypass.take_figures());
+        let sockets = core::mem::take(&mut gathered.sockets);
+        let left_out = self.tcp.take(sockets, &mut self.findings.tcp);
+        gathered.count(Counter::TcpLeftOut, left_out);
         // The first reference holds: what has been converted stays so.
         let reference = self.open.reference.or(gathered.reference);
         self.open.merge(gathered);
         self.open.reference = reference;
         self.settle();
         self.settle_totals();
+        self.give_up_passed();
         self.give_up(OPEN_MAX);
         self.collect();
         self.note_unfinished();
@@ -232,12 +243,25 @@ impl Ledger {
             let figures = place_in(&mut found.places, place);
             figures.waits.entry((culprit, waiter)).or_default().merge(&one);
         }
+        for (place, one) in core::mem::take(&mut self.open.wholes) {
+            found.collectives = found.collectives.saturating_add(one.collectives);
+            found.undecided = found.undecided.saturating_add(one.undecided);
+            let figures = place_in(&mut found.places, place);
+            figures.size = figures.size.max(one.size);
+            figures.collectives = figures.collectives.saturating_add(one.collectives);
+        }
+        for ((place, rank, class), times) in core::mem::take(&mut self.open.late) {
+            let figures = place_in(&mut found.places, place);
+            figures.late.entry(rank).or_default().add_times(class, &times);
+        }
+        found.outlier = found.outlier.max(self.open.outlier.take());
     }
 
+    /// Takes out what is whole; the sums that it leaves are collected with those that have come.
     fn settle(&mut self) {
-        let found = &mut self.findings;
-        let settled = &mut self.settled;
-        self.open.instances.retain(|&key, one| {
+        let Self { open, settled, findings: found, .. } = self;
+        let mut instances = core::mem::take(&mut open.instances);
+        instances.retain(|&key, one| {
             if !one.is_whole() {
                 return true;
             }
@@ -245,32 +269,13 @@ impl Ledger {
                 found.note_mixed(key, one);
             }
             found.note_unequal(key, one);
-            // It is compared only: its waits are not known, and no leaf waits for its end.
-            if one.pattern == Pattern::Unknown {
-                return false;
+            // Else it is compared only: its waits are not known, and no leaf waits for its end.
+            if one.pattern != Pattern::Unknown {
+                settled.push(open.conclude(key, one));
             }
-            found.collectives += 1;
-            let place = (key.0, one.function());
-            let figures = place_in(&mut found.places, place);
-            figures.size = one.size;
-            figures.collectives += 1;
-            let latecomer = one.latecomer();
-            if let Some(Latecomer { arrival, is_late }) = latecomer {
-                found.undecided += u64::from(is_late.is_none());
-                if is_late == Some(true) {
-                    found.made.entry(arrival.rank).or_default().last += 1;
-                    let late = figures.late.entry(arrival.rank).or_default();
-                    let late_ns = late_ns(one, &arrival);
-                    late.add(late_ns);
-                    let function = one.function();
-                    let outlier = Outlier { late_ns, rank: arrival.rank, function, key };
-                    found.outlier = found.outlier.max(Some(outlier));
-                }
-            }
-            let culprit = latecomer.map(|one| one.arrival);
-            settled.push(Settled { key, pattern: one.pattern, culprit });
             false
         });
+        open.instances = instances;
     }
 
     /// Takes out the communicators of which all processes have ended, or nothing can be said.
@@ -290,18 +295,34 @@ impl Ledger {
         }
     }
 
+    /// Gives up what all processes of a communicator have left far behind, so that it does not
+    /// gather where calls are overwritten again and again.
+    fn give_up_passed(&mut self) {
+        let mut passed = Vec::new();
+        for (&(space, _), one) in &self.open.wholes {
+            let [from, to] = [PASSED_FAR, PASSED_MAX].map(|below| one.last.saturating_sub(below));
+            let those = self.open.instances.range((space, from)..(space, to));
+            passed.extend(those.map(|(key, _)| *key));
+        }
+        passed.into_iter().for_each(|key| self.give_up_instance(key));
+    }
+
+    fn give_up_instance(&mut self, key: InstanceKey) {
+        let removed = self.open.instances.remove(&key);
+        if let Some(one) = removed.filter(|one| one.pattern != Pattern::Unknown) {
+            self.findings.incomplete += 1;
+            self.findings.note_unequal(key, &one);
+            // So that its leaves wait no longer.
+            self.settled.push(Settled { key, pattern: one.pattern, culprit: None });
+        }
+    }
+
     /// Gives up the oldest of what is open, down to fewer than as many.
     fn give_up(&mut self, most: usize) {
-        let open = &mut self.open;
-        for key in oldest(&open.instances, most, |_, one| one.first.time) {
-            let removed = open.instances.remove(&key);
-            if let Some(one) = removed.filter(|one| one.pattern != Pattern::Unknown) {
-                self.findings.incomplete += 1;
-                self.findings.note_unequal(key, &one);
-                // So that its leaves wait no longer.
-                self.settled.push(Settled { key, pattern: one.pattern, culprit: None });
-            }
+        for key in oldest(&self.open.instances, most, |_, one| one.first.time) {
+            self.give_up_instance(key);
         }
+        let open = &mut self.open;
         for key in oldest(&open.sends, most, |_, one| one.begin.time) {
             open.sends.remove(&key);
             self.findings.unmatched_sends += 1;
@@ -327,7 +348,10 @@ impl Ledger {
 
     /// The ends of instances that are to be told to the leaves, at most as many.
     pub fn take_settled(&mut self, most: usize) -> Vec<Settled> {
-        self.settled.drain(..self.settled.len().min(most)).collect()
+        if self.settled.len() <= most {
+            return core::mem::take(&mut self.settled);
+        }
+        self.settled.drain(..most).collect()
     }
 
     /// Whether ends of instances wait to be told.
@@ -346,7 +370,7 @@ impl Ledger {
             }
         }
         self.give_up(0);
-        self.findings.bypass = self.bypass.close();
+        self.findings.bypass.merge(&self.bypass.close());
         self.findings
     }
 

@@ -5,7 +5,12 @@
 //! ([`RingCursor`]) and gives the events to an [`Observer`]. What it gathers of them ([`Gathered`])
 //! is merged on its way up by the filter `trace-waits` ([`register`]), and put together over rounds
 //! in the front-end's [`Ledger`]. That tells the leaves how each collective has ended
-//! ([`Settled`]), from which each tells how long its own ranks have waited in it.
+//! ([`Settled`]), from which each tells how long its own ranks have waited in it. A collective
+//! whose processes are all at one leaf ends there: only sums go up, unless there is more to tell of
+//! it, as that its processes called different functions.
+//!
+//! What the kernel counts of the ranks' TCP connections travels with it ([`TcpFlow`]), so that slow
+//! ones are found under collectives, too ([`slow_flows`]).
 //!
 //! A freeze ([`Frozen`]) is the raw events of the last seconds, which the filter `trace-freeze`
 //! puts side by side; [`Relations`] says which of them belong together.
@@ -59,8 +64,10 @@ mod bypass;
 mod bypass_hop;
 mod clock;
 mod codec;
+mod conclusion;
 mod coscheduling;
 mod culprit;
+mod damage;
 mod deviation;
 mod entered;
 mod error;
@@ -85,9 +92,11 @@ mod relation;
 mod ring;
 mod scope;
 mod scope_figures;
+mod scope_windows;
 mod standing;
 mod standing_codec;
 mod straggler;
+mod tcp_flow;
 mod total;
 mod verdict;
 mod words;
@@ -98,6 +107,7 @@ pub use bypass_hop::{BypassHop, BypassHopKind, HOP_WORDS};
 pub use clock::{HostClock, READING_ERROR_NS};
 pub use coscheduling::Coscheduling;
 pub use culprit::{Culprit, culprits};
+pub use damage::RecordBounds;
 pub use entered::Entered;
 pub use error::TraceError;
 pub use event::{Event, EventKind, RECORD_WORDS, Record};
@@ -122,7 +132,10 @@ pub use link::{LINK_BYTES_MIN, Link, LinkFigures, STRETCH_MESSAGES};
 pub use message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
 pub use mixture::{Called, Callers, Kinds, Minority, Mixture, Unfinished};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
-pub use place::{Lateness, MESSAGES, Outlier, PlaceFigures, PlaceKey, PlaceWaits};
+pub use place::{
+    LateKey, LateTimes, Lateness, MESSAGES, Outlier, PlaceFigures, PlaceKey, PlaceWaits,
+    WholeCollectives,
+};
 pub use relation::{Operation, Place, Waiting};
 pub use ring::RingCursor;
 pub use scope::{
@@ -133,10 +146,12 @@ pub use scope_figures::{
     SCOPE_COUNTERS, SCOPE_GROUPS_MAX, ScopeCounter, ScopeFigures, ScopeKey, ScopeStatistics,
     TRACE_SCOPE,
 };
+pub use scope_windows::{ScopeWindows, WindowOwner, WindowRule};
 pub use standing::{
     CallKind, ENDING, FILES, Posture, Presence, SEATS_MAX, Seat, Side, Source, Standing,
     Standpoint, WINDOWS,
 };
 pub use standing_codec::TRACE_STANDING;
+pub use tcp_flow::{SlowFlow, TcpEnds, TcpFigures, TcpFlow, TcpSocket, TcpTrace, slow_flows};
 pub use total::Total;
 pub use verdict::{Difference, Doing, Finding, Odd, Verdict};

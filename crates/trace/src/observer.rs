@@ -1,6 +1,7 @@
 //! The leaf's side: events of its ranks become what travels up, and the ranks' own waits are told
 //! once it is known for whom they waited.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
@@ -20,6 +21,9 @@ use crate::words::{halves, pair};
 const AWAITED_MAX: usize = 1 << 18;
 /// Calls of one rank that have sent a message and may receive another: its threads have one each.
 const SENDING_MAX: usize = 16;
+/// Keys of instances that have ended and are kept in the order of all, at most, beside as many as
+/// are awaited.
+const ENDED_MAX: usize = 1 << 12;
 /// Words of a [`Settled`].
 pub const SETTLED_WORDS: usize = 6;
 
@@ -62,7 +66,7 @@ impl Settled {
 }
 
 /// One rank's part in an instance.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Part {
     rank: Rank,
     is_root: bool,
@@ -72,7 +76,7 @@ struct Part {
     /// not completed.
     call: Option<(u32, i64, u64)>,
     /// How it has ended, if it was not completed then.
-    settled: Option<Settled>,
+    settled: Option<Box<Settled>>,
 }
 
 /// What a leaf knows of an event beside the event.
@@ -102,9 +106,17 @@ pub struct Observer {
     /// has been observed, too; the send is recorded first.
     sending: BTreeMap<Rank, VecDeque<u64>>,
     gathered: Gathered,
+    /// Whether all instances are for the ledger, those that are whole here, too.
+    settles_nothing: bool,
 }
 
 impl Observer {
+    /// One that leaves all instances to the ledger. What is found is the same.
+    #[must_use]
+    pub fn settling_nothing() -> Self {
+        Self { settles_nothing: true, ..Self::default() }
+    }
+
     /// What has been gathered since the time before.
     pub fn take(&mut self) -> Gathered {
         core::mem::take(&mut self.gathered)
@@ -126,8 +138,8 @@ impl Observer {
         };
         let span = clock.span(event.span);
         match event.kind {
-            EventKind::Collective => self.arrive(event, about, begin, Some(span)),
-            EventKind::CollectiveStarted => self.arrive(event, about, begin, None),
+            EventKind::Collective => self.arrive(event, about, begin, Some(span), clock),
+            EventKind::CollectiveStarted => self.arrive(event, about, begin, None, clock),
             EventKind::CollectiveCompleted => self.complete(event, about, begin, span, clock),
             EventKind::Send | EventKind::SendStarted => {
                 let span = if event.kind == EventKind::Send { span } else { 0 };
@@ -183,7 +195,14 @@ impl Observer {
     }
 
     /// A rank has come to a collective.
-    fn arrive(&mut self, event: &Event, about: &Circumstances, begin: Arrival, span: Option<u64>) {
+    fn arrive(
+        &mut self,
+        event: &Event,
+        about: &Circumstances,
+        begin: Arrival,
+        span: Option<u64>,
+        clock: &HostClock,
+    ) {
         let Space { identity, size, rank, is_between, .. } = about.space;
         // A process alone waits for none.
         if size < 2 {
@@ -202,6 +221,16 @@ impl Observer {
         let call = span.map(|span| (about.event, begin.time, span));
         let (rank, function) = (about.rank, about.procedure);
         let part = Part { rank, is_root, function, call, settled: None };
+        self.await_end(key, part);
+        if !self.settles_nothing
+            && let Some(settled) = self.gathered.conclude_plain(key)
+        {
+            self.settle(&settled, clock);
+        }
+    }
+
+    /// Keeps a rank's part until it is known how the instance has ended.
+    fn await_end(&mut self, key: InstanceKey, part: Part) {
         let parts = self.parts.entry(key).or_default();
         if parts.is_empty() {
             self.order.push_back(key);
@@ -212,6 +241,11 @@ impl Observer {
             self.parts.remove(&oldest);
         }
         // Keys of those that have ended.
+        if self.order.len() > 2 * self.parts.len() + ENDED_MAX {
+            let parts = &self.parts;
+            self.order.retain(|key| parts.contains_key(key));
+            self.order.shrink_to(self.parts.len() + ENDED_MAX);
+        }
         while self.order.len() > 2 * AWAITED_MAX {
             self.order.pop_front();
         }
@@ -231,7 +265,7 @@ impl Observer {
         let is_it = |part: &Part| part.rank == about.rank && part.call.is_none();
         let Some(place) = parts.iter().position(is_it) else { return };
         parts[place].call = Some((about.event, begin.time, span));
-        if let Some(settled) = parts[place].settled {
+        if let Some(settled) = parts[place].settled.take() {
             let part = parts.swap_remove(place);
             if parts.is_empty() {
                 self.parts.remove(&key);
@@ -248,7 +282,7 @@ impl Observer {
             if part.call.is_some() {
                 self.tell(&part, settled, clock);
             } else {
-                left.push(Part { settled: Some(*settled), ..part });
+                left.push(Part { settled: Some(Box::new(*settled)), ..part });
             }
         }
         if !left.is_empty() {

@@ -10,6 +10,9 @@ use crate::instance::{Arrival, Instance, InstanceKey, Pattern};
 /// The part of the time by which a rank was late that its usual lateness stands for, in per cent.
 const USUAL_PERCENT: u64 = 80;
 
+/// In the place of a rank: all those that found no room.
+pub const OTHERS: Rank = Rank::MAX;
+
 /// A communicator's identity and a function. Places that found no room have 0 for both.
 pub type PlaceKey = (u64, u32);
 
@@ -27,8 +30,38 @@ pub struct PlaceWaits {
 pub struct Lateness {
     /// How often it was the one for which others waited.
     pub last: u64,
-    /// By the power of two of nanoseconds after the mean of the others: times, and their sum.
-    classes: BTreeMap<u32, (u64, u64)>,
+    /// By their classes: see [`lateness_class`].
+    classes: BTreeMap<u32, LateTimes>,
+}
+
+/// Times by which a rank was late, of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LateTimes {
+    /// How often.
+    pub times: u64,
+    /// By how much in all, in nanoseconds.
+    pub sum_ns: u64,
+}
+
+/// Classes of lateness.
+pub(crate) const LATENESS_CLASSES: u32 = u64::BITS;
+
+/// The class of a lateness: the power of two of nanoseconds after the mean of the others.
+pub(crate) const fn lateness_class(late_ns: u64) -> u32 {
+    if late_ns == 0 { 0 } else { late_ns.ilog2() }
+}
+
+impl LateTimes {
+    /// Of one time.
+    pub(crate) const fn of(late_ns: u64) -> Self {
+        Self { times: 1, sum_ns: late_ns }
+    }
+
+    /// Adds others.
+    pub const fn merge(&mut self, other: &Self) {
+        self.times = self.times.saturating_add(other.times);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+    }
 }
 
 /// A collective to which one process came late.
@@ -60,6 +93,32 @@ pub struct PlaceFigures {
     pub waits: BTreeMap<(Rank, Rank), PlaceWaits>,
 }
 
+/// A place, the rank that was late there, and the class of the time by which it was.
+pub type LateKey = (PlaceKey, Rank, u32);
+
+/// The whole collectives of a place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WholeCollectives {
+    /// Processes of the communicator.
+    pub size: u32,
+    /// How many collectives.
+    pub collectives: u64,
+    /// Of these, those of which the clocks do not tell who came last.
+    pub undecided: u64,
+    /// The highest number of one of them on its communicator.
+    pub last: u32,
+}
+
+impl WholeCollectives {
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.size = self.size.max(other.size);
+        self.collectives = self.collectives.saturating_add(other.collectives);
+        self.undecided = self.undecided.saturating_add(other.undecided);
+        self.last = self.last.max(other.last);
+    }
+}
+
 impl PlaceWaits {
     /// Adds others.
     pub const fn merge(&mut self, other: &Self) {
@@ -71,11 +130,13 @@ impl PlaceWaits {
 impl Lateness {
     /// Adds a time by which it was late.
     pub fn add(&mut self, late_ns: u64) {
-        self.last = self.last.saturating_add(1);
-        let class = late_ns.max(1).ilog2();
-        let (times, sum) = self.classes.entry(class).or_default();
-        *times = times.saturating_add(1);
-        *sum = sum.saturating_add(late_ns);
+        self.add_times(lateness_class(late_ns), &LateTimes::of(late_ns));
+    }
+
+    /// Adds times of one class.
+    pub(crate) fn add_times(&mut self, class: u32, more: &LateTimes) {
+        self.last = self.last.saturating_add(more.times);
+        self.classes.entry(class).or_default().merge(more);
     }
 
     /// How often it was late as much as matters, and by how much on the mean: the longest times
@@ -84,9 +145,9 @@ impl Lateness {
     pub fn usual(&self) -> (u64, u64) {
         let whole = self.total_ns();
         let (mut times, mut sum) = (0_u64, 0_u64);
-        for (more, part) in self.classes.values().rev() {
-            times = times.saturating_add(*more);
-            sum = sum.saturating_add(*part);
+        for more in self.classes.values().rev() {
+            times = times.saturating_add(more.times);
+            sum = sum.saturating_add(more.sum_ns);
             if u128::from(sum) * 100 >= u128::from(whole) * u128::from(USUAL_PERCENT) {
                 break;
             }
@@ -97,17 +158,12 @@ impl Lateness {
     /// By how much it was late in all.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
-        self.classes.values().fold(0, |all, (_, sum)| all.saturating_add(*sum))
+        self.classes.values().fold(0, |all, one| all.saturating_add(one.sum_ns))
     }
 
     /// Adds others.
     pub fn merge(&mut self, other: &Self) {
-        self.last = self.last.saturating_add(other.last);
-        for (class, (times, sum)) in &other.classes {
-            let mine = self.classes.entry(*class).or_default();
-            mine.0 = mine.0.saturating_add(*times);
-            mine.1 = mine.1.saturating_add(*sum);
-        }
+        other.classes.iter().for_each(|(&class, times)| self.add_times(class, times));
     }
 }
 

@@ -65,7 +65,8 @@ pub struct Waiting {
     /// Those for which they wait; none where that is not known or none is missing.
     pub targets: RankSet,
     /// Those for which they may wait, too: the destinations of exchanges, which end when both their
-    /// messages have been taken. Which of the two has been is not known.
+    /// messages have been taken, and those that a collective of neighbours lacks. Which of the two
+    /// messages has been taken, and which of these are neighbours, is not known.
     pub also: RankSet,
     /// Whether one of the targets is enough.
     pub is_any: bool,
@@ -199,12 +200,18 @@ pub(crate) fn waiting(standing: &Standing, long_ns: u64) -> Vec<Waiting> {
     let mut groups: BTreeMap<(Place, RankKey, RankKey), Waiting> = BTreeMap::new();
     let ends_early = ends_early(standing);
     for (&rank, posture) in &standing.postures {
-        let Some(call) = posture.call.filter(|_| waits(posture, long_ns)) else { continue };
-        if posture.presence == Presence::Finalizing && ends_early {
+        let call = posture.call.filter(|_| waits(posture, long_ns));
+        if call.is_some() && posture.presence == Presence::Finalizing && ends_early {
             // It waits for the others, and it is what these wait for.
             continue;
         }
-        let one = look(standing, rank, posture, &call);
+        let found = match call {
+            Some(call) => Some(look(standing, rank, posture, &call)),
+            None => polls(standing, rank, posture),
+        };
+        let Some(one) = found else { continue };
+        // For how long a rank has made tests is not known.
+        let for_ns = call.map_or(0, |_| posture.for_ns);
         let ranges = |ranks: &RankSet| ranks.as_ref().ranges().to_vec();
         let key = (one.place, ranges(&one.targets), ranges(&one.also));
         let group = groups.entry(key).or_insert_with(|| Waiting {
@@ -213,13 +220,28 @@ pub(crate) fn waiting(standing: &Standing, long_ns: u64) -> Vec<Waiting> {
             ..one
         });
         group.ranks.insert(rank);
-        group.longest_ns = group.longest_ns.max(posture.for_ns);
-        group.shortest_ns = group.shortest_ns.min(posture.for_ns);
+        group.longest_ns = group.longest_ns.max(for_ns);
+        group.shortest_ns = group.shortest_ns.min(for_ns);
     }
     groups.into_values().collect()
 }
 
 type RankKey = Vec<sapwood_packet::RankRange>;
+
+/// Where a rank waits that makes nothing but tests: for a collective that it has started and that
+/// another member has not.
+fn polls(standing: &Standing, rank: Rank, posture: &Posture) -> Option<Waiting> {
+    let is_there =
+        matches!(posture.presence, Presence::Running | Presence::Computing | Presence::Sleeping);
+    if !is_there || !posture.is_polling {
+        return None;
+    }
+    let pending = unanswered(standing, rank, |seat| seat.is_last_started)?;
+    let place = Place { function: posture.polled, kind: CallKind::Wait, ..pending };
+    let targets = absent(standing, rank, &place, Pattern::All);
+    let is_known = is_answered(standing, &place, &targets);
+    Some(Waiting { place, targets, is_known, ..Waiting::default() })
+}
 
 /// Whether those in `MPI_Finalize` are the few that have left the others.
 pub(crate) fn ends_early(standing: &Standing) -> bool {
@@ -268,8 +290,14 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
                 return Waiting { place, ..one };
             }
             place.number = progress.made.saturating_add(1);
-            one.targets = absent(standing, rank, &place, call.pattern);
-            one.is_known = is_whole(standing, &place);
+            let missing = absent(standing, rank, &place, call.pattern);
+            if call.pattern == Pattern::Unknown {
+                one.also = missing;
+                one.is_known = false;
+            } else {
+                one.targets = of_window(standing, call, missing);
+                one.is_known = is_whole(standing, &place) && is_window_whole(standing, call);
+            }
         }
         CallKind::Receive | CallKind::Send => message(standing, rank, &place, &mut one),
         CallKind::Exchange => exchange(standing, rank, &place, call.destination, &mut one),
@@ -287,7 +315,7 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
             one.is_known = is_answered(standing, &place, &one.targets);
         }
         CallKind::Wait if call.is_request_known => message(standing, rank, &place, &mut one),
-        CallKind::Wait => match unanswered(standing, rank) {
+        CallKind::Wait => match unanswered(standing, rank, |_| true) {
             Some(pending) => {
                 place = Place { function: call.function, kind: call.kind, ..pending };
                 one.targets = absent(standing, rank, &place, call.pattern);
@@ -316,6 +344,30 @@ fn is_whole(standing: &Standing, place: &Place) -> bool {
     let size = members.peek().map_or(0, |(_, seat)| seat.size as usize);
     let is_between = members.peek().is_some_and(|(_, seat)| seat.is_between);
     !is_between && size > 0 && members.count() >= size
+}
+
+/// Of ranks that have made fewer calls on windows those that may be missing in one on this window:
+/// its processes that are not in the same call.
+fn of_window(standing: &Standing, call: &Standpoint, missing: RankSet) -> RankSet {
+    if call.kind != CallKind::Window || call.space == 0 {
+        return missing;
+    }
+    let has_come = |rank: Rank| {
+        let other = standing.postures.get(&rank).and_then(|posture| posture.call);
+        other.is_some_and(|other| (other.space, other.function) == (call.space, call.function))
+    };
+    let may_miss = |&rank: &Rank| standing.seats.contains_key(&(call.space, rank));
+    missing.iter().filter(may_miss).filter(|&rank| !has_come(rank)).collect()
+}
+
+/// Whether all processes of the window of a call are known, if it is one on a window that is.
+fn is_window_whole(standing: &Standing, call: &Standpoint) -> bool {
+    if call.kind != CallKind::Window || call.space == 0 {
+        return true;
+    }
+    let mut members = standing.members(call.space).peekable();
+    let size = members.peek().map_or(0, |(_, seat)| seat.size as usize);
+    members.count() >= size
 }
 
 /// Whether it is known for whom one waits that has started a collective: for some, or for none of
@@ -375,14 +427,14 @@ fn started(standing: &Standing, rank: Rank, place: &Place) -> u32 {
     seat.filter(|seat| seat.made == place.number).map_or(0, |seat| seat.last_function)
 }
 
-/// A collective that a rank has started and that another member has not: what it may wait for
-/// where its requests are not known.
-fn unanswered(standing: &Standing, rank: Rank) -> Option<Place> {
+/// A collective that a rank has started and that another member has not, on a communicator of which
+/// this holds: what it may wait for where its requests are not known.
+fn unanswered(standing: &Standing, rank: Rank, is_one: impl Fn(&Seat) -> bool) -> Option<Place> {
     let own = standing.seats.iter().filter(|((_, member), _)| *member == rank);
     let is_told = |seat: &Seat| {
         seat.made > 0 && !(seat.is_number_lost || seat.is_between || seat.is_last_of_neighbours)
     };
-    own.filter(|(_, seat)| is_told(seat)).find_map(|(&(space, _), seat)| {
+    own.filter(|(_, seat)| is_told(seat) && is_one(seat)).find_map(|(&(space, _), seat)| {
         let (number, behind) = (seat.made, seat.last_function);
         let place = Place { space, number, behind, ..Place::default() };
         let has_gap = standing.members(space).any(|(member, _)| {

@@ -2,7 +2,7 @@
 //! way up.
 //!
 //! ```text
-//!  0  %ud    version, 2
+//!  0  %ud    version, 3
 //!  1  %auld  counters, in the order of `ScopeCounter`
 //!  2  %auld  groups, 9 words each: rank and function; communicator; kind in 8 bits, thread in the
 //!            next 8, and number of bins; events; sum, least, most, all in nanoseconds; the sum of
@@ -33,7 +33,7 @@ pub const TRACE_SCOPE: &str = "trace-scope";
 /// Groups of one packet, at most.
 pub const SCOPE_GROUPS_MAX: usize = 1 << 14;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const TEXTS: Directive = Directive::new(ElementType::String, Shape::Array);
@@ -75,10 +75,15 @@ pub enum ScopeCounter {
     PutOff = 11,
     /// Records that were read at another moment, before they would have been overwritten.
     Overdue = 12,
+    /// Records that their rank cannot have written.
+    Damaged = 13,
+    /// Events of scopes with a window for which windows had no room: an event was left out, or the
+    /// oldest one of its group and thread.
+    WithoutWindow = 14,
 }
 
 /// How many counters there are.
-pub const SCOPE_COUNTERS: usize = 13;
+pub const SCOPE_COUNTERS: usize = 15;
 
 /// Which group: what the scope does not tell apart is 0, and [`OTHERS`] for the rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

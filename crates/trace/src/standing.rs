@@ -209,6 +209,8 @@ pub struct Seat {
     pub is_number_lost: bool,
     /// Whether the last one was of neighbours, so that it waits for some of the others only.
     pub is_last_of_neighbours: bool,
+    /// Whether the last one was started, so that it may not have ended.
+    pub is_last_started: bool,
 }
 
 /// From what it is known where ranks stand.

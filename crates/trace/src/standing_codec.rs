@@ -53,6 +53,7 @@ const IS_BETWEEN: u32 = 2;
 const IS_NUMBER_LOST: u32 = 4;
 const HAS_ROOT: u32 = 8;
 const IS_LAST_OF_NEIGHBOURS: u32 = 16;
+const IS_LAST_STARTED: u32 = 32;
 /// In the place of a side: none, and any. No communicator has as many processes.
 const SIDE_NONE: u32 = u32::MAX;
 const SIDE_ANY: u32 = u32::MAX - 1;
@@ -169,6 +170,7 @@ fn push_seat(row: &mut Vec<u64>, (&(space, rank), one): (&(u64, Rank), &Seat)) {
         | flag(one.is_between, IS_BETWEEN)
         | flag(one.is_number_lost, IS_NUMBER_LOST)
         | flag(one.is_last_of_neighbours, IS_LAST_OF_NEIGHBOURS)
+        | flag(one.is_last_started, IS_LAST_STARTED)
         | flag(one.last_root.is_some(), HAS_ROOT);
     row.extend([
         space,
@@ -195,6 +197,7 @@ fn seat(words: &[u64]) -> ((u64, Rank), Seat) {
         is_between: has(IS_BETWEEN),
         is_number_lost: has(IS_NUMBER_LOST),
         is_last_of_neighbours: has(IS_LAST_OF_NEIGHBOURS),
+        is_last_started: has(IS_LAST_STARTED),
     };
     ((words[0], world), one)
 }
@@ -339,6 +342,7 @@ mod tests {
             is_between: false,
             is_number_lost: true,
             is_last_of_neighbours: true,
+            is_last_started: true,
         };
         let standing = Standing {
             world_size: 8,

@@ -6,6 +6,8 @@
 //! to act otherwise are named: on each communicator in the circle those that have not entered, or
 //! that have called another operation than most of its members. Of equally few, the ranks that
 //! have the least in common with the others. If that does not decide, all of the ring are told.
+//! Where it is not known for whom ranks wait, as in `MPI_Waitall` for several messages, and all
+//! others have stood still outside of MPI, these are named.
 //! Where a rank that has died or is stopped is an end, calls that contradict each other are told
 //! before it: they were there before, and it may be only a victim of them.
 //!
@@ -23,7 +25,7 @@ use crate::deviation::{Deviation, deviations};
 use crate::relation::{
     Operation, Place, Progress, Turnout, Waiting, ends_early, is_joint, members, waiting, waits,
 };
-use crate::standing::{CallKind, Posture, Presence, Source, Standing};
+use crate::standing::{CallKind, ENDING, Posture, Presence, Source, Standing};
 use crate::straggler::{is_left_behind, keepers, stragglers};
 
 /// What a rank does that others wait for.
@@ -161,6 +163,9 @@ impl Verdict {
             odd = graph.named_ends(&stragglers(&waiting), standing, long_ns);
         }
         if odd.is_empty() && finding == Finding::Absent {
+            odd = graph.named_idle(standing, long_ns);
+        }
+        if odd.is_empty() && finding == Finding::Absent {
             let is_known = waiting.iter().all(|one| one.is_known);
             finding = if is_known { Finding::NoneMissing } else { Finding::Unknown };
         }
@@ -170,7 +175,9 @@ impl Verdict {
             finding = Finding::Deviation;
             odd.splice(0..0, contradicting);
         }
-        let lasts_ns = waiting.iter().map(|one| one.shortest_ns).min().unwrap_or(0);
+        // Those that make tests have been in none of them for long.
+        let long = waiting.iter().map(|one| one.shortest_ns).filter(|&ns| ns >= long_ns);
+        let lasts_ns = long.min().unwrap_or(0);
         let seen = u32::try_from(standing.postures.len()).unwrap_or(u32::MAX);
         let unseen = standing.world_size.saturating_sub(seen);
         Some(Self { finding, odd, ring, waiting, lasts_ns, unseen })
@@ -296,6 +303,27 @@ impl<'a> Graph<'a> {
             one.held.union_with(held.as_ref());
         }
         named.into_values().collect()
+    }
+
+    /// Where it is not known for whom ranks wait, those that do not wait, if all of these have
+    /// stood still for this time and they are not most: none but they can act.
+    fn named_idle(&self, standing: &Standing, long_ns: u64) -> Vec<Odd> {
+        let waiting: RankSet = self.groups.iter().flat_map(|group| group.ranks.iter()).collect();
+        let idle = standing.postures.iter().filter(|(rank, _)| !waiting.contains(**rank));
+        let is_still = idle.clone().all(|(_, posture)| stands_still(posture, long_ns));
+        let idle: RankSet = idle.map(|(&rank, _)| rank).collect();
+        let is_seen = standing.source == Source::Tree
+            && standing.postures.len() >= standing.world_size as usize;
+        if !is_seen || !is_still || idle.len() > waiting.len() {
+            return Vec::new();
+        }
+        let ends =
+            |group: &Waiting| if waits_for_any(group) { idle.clone() } else { RankSet::new() };
+        let ends: Vec<RankSet> = self.groups.iter().map(ends).collect();
+        let held = self.groups.iter().filter(|group| waits_for_any(group));
+        let held: RankSet = held.flat_map(|group| group.ranks.iter()).collect();
+        let named = self.named_ends(&ends, standing, long_ns);
+        named.into_iter().map(|one| Odd { held: held.clone(), ..one }).collect()
     }
 
     /// Ranks that are in a collective which all other members have left.
@@ -495,6 +523,29 @@ impl<'a> Graph<'a> {
     fn is_inside(&self, circle: &BTreeSet<usize>, rank: Rank) -> bool {
         circle.iter().any(|&one| self.groups[one].ranks.contains(rank))
     }
+}
+
+/// Whether a rank that does not wait makes nothing but tests, or has been outside of MPI for this
+/// time, or will not go on.
+fn stands_still(posture: &Posture, long_ns: u64) -> bool {
+    match posture.presence {
+        Presence::Stopped | Presence::Lost | Presence::Finalizing | Presence::Ended => true,
+        _ if posture.is_polling => true,
+        Presence::Computing | Presence::Sleeping => {
+            posture.only_call().is_none() && posture.doing_ns() >= long_ns
+        }
+        Presence::Running => false,
+    }
+}
+
+/// Whether a group waits for others, and it is not known for which. A call of another kind may wait
+/// for none.
+fn waits_for_any(group: &Waiting) -> bool {
+    let waits = matches!(
+        group.place.kind,
+        CallKind::Wait | CallKind::Collective | CallKind::Creation | CallKind::Receive
+    );
+    waits && !group.is_known && group.targets.is_empty() && group.place.space != ENDING
 }
 
 fn is_collective(kind: CallKind) -> bool {

@@ -7,10 +7,11 @@ use proptest::prelude::*;
 use sapwood_filter::{Emitter, Registry, WaveRef};
 use sapwood_packet::{Packet, RankSet, Values, ValuesRef};
 use sapwood_trace::{
-    Arrival, Awaited, Beside, BypassHop, COUNTERS, Called, Circumstances, Counter, ENTRIES_MAX,
-    Event, EventKind, Exchange, ExchangeReceived, FileClock, Findings, Gathered, HostClock,
-    Instance, Ledger, Link, MESSAGES, Made, MessageKey, Observer, Pattern, PlaceWaits,
-    ReceivingCall, Sent, Space, TRACE_WAITS, Total, TraceError, Wait, register,
+    Arrival, Awaited, Beside, BypassEdge, BypassHop, BypassTime, COUNTERS, Called, Circumstances,
+    Counter, ENTRIES_MAX, Event, EventKind, Exchange, ExchangeReceived, FileClock, Findings,
+    Gathered, HostClock, Instance, LateTimes, Ledger, Link, MESSAGES, Made, MessageKey, Observer,
+    Outlier, Pattern, PlaceWaits, ReceivingCall, Sent, Space, TRACE_WAITS, TcpFlow, TcpSocket,
+    Total, TraceError, Wait, WholeCollectives, register,
 };
 
 const ALLREDUCE: u32 = 17;
@@ -344,8 +345,23 @@ fn a_started_collective_waits_in_the_call_that_completes_it() {
     assert_eq!(found.made[&1].collective_ns, 400);
 }
 
+#[test]
+fn the_ends_of_a_connection_meet_where_all_answers_come_together() {
+    let leaf = |own, peer, rank| {
+        let mut gathered = Gathered::default();
+        let flow = TcpFlow { elapsed_ns: 9, bytes: own, ..TcpFlow::default() };
+        gathered.add_socket(own, &TcpSocket { rank, peer, is_within: false, flow });
+        gathered
+    };
+    let mut ledger = Ledger::default();
+    let is_new = ledger.absorb(filtered(vec![leaf(1, 2, 0), leaf(2, 1, 3)]));
+    assert!(!is_new, "what goes on as long as the ranks do is not waited for");
+    let bytes = ledger.findings().tcp.iter().map(|(ends, one)| (*ends, one.all.bytes));
+    assert_eq!(bytes.collect::<Vec<_>>(), [((0, 3), 1), ((3, 0), 2)]);
+}
+
 /// The arrays of rows in a packet.
-const ROWS: std::ops::Range<usize> = 3..14;
+const ROWS: std::ops::Range<usize> = 3..19;
 /// Those of collectives.
 const INSTANCES: usize = 3;
 /// Those of calls that send and receive.
@@ -354,6 +370,11 @@ const EXCHANGES: usize = 11;
 const TOTALS: usize = 12;
 /// Those of hops of bypassed reductions.
 const HOPS: usize = 13;
+
+/// Those of whole collectives.
+const WHOLES: usize = 15;
+/// Those of how late ranks were in whole collectives.
+const LATE: usize = 16;
 
 /// A packet with rows in each of its arrays.
 fn packet() -> Gathered {
@@ -381,16 +402,27 @@ fn packet() -> Gathered {
     }
     let words = [50, 77, 2 | 1 << 8 | 4 << 16 | 9 << 32, 2 | 3 << 32];
     gathered.hops.push(BypassHop::decode(words).expect("an arrival"));
+    let up = BypassTime { count: 9, sum_ns: 70, max_ns: 12 };
+    let edge = BypassEdge { instances: 9, last: 5, late: 3, up, ..BypassEdge::default() };
+    gathered.bypass.instances = 9;
+    gathered.bypass.edges.insert((2, 3), edge);
+    let flow = TcpFlow { elapsed_ns: 9, busy_us: 8, readings: 7, queued: 6, ..TcpFlow::default() };
+    gathered.add_socket(5, &TcpSocket { rank: 2, peer: 4, is_within: true, flow });
+    gathered
+        .add_whole((77, 9), &WholeCollectives { size: 4, collectives: 8, undecided: 1, last: 6 });
+    gathered.add_late(((77, 9), 2, 7), &LateTimes { times: 1, sum_ns: 200 });
+    gathered.outlier = Some(Outlier { late_ns: 200, rank: 2, function: 9, key: (77, 3) });
     gathered
 }
 
 /// A packet in which one array has other rows.
 fn forged(values: ValuesRef<'_>, index: usize, rows: &[u64]) -> Values {
     let version = values.scalar::<u32>(0).expect("the version");
-    (1..ROWS.end).fold(Values::new().scalar(version), |forged, at| {
+    let forged = (1..ROWS.end).fold(Values::new().scalar(version), |forged, at| {
         let own: &[u64] = values.array(at).expect("an array of words");
         forged.array(if at == index { rows } else { own })
-    })
+    });
+    forged.scalar(values.scalar::<u64>(ROWS.end).expect("how many reductions"))
 }
 
 #[test]
@@ -455,6 +487,14 @@ fn forged_totals_are_refused() {
 }
 
 #[test]
+fn forged_whole_collectives_are_refused() {
+    assert!(altered(WHOLES, 4, 9).is_ok());
+    assert!(altered(WHOLES, 4, 1 << 32).is_err(), "no such number");
+    assert!(altered(LATE, 2, 63).is_ok());
+    assert!(altered(LATE, 2, 64).is_err(), "no such class");
+}
+
+#[test]
 fn forged_hops_are_refused() {
     let decoded = |at: usize, word: u64| altered(HOPS, at, word);
     assert_eq!(decoded(0, 51).map(|read| read.hops[0].time), Ok(51));
@@ -482,6 +522,47 @@ fn hops_of_several_leaves_are_put_together_by_reduction() {
     assert_eq!((found.instances, found.incomplete), (1, 1));
     let edge = found.edges[&(0, 1)];
     assert_eq!((edge.last, edge.late, edge.bypassed, edge.up.sum_ns), (1, 1, 0, 3));
+}
+
+#[test]
+fn of_reductions_of_which_all_hops_have_met_sums_by_edge_travel() {
+    // Ranks 0 and 1, each of a leaf, in reductions that both leaves have read but for the last one.
+    let hop = |kind: u64, flags: u64, time: u64, rank: u64, child: u64| {
+        let words = [time, 77, kind | flags << 8 | 2 << 16, rank | child << 32];
+        BypassHop::decode(words).expect("a known kind")
+    };
+    let parent = [hop(1, 0, 10, 0, 0), hop(5, 0, 95, 0, 0)];
+    let child = [
+        hop(1, 0, 80, 1, 1),
+        hop(3, 0, 82, 1, 1),
+        hop(2, 1, 85, 0, 1),
+        hop(3, 4, 90, 0, 0),
+        hop(5, 0, 92, 1, 1),
+    ];
+    let leaf = |hops: &[BypassHop], count: u32| {
+        let all = (0..count)
+            .flat_map(|instance| hops.iter().map(move |hop| BypassHop { instance, ..*hop }));
+        Gathered { hops: all.collect(), ..Gathered::default() }
+    };
+    let count = 20_000;
+    let mut met = leaf(&parent, count);
+    met.bound();
+    assert_eq!(met.hops.len(), 2 * count as usize, "none is whole");
+    met.merge(leaf(&child, count - 1));
+    met.bound();
+    assert_eq!((met.hops.len(), met.open_entries()), (2, 0));
+    assert_eq!(met.counters[Counter::HopsLeftOut as usize], 0, "more than a packet has room for");
+    let read = Gathered::decode(met.encode().as_ref()).expect("as it was written");
+    assert_eq!(read, met);
+    let mut ledger = Ledger::default();
+    assert!(ledger.absorb(read));
+    let last = leaf(&child, count).hops.split_off(child.len() * (count as usize - 1));
+    ledger.absorb(Gathered { hops: last, ..Gathered::default() });
+    let found = ledger.close().bypass;
+    assert_eq!((found.instances, found.incomplete), (u64::from(count), 0));
+    let edge = found.edges[&(0, 1)];
+    let sums = [edge.instances, edge.last, edge.late, edge.up.count, edge.up.sum_ns / 3];
+    assert_eq!(sums, [u64::from(count); 5]);
 }
 
 #[test]

@@ -18,7 +18,8 @@
 //! Beside the links, [`TableListener`] and [`SharedTable`] take over a sealed memory file from a
 //! local program and read it while the program goes on writing; a [`ControlPage`] is written by
 //! both, and [`Departing`] says how the program ended. A [`PageServer`] shows a page to scrapers
-//! over HTTP, without a key, and serves nothing else.
+//! over HTTP, without a key, and serves nothing else. [`tcp_sockets`] tells what the kernel counts
+//! of the TCP connections of other programs.
 //!
 //! No peer is served before it has proved knowledge of the key, except processes of the same user
 //! behind a socket in a folder of their own, as each end asks for by name ([`connect_own`]). With
@@ -55,6 +56,7 @@ mod port_probe;
 mod shm;
 mod socket;
 mod table;
+mod tcp_sockets;
 
 pub use address::Address;
 pub use clock::{monotonic_clock, wall_clock};
@@ -84,3 +86,4 @@ pub use poller::{Event, Interest, Poller, Waker};
 pub use port_probe::probe_port;
 pub use shm::{RING_BYTES, SHARED_LINK_BYTES};
 pub use table::{TABLE_HELLO_BYTES, TableAccepted, TableListener, TableOffer, TablePeer};
+pub use tcp_sockets::{TcpCounters, TcpSocketState, tcp_sockets};

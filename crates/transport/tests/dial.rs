@@ -1,12 +1,10 @@
 //! A dial gets its link beside other work: everything here happens on one thread, where a call that
 //! blocked would hang for ever.
 
-mod harness;
-
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
-use harness::{PATIENCE, accept_one, assert_carries, listeners, wait_readable};
+use crate::harness::{PATIENCE, accept_one, assert_carries, listeners, wait_readable};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use sapwood_transport::{
     Address, Dial, Encryption, Error, Handshake, Incoming, Interest, Key, Link, Listener, Poller,

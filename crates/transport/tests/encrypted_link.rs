@@ -1,11 +1,9 @@
 //! Encrypted links carry every byte in order whatever the sizes, and notice any change.
 
-mod harness;
-
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
 
-use harness::linked;
+use crate::harness::linked;
 use proptest::prelude::*;
 use sapwood_transport::{Encryption, Handshake, Key, Link, Progress};
 
@@ -101,7 +99,7 @@ fn a_full_socket_takes_a_bounded_amount_and_says_so() {
     assert!(!from.wants_write());
     from.release_buffers();
     to.release_buffers();
-    harness::assert_carries(&mut from, &mut to, b"as before");
+    crate::harness::assert_carries(&mut from, &mut to, b"as before");
 }
 
 /// An encrypted link whose other end's ciphertext passes through the test's hands.
@@ -109,7 +107,7 @@ fn tapped() -> (Link, UnixStream, Link, UnixStream) {
     let key = Key::generate().unwrap();
     let (ours, mut near) = UnixStream::pair().unwrap();
     let mut initiator = Handshake::initiator(ours.into(), &key, Encryption::On).unwrap();
-    let (mut responder, mut far) = harness::responder(&key, Encryption::On);
+    let (mut responder, mut far) = crate::harness::responder(&key, Encryption::On);
     let carry = |from: &mut UnixStream, to: &mut UnixStream, count: usize| {
         let mut bytes = vec![0; count];
         from.read_exact(&mut bytes).unwrap();

@@ -1,10 +1,8 @@
 //! Who proves the key is served, over every kind of socket; who does not has a clear error.
 
-mod harness;
-
 use std::time::Duration;
 
-use harness::{PATIENCE, assert_carries, both_sides, listeners, refusal, serve_one};
+use crate::harness::{PATIENCE, assert_carries, both_sides, listeners, refusal, serve_one};
 use sapwood_transport::{
     Address, Encryption, Error, Handshake, Key, Listener, Progress, WhenRefused, connect,
 };
@@ -107,7 +105,7 @@ fn unix_sockets_default_to_plain_and_tcp_to_encrypted() {
 #[test]
 fn a_peer_that_leaves_midway_is_told_apart_from_one_with_a_wrong_key() {
     let key = Key::generate().unwrap();
-    let (incoming, theirs) = harness::stranger();
+    let (incoming, theirs) = crate::harness::stranger();
     let mut initiator = Handshake::initiator(theirs.into(), &key, Encryption::Off).unwrap();
     assert!(matches!(initiator.advance().unwrap(), Progress::WantRead));
     drop(incoming);
@@ -119,7 +117,7 @@ fn a_peer_that_leaves_midway_is_told_apart_from_one_with_a_wrong_key() {
 fn bytes_that_follow_the_proof_at_once_are_not_lost() {
     let key = Key::generate().unwrap();
     for encryption in [Encryption::On, Encryption::Off] {
-        let (incoming, theirs) = harness::stranger();
+        let (incoming, theirs) = crate::harness::stranger();
         let mut one = Handshake::initiator(theirs.into(), &key, encryption).unwrap();
         let mut two = Handshake::responder(incoming, &key, encryption);
         let _ = one.advance().unwrap();
@@ -135,11 +133,12 @@ fn bytes_that_follow_the_proof_at_once_are_not_lost() {
 
 #[test]
 fn a_finished_handshake_says_so() {
-    let (mut handshake, raw) = harness::responder(&Key::generate().unwrap(), Encryption::Off);
+    let (mut handshake, raw) =
+        crate::harness::responder(&Key::generate().unwrap(), Encryption::Off);
     drop(raw);
     assert!(handshake.advance().is_err());
     let key = Key::generate().unwrap();
-    let (incoming, theirs) = harness::stranger();
+    let (incoming, theirs) = crate::harness::stranger();
     let mut one = Handshake::initiator(theirs.into(), &key, Encryption::Off).unwrap();
     let mut two = Handshake::responder(incoming, &key, Encryption::Off);
     let _ = one.advance().unwrap();

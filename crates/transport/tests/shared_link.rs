@@ -1,7 +1,5 @@
 //! Links in shared memory carry bytes as sockets do, lose no wake-up, and survive their peers.
 
-mod harness;
-
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, IoSlice};
@@ -13,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use harness::{PATIENCE, both_sides};
+use crate::harness::{PATIENCE, both_sides};
 use proptest::prelude::*;
 use sapwood_random::Random;
 use sapwood_transport::{
@@ -340,7 +338,7 @@ fn a_process_that_scribbles_over_the_memory_costs_its_link_and_nothing_else() {
     for (first, last) in [(0, 16), (128, 144), (0, 512), (65_536, whole), (0, whole)] {
         let (mut one, mut two, memory) = pair();
         let mut scribbler = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "a_scribbler_writes_until_it_is_killed", "--nocapture"])
+            .args(["--exact", "shared_link::a_scribbler_writes_until_it_is_killed", "--nocapture"])
             .env(SCRIBBLER, format!("{first}-{last}"))
             .stdin(Stdio::from(OwnedFd::from(memory)))
             .stdout(Stdio::piped())

@@ -1,14 +1,12 @@
 //! Junk, other protocols, silence, replays and port scans: none is served, and each holds little
 //! memory.
 
-mod harness;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use harness::{is_alone, open_descriptors, responder, rest_of, stranger};
+use crate::harness::{is_alone, open_descriptors, responder, rest_of, stranger};
 use proptest::prelude::*;
 use sapwood_transport::{
     Accepted, Address, Admission, Encryption, Error, HANDSHAKE_DEADLINE_MS,
@@ -196,7 +194,7 @@ fn an_initiator_does_not_take_its_own_message_for_an_answer() {
 
 #[test]
 fn a_port_scan_leaves_no_descriptor_behind() {
-    if !is_alone("a_port_scan_leaves_no_descriptor_behind") {
+    if !is_alone("strangers::a_port_scan_leaves_no_descriptor_behind") {
         return;
     }
     let key = Key::generate().unwrap();
@@ -212,16 +210,16 @@ fn a_port_scan_leaves_no_descriptor_behind() {
 
 fn scan(place: SocketAddr, listener: &mut Listener, key: &Key) {
     drop(TcpStream::connect(place).unwrap());
-    let incoming = harness::accept_one(listener);
+    let incoming = crate::harness::accept_one(listener);
     let mut handshake = Handshake::responder(incoming, key, Encryption::On);
-    harness::wait_readable(&handshake);
+    crate::harness::wait_readable(&handshake);
     let error = handshake.advance().unwrap_err();
     assert!(matches!(error, Error::ClosedDuringHandshake { .. }), "{error}");
 }
 
 #[test]
 fn running_out_of_descriptors_is_survived_with_growing_pauses() {
-    if !is_alone("running_out_of_descriptors_is_survived_with_growing_pauses") {
+    if !is_alone("strangers::running_out_of_descriptors_is_survived_with_growing_pauses") {
         return;
     }
     let address = Address::local_abstract().unwrap();

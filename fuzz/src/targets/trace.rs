@@ -106,7 +106,9 @@ fn rows(source: &mut Source<'_>) -> Values {
         0 => {
             let head = Values::new().scalar(version(&Gathered::default().encode()));
             let head = head.array(&[0_u64; 0]).array(&[1_u64; COUNTERS]);
-            Gathered::ROW_WORDS.iter().fold(head, |values, length| values.array(&words(*length)))
+            let lengths = Gathered::ROW_WORDS;
+            let body = lengths.iter().fold(head, |values, length| values.array(&words(*length)));
+            body.scalar(1_u64)
         }
         1 => {
             let head = Values::new().scalar(version(&Standing::default().encode())).scalar(4_u32);

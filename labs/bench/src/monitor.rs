@@ -21,7 +21,7 @@ enum Experiment {
     Offload,
     /// What the shim adds to a call.
     Shim,
-    /// LAMMPS and HPCC with and without the monitor. Takes about an hour.
+    /// LAMMPS, HPCC and small reductions with and without the monitor. Takes more than an hour.
     Perturbation,
 }
 
@@ -59,7 +59,12 @@ pub(super) fn measure(arguments: &Arguments) -> Result<Facts, Failure> {
         shim_cost::measure(&arguments.shim, &mut facts, &mut progress)?;
     }
     if wants(Experiment::Perturbation) {
-        perturbation::measure(&arguments.perturbation, &mut facts, &mut progress)?;
+        perturbation::measure(
+            &arguments.perturbation,
+            &arguments.shim.mpicc,
+            &mut facts,
+            &mut progress,
+        )?;
     }
     Ok(facts)
 }

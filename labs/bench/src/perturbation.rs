@@ -1,9 +1,10 @@
 //! What the monitor costs a real program: the same run with and without it, in turn.
 //!
-//! Owns the programs (LAMMPS and HPCC, on two ranks), how long they run, and how they are timed:
-//! LAMMPS by the loop time that it prints, HPCC as a whole process under `mpirun`, which is stated
-//! beside each figure. A pair is one run of each, one right after the other; the figure is the
-//! median of the pairs' ratios with the interval that holds the median with 95 % confidence.
+//! Owns the programs (LAMMPS, HPCC, and a loop of small reductions, on two ranks), how long they
+//! run, and how they are timed, which is stated beside each figure: LAMMPS by the loop time that it
+//! prints, HPCC as a whole process under `mpirun`, reductions by the median of a call. A pair is
+//! one run of each, one right after the other; the figure is the median of the pairs' ratios with
+//! the interval that holds the median with 95 % confidence.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,11 +19,14 @@ use super::connect::Folder;
 use super::facts::{Facts, named, verdict};
 use super::processes::ended_within;
 use super::progress::Progress;
+use super::shim_cost::compile;
 use super::tree::own_program;
 use sapwood_command_line::exit::Failure;
 
 /// Slower by at most this, with rounds by time and at every iteration.
 const RATIO_MAX: f64 = 1.01;
+/// The same of the median time of a small reduction.
+const REDUCTION_RATIO_MAX: f64 = 1.03;
 /// Steps of the run by which the length of the others is chosen.
 const CALIBRATION_STEPS: u32 = 200;
 /// A run may take this many times as long as it should, and a minute.
@@ -33,6 +37,7 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 /// The input of LAMMPS and of HPCC.
 const LAMMPS_INPUT: &str = include_str!("../../../demo/in.melt");
 const HPCC_INPUT: &str = include_str!("../../../bindings/mpi/tests/hpccinf.txt");
+const REDUCTIONS: &str = include_str!("reductions.c");
 /// Rows of HPCC's linear system in that input.
 const HPCC_ROWS: &str = "64         rows";
 /// LAMMPS calls this once in each step of this input.
@@ -44,6 +49,35 @@ enum Program {
     Lammps,
     /// `hpcc`, all of its parts.
     Hpcc,
+    /// `MPI_Allreduce` of 8 bytes, again and again. Not with a round at each of them.
+    Allreduce,
+}
+
+impl Program {
+    /// What a run is timed by.
+    fn timed(self) -> &'static str {
+        match self {
+            Self::Lammps => "loop",
+            Self::Hpcc => "whole process",
+            Self::Allreduce => "median call",
+        }
+    }
+
+    fn ratio_max(self) -> f64 {
+        match self {
+            Self::Lammps | Self::Hpcc => RATIO_MAX,
+            Self::Allreduce => REDUCTION_RATIO_MAX,
+        }
+    }
+
+    /// What a run of this length, with this output, is timed as.
+    fn figure(self, seconds: f64, output: &str) -> Option<f64> {
+        match self {
+            Self::Hpcc => Some(seconds),
+            Self::Lammps => loop_seconds(output),
+            Self::Allreduce => median_call(output),
+        }
+    }
 }
 
 /// When rounds are taken.
@@ -63,6 +97,11 @@ impl Mode {
         }
     }
 
+    /// A round at each call of a program that does nothing else is none at an iteration.
+    fn suits(self, program: Program) -> bool {
+        self == Self::PerSecond || program != Program::Allreduce
+    }
+
     fn arguments(self) -> Vec<String> {
         match self {
             Self::PerSecond => vec!["--interval".into(), "1s".into()],
@@ -76,9 +115,14 @@ impl Mode {
 #[group(skip)]
 pub(super) struct Arguments {
     /// Programs to run with and without the monitor, separated by commas.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "lammps,hpcc")]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "lammps,hpcc,allreduce"
+    )]
     perturbation_programs: Vec<Program>,
-    /// How long one run of LAMMPS takes.
+    /// How long one run of LAMMPS, and of the reductions, takes.
     #[arg(long, value_name = "S", default_value_t = 30,
           value_parser = clap::value_parser!(u32).range(1..=3600))]
     perturbation_seconds: u32,
@@ -99,9 +143,10 @@ pub(super) struct Arguments {
     mpirun: PathBuf,
 }
 
-/// Measures each program in both modes.
+/// Measures each program in the modes that suit it.
 pub(super) fn measure(
     arguments: &Arguments,
+    compiler: &Path,
     facts: &mut Facts,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
@@ -109,8 +154,9 @@ pub(super) fn measure(
     let folder = Folder::create()?;
     for mode in Mode::ALL {
         let mut rows = Vec::new();
-        for &program in &arguments.perturbation_programs {
-            let runs = Runs::prepare(program, arguments, &folder.path)?;
+        let programs = arguments.perturbation_programs.iter().copied();
+        for program in programs.filter(|&program| mode.suits(program)) {
+            let runs = Runs::prepare(program, arguments, compiler, &folder.path)?;
             let interval = runs.compare(mode, arguments.perturbation_pairs, progress)?;
             facts.heading(&line(program, mode, &interval, &runs));
             rows.push(row(program, &interval, &runs));
@@ -122,13 +168,14 @@ pub(super) fn measure(
 
 fn line(program: Program, mode: Mode, interval: &MedianInterval, runs: &Runs) -> String {
     let MedianInterval { median, low, high, samples } = *interval;
-    let verdict = verdict(interval, RATIO_MAX);
+    let most = program.ratio_max();
+    let verdict = verdict(interval, most);
     format!(
-        "  {:<8} {:<14} {median:.4} ({low:.4} to {high:.4}, {samples} pairs, {} of {:.1} s), at \
-         most {RATIO_MAX}: {verdict}",
+        "  {:<9} {:<14} {median:.4} ({low:.4} to {high:.4}, {samples} pairs, {} of {:.1} s), at \
+         most {most}: {verdict}",
         named(program),
         mode.name(),
-        runs.timed,
+        program.timed(),
         runs.seconds,
     )
 }
@@ -141,7 +188,7 @@ fn row(program: Program, interval: &MedianInterval, runs: &Runs) -> Value {
         "low": low,
         "high": high,
         "pairs": samples,
-        "timed": runs.timed,
+        "timed": program.timed(),
         "seconds": runs.seconds,
     })
 }
@@ -153,25 +200,24 @@ struct Runs {
     sapwood: PathBuf,
     folder: PathBuf,
     program: Program,
-    /// What a run is timed by.
-    timed: &'static str,
     /// How long a run without the monitor took at first.
     seconds: f64,
 }
 
 impl Runs {
-    fn prepare(program: Program, arguments: &Arguments, folder: &Path) -> Result<Self, Failure> {
+    fn prepare(
+        program: Program,
+        arguments: &Arguments,
+        compiler: &Path,
+        folder: &Path,
+    ) -> Result<Self, Failure> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let launcher = [text(&arguments.mpirun), "-np".into()];
         let mut command = launcher.to_vec();
         command.push(arguments.perturbation_ranks.to_string());
         let sapwood = own_program()?.with_file_name("sapwood");
         let folder = folder.to_path_buf();
-        let timed = match program {
-            Program::Lammps => "loop",
-            Program::Hpcc => "whole process",
-        };
-        let mut runs = Self { command, sapwood, folder, program, timed, seconds: 0.0 };
+        let mut runs = Self { command, sapwood, folder, program, seconds: 0.0 };
         match program {
             Program::Lammps => {
                 runs.write("in.melt", LAMMPS_INPUT)?;
@@ -188,6 +234,13 @@ impl Runs {
                 let rows = format!("{:<10} rows", arguments.hpcc_rows);
                 runs.write("hpccinf.txt", &HPCC_INPUT.replace(HPCC_ROWS, &rows))?;
                 runs.command.push("hpcc".to_owned());
+            }
+            Program::Allreduce => {
+                let compiled = compile(compiler, &runs.folder, "reductions", REDUCTIONS)?;
+                let seconds = arguments.perturbation_seconds;
+                runs.command.extend([text(&compiled), seconds.to_string()]);
+                runs.seconds = f64::from(seconds);
+                return Ok(runs);
             }
         }
         runs.seconds = runs.time(&[], PATIENCE_TIMES * PATIENCE)?;
@@ -227,7 +280,7 @@ impl Runs {
         median_interval(&ratios).ok_or_else(|| Failure::own(&"no pairs"))
     }
 
-    /// Seconds of one run, with what stands before the launcher.
+    /// The figure of one run, with what stands before the launcher.
     fn time(&self, monitor: &[String], limit: Duration) -> Result<f64, Failure> {
         let mut words = monitor.iter().chain(&self.command);
         let first = if monitor.is_empty() {
@@ -258,11 +311,8 @@ impl Runs {
             }
             Some(_) => {}
         }
-        match self.program {
-            Program::Hpcc => Ok(seconds),
-            Program::Lammps => loop_seconds(&read(&output))
-                .ok_or_else(|| failed("output", &"no line 'Loop time of'")),
-        }
+        let figure = self.program.figure(seconds, &read(&output));
+        figure.ok_or_else(|| failed("output", &"no line with its time"))
     }
 }
 
@@ -288,6 +338,11 @@ fn loop_seconds(output: &str) -> Option<f64> {
     line.split(' ').next()?.parse().ok()
 }
 
+/// What the loop of reductions says of the median of its calls, in nanoseconds.
+fn median_call(output: &str) -> Option<f64> {
+    output.lines().find_map(|line| line.strip_prefix("median call of ")?.parse().ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,6 +352,16 @@ mod tests {
         let output = "Setting up\nLoop time of 12.5 on 2 procs for 100 steps with 4000 atoms\n";
         assert_eq!(loop_seconds(output), Some(12.5));
         assert_eq!(loop_seconds("ERROR: no potential\n"), None);
+    }
+
+    #[test]
+    fn reductions_say_their_median_and_have_no_rounds_of_their_own() {
+        assert_eq!(median_call("a warning of MPI\nmedian call of 812.25\n"), Some(812.25));
+        assert_eq!(median_call("median call of nothing\n"), None);
+        assert!(REDUCTIONS.contains("median call of "));
+        assert!(Mode::PerSecond.suits(Program::Allreduce));
+        assert!(!Mode::PerIteration.suits(Program::Allreduce));
+        assert!(Mode::PerIteration.suits(Program::Hpcc));
     }
 
     #[test]

@@ -62,6 +62,12 @@ pub(super) struct Arguments {
     /// The launcher of that MPI.
     #[arg(long, value_name = "PROGRAM", default_value = "mpirun")]
     mpirun: PathBuf,
+    /// Further words for the launcher of gsum, separated by blanks, such as hosts for its ranks.
+    #[arg(long, value_name = "WORDS", default_value = "", allow_hyphen_values = true)]
+    launch: String,
+    /// What the rows of gsum call the place of its ranks.
+    #[arg(long = "where", value_name = "TEXT", default_value = "one host")]
+    place: String,
     /// The shim for that MPI; the one for Open MPI that `sapwood mpi` takes unless given.
     #[arg(long, value_name = "FILE")]
     shim: Option<PathBuf>,

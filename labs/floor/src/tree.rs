@@ -134,6 +134,15 @@ impl Floor {
         Ok(floor)
     }
 
+    /// Has each wait of this process, of a tree that stands, end after a time.
+    pub fn limit_waits(&mut self, deadline: Duration) -> Result<(), Error> {
+        for link in &self.links {
+            link.limit_waits(deadline).map_err(Error::system("set a deadline"))?;
+        }
+        self.deadline = deadline;
+        Ok(())
+    }
+
     /// Process numbers of all nodes but the root, parents before their children.
     pub fn process_ids(&self) -> Vec<u32> {
         self.processes.iter().map(|(pid, _)| pid.as_raw_nonzero().get().unsigned_abs()).collect()

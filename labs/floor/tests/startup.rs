@@ -1,8 +1,9 @@
 //! The start-up experiment, and the command line around all of them.
 
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::Duration;
 
+use crate::surroundings::clean_command;
 use sapwood_floor::Error;
 use sapwood_floor::startup::{self, CONNECT_ARGUMENT, StartupPlan};
 
@@ -19,7 +20,7 @@ fn plan(processes: usize) -> StartupPlan {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).args(arguments).output().unwrap()
+    clean_command(PROGRAM).args(arguments).output().unwrap()
 }
 
 #[test]

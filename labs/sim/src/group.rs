@@ -10,7 +10,8 @@ use sapwood_command_line::exit::{Failure, print};
 use sapwood_group::{Config, SECOND, Time, TreeKind};
 use sapwood_layout::{Layout, SCENARIOS};
 use sapwood_sim::group::{
-    Network, Trial, Verdict, near_optimal, run_schedule, run_schedule_of_taking, static_completion,
+    Network, Trial, Verdict, near_optimal, run_schedule, run_schedule_of_defining,
+    run_schedule_of_taking, static_completion,
 };
 use serde_json::{Map, Value, json};
 
@@ -51,12 +52,24 @@ pub(crate) struct Arguments {
     /// In each of these schedules one more host joins, and takes virtual nodes from another.
     #[arg(long, requires = "schedules")]
     taking: bool,
+    /// In each of these schedules members define operations, and reduce by them.
+    #[arg(long, requires = "schedules", conflicts_with = "taking")]
+    defining: bool,
 }
 
 impl Arguments {
     fn describes_no_network(&self) -> bool {
         let is_unscaled = (self.scale - 1.0).abs() < f64::EPSILON;
         self.scenario.is_none() && self.members.is_none() && is_unscaled && !self.short
+    }
+
+    /// Runs a schedule of the kind that is asked for.
+    fn schedule(&self) -> fn(u64) -> Verdict {
+        match (self.taking, self.defining) {
+            (true, _) => |seed| run_schedule_of_taking(seed, |_| {}),
+            (_, true) => |seed| run_schedule_of_defining(seed, |_| {}),
+            _ => |seed| run_schedule(seed, |_| {}),
+        }
     }
 }
 
@@ -66,11 +79,11 @@ impl Arguments {
 /// [`Failure`] where the scenario is unknown, or a number does not fit.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(schedules) = arguments.schedules {
-        return judge(arguments.first, schedules, arguments.taking);
+        return judge(arguments.first, schedules, arguments.schedule());
     }
     let Arguments { seeds, short, .. } = arguments;
     if *seeds > NETWORKS_MAX && arguments.describes_no_network() {
-        return judge(arguments.first, *seeds, false);
+        return judge(arguments.first, *seeds, arguments.schedule());
     }
     let scenario = arguments.scenario.as_deref().unwrap_or("paper-3");
     let Some(mut layout) = Layout::named(scenario) else {
@@ -110,11 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// Runs schedules and prints each rule that one of them breaks, with the seed that repeats it.
-fn judge(first: u64, schedules: u64, taking: bool) -> Result<ExitCode, Failure> {
-    let run: fn(u64) -> Verdict = match taking {
-        true => |seed| run_schedule_of_taking(seed, |_| {}),
-        false => |seed| run_schedule(seed, |_| {}),
-    };
+fn judge(first: u64, schedules: u64, run: fn(u64) -> Verdict) -> Result<ExitCode, Failure> {
     let mut broken = 0_u64;
     for seed in (0..schedules).map(|at| first.wrapping_add(at)) {
         let breaches = run(seed).breaches;

@@ -1,12 +1,14 @@
 //! What `sapwood-sim` prints for programs.
 
-use std::process::Command;
+#[path = "../../../crates/launch/tests/surroundings/mod.rs"]
+mod surroundings;
 
 use sapwood_schema::assert_fits;
 use serde_json::Value;
+use surroundings::clean_command;
 
 fn report(arguments: &[&str]) -> Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sapwood-sim"));
+    let mut command = clean_command(env!("CARGO_BIN_EXE_sapwood-sim"));
     let output = command.args(arguments).arg("--json").output().unwrap();
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()

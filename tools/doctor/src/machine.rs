@@ -46,7 +46,7 @@ fn binary() -> Check {
         Err(error) => Check::failed(
             "sapwood",
             format!("{version}, but the path of its program cannot be read: {error}"),
-            "mount /proc: a tree starts this file again",
+            "mount /proc: sapwood-node is looked for beside this program",
         ),
     }
 }

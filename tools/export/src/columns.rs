@@ -4,7 +4,9 @@
 //! `calls.sum` is the member `sum` of the event's `calls`. A number that is 0 because settings left
 //! it out is null. docs/monitor-outputs.md describes each.
 
-use sapwood_report::record::{Event, EventTotals, EventWait, Metric, RoundRecord};
+use sapwood_report::record::{
+    Efficiency, Event, EventTotals, EventWait, LeftOut, Metric, RoundRecord,
+};
 
 use crate::event_names::in_64_bits;
 
@@ -48,7 +50,23 @@ pub enum Cell {
     Flag(bool),
 }
 
-type Get = Box<dyn Fn(&RoundRecord, &Event) -> Cell>;
+/// A round whose events are rows.
+#[derive(Clone, Copy, Debug)]
+pub struct ToldRound<'a> {
+    record: &'a RoundRecord,
+    /// What is not known of the ranks in it, which is read once for all of its cells.
+    left_out: LeftOut<'a>,
+}
+
+impl<'a> ToldRound<'a> {
+    /// Of a record.
+    #[must_use]
+    pub fn of(record: &'a RoundRecord) -> Self {
+        Self { record, left_out: LeftOut::of(record) }
+    }
+}
+
+type Get = Box<dyn Fn(&ToldRound<'_>, &Event) -> Cell>;
 
 /// One column.
 pub struct Column {
@@ -63,15 +81,15 @@ impl Column {
     fn new(
         path: impl Into<String>,
         kind: Kind,
-        get: impl Fn(&RoundRecord, &Event) -> Cell + 'static,
+        get: impl Fn(&ToldRound<'_>, &Event) -> Cell + 'static,
     ) -> Self {
         Self { path: path.into(), kind, get: Box::new(get) }
     }
 
     /// The value in the row of an event.
     #[must_use]
-    pub fn cell(&self, record: &RoundRecord, event: &Event) -> Cell {
-        (self.get)(record, event)
+    pub fn cell(&self, round: &ToldRound<'_>, event: &Event) -> Cell {
+        (self.get)(round, event)
     }
 }
 
@@ -95,8 +113,8 @@ pub fn all() -> Vec<Column> {
     columns.extend(of_a_metric("calls", "calls", |event| &event.calls));
     columns.extend(of_a_metric("time_ns", "time", |event| &event.time_ns));
     columns.extend(of_a_metric("bytes", "bytes", |event| &event.bytes));
-    let imbalance = |_: &RoundRecord, event: &Event| optional(event.imbalance);
-    columns.push(Column::new("imbalance", Kind::OptionalNumber, imbalance));
+    columns
+        .push(Column::new("imbalance", Kind::OptionalNumber, |_, event| optional(event.imbalance)));
     columns.extend(of_the_interval());
     columns.extend(of_the_wait());
     columns
@@ -104,44 +122,34 @@ pub fn all() -> Vec<Column> {
 
 fn of_the_round() -> [Column; 7] {
     [
-        Column::new("number", Kind::Whole, |record, _| Cell::Whole(record.number)),
-        Column::new("iteration", Kind::OptionalWhole, |record, _| {
-            record.iteration.map_or(Cell::Null, Cell::Whole)
+        Column::new("number", Kind::Whole, |round, _| Cell::Whole(round.record.number)),
+        Column::new("iteration", Kind::OptionalWhole, |round, _| {
+            round.record.iteration.map_or(Cell::Null, Cell::Whole)
         }),
-        Column::new("elapsed_s", Kind::Number, |record, _| Cell::Number(record.elapsed_s)),
-        Column::new("world_size", Kind::Whole, |record, _| Cell::Whole(record.world_size.into())),
-        Column::new("covered", Kind::Text, |record, _| Cell::Text(record.covered.clone())),
-        Column::new("dropped", Kind::Whole, |record, _| Cell::Whole(record.dropped)),
-        Column::new("unreadable", Kind::Whole, |record, _| Cell::Whole(record.unreadable)),
+        Column::new("elapsed_s", Kind::Number, |round, _| Cell::Number(round.record.elapsed_s)),
+        Column::new("world_size", Kind::Whole, |round, _| {
+            Cell::Whole(round.record.world_size.into())
+        }),
+        Column::new("covered", Kind::Text, |round, _| Cell::Text(round.record.covered.clone())),
+        Column::new("dropped", Kind::Whole, |round, _| Cell::Whole(round.record.dropped)),
+        Column::new("unreadable", Kind::Whole, |round, _| Cell::Whole(round.record.unreadable)),
     ]
 }
 
 fn of_the_time() -> [Column; 4] {
-    let efficiency = |get: fn(&sapwood_report::record::Efficiency) -> f64| {
-        move |record: &RoundRecord, _: &Event| {
-            let efficiency = record.time.as_ref().and_then(|time| time.efficiency.as_ref());
-            optional(efficiency.map(get))
-        }
+    let efficiency = |path: &str, get: fn(&Efficiency) -> f64| {
+        Column::new(path, Kind::OptionalNumber, move |round, _| {
+            let time = round.record.time.as_ref();
+            optional(time.and_then(|time| time.efficiency.as_ref()).map(get))
+        })
     };
     [
-        Column::new("time.mpi_ppm.mean", Kind::OptionalNumber, |record, _| {
-            optional(record.time.as_ref().map(|time| time.mpi_ppm.mean))
+        Column::new("time.mpi_ppm.mean", Kind::OptionalNumber, |round, _| {
+            optional(round.record.time.as_ref().map(|time| time.mpi_ppm.mean))
         }),
-        Column::new(
-            "time.efficiency.parallel",
-            Kind::OptionalNumber,
-            efficiency(|efficiency| efficiency.parallel),
-        ),
-        Column::new(
-            "time.efficiency.load_balance",
-            Kind::OptionalNumber,
-            efficiency(|efficiency| efficiency.load_balance),
-        ),
-        Column::new(
-            "time.efficiency.communication",
-            Kind::OptionalNumber,
-            efficiency(|efficiency| efficiency.communication),
-        ),
+        efficiency("time.efficiency.parallel", |efficiency| efficiency.parallel),
+        efficiency("time.efficiency.load_balance", |efficiency| efficiency.load_balance),
+        efficiency("time.efficiency.communication", |efficiency| efficiency.communication),
     ]
 }
 
@@ -163,10 +171,10 @@ fn of_the_wait() -> [Column; 4] {
 fn of_the_interval() -> [Column; 3] {
     let column = |member: &str, group: &'static str, get: fn(&EventTotals) -> u128| {
         let path = format!("event_intervals.{member}");
-        Column::new(path, Kind::OptionalWhole, move |record, event| {
-            let told = record.interval_of(event).filter(|totals| {
+        Column::new(path, Kind::OptionalWhole, move |round, event| {
+            let told = round.record.interval_of(event).filter(|totals| {
                 get(totals) > 0
-                    || !(is_left_out(record, event, group) || is_call_hidden(record, totals))
+                    || !(round.left_out.has(&event.class, group) || is_call_hidden(round, totals))
             });
             told.map_or(Cell::Null, |totals| Cell::Whole(in_64_bits(get(&totals))))
         })
@@ -178,22 +186,16 @@ fn of_the_interval() -> [Column; 3] {
     ]
 }
 
-/// Whether the settings of a round leave out a number of an event, by the group of such numbers.
-fn is_left_out(record: &RoundRecord, event: &Event, group: &str) -> bool {
-    record.settings.as_ref().is_some_and(|settings| settings.leaves_out(&event.class, group))
-        || record.leaves_out_all_ranks()
-}
-
 /// Whether no rank that counts has made a call, so that only those may have that are left out.
-fn is_call_hidden(record: &RoundRecord, new: &EventTotals) -> bool {
-    new.calls == 0 && record.leaves_out_some_ranks()
+fn is_call_hidden(round: &ToldRound<'_>, new: &EventTotals) -> bool {
+    new.calls == 0 && round.left_out.has_ranks()
 }
 
 fn of_a_metric(name: &str, group: &'static str, metric: fn(&Event) -> &Metric) -> [Column; 7] {
     let column = |member: &str, kind, get: fn(&Metric) -> Cell| {
-        Column::new(format!("{name}.{member}"), kind, move |record, event| {
+        Column::new(format!("{name}.{member}"), kind, move |round, event| {
             let metric = metric(event);
-            let is_told = metric.sum > 0 || !is_left_out(record, event, group);
+            let is_told = metric.sum > 0 || !round.left_out.has(&event.class, group);
             if is_told { get(metric) } else { Cell::Null }
         })
     };
@@ -242,7 +244,7 @@ mod tests {
         let told = |groups: &[&str], path: &str| {
             let record = record(groups);
             let column = all().into_iter().find(|column| column.path == path).expect("a column");
-            column.cell(&record, &record.events[0])
+            column.cell(&ToldRound::of(&record), &record.events[0])
         };
         let all_groups = ["collective", "regions", "calls", "time", "bytes"];
         let without_time = ["collective", "regions", "calls", "bytes"];
@@ -267,7 +269,7 @@ mod tests {
             record.covered = "0-3".to_owned();
             record.settings.as_mut().expect("settings").ranks = ranks.to_owned();
             let column = all().into_iter().find(|column| column.path == path).expect("a column");
-            column.cell(&record, &record.events[0])
+            column.cell(&ToldRound::of(&record), &record.events[0])
         };
         for path in ["time_ns.sum", "event_intervals.calls", "event_intervals.bytes"] {
             for all_ranks in ["", "0-3", "0-7"] {

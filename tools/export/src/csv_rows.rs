@@ -5,7 +5,7 @@
 
 use sapwood_report::RoundRecord;
 
-use crate::columns::{self, Cell};
+use crate::columns::{self, Cell, ToldRound};
 
 /// The file's name.
 pub(crate) const FILE: &str = "rounds.csv";
@@ -19,8 +19,9 @@ pub(crate) fn encode(
     writer.write_record(columns.iter().map(|column| &column.path)).map_err(told)?;
     for record in rounds {
         let record = record?;
+        let round = ToldRound::of(&record);
         for event in &record.events {
-            let cells = columns.iter().map(|column| match column.cell(&record, event) {
+            let cells = columns.iter().map(|column| match column.cell(&round, event) {
                 Cell::Null => String::new(),
                 Cell::Whole(number) => number.to_string(),
                 Cell::Number(number) => number.to_string(),

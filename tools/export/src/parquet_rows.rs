@@ -2,7 +2,7 @@
 
 use sapwood_report::RoundRecord;
 
-use crate::columns;
+use crate::columns::{self, ToldRound};
 use crate::parquet_table::{GROUP_ROWS_MAX, Table};
 
 /// The file's name.
@@ -20,8 +20,9 @@ pub(crate) fn encode(
     let mut rows = Vec::new();
     for record in rounds {
         let record = record?;
+        let round = ToldRound::of(&record);
         for event in &record.events {
-            rows.push(columns.iter().map(|column| column.cell(&record, event)).collect());
+            rows.push(columns.iter().map(|column| column.cell(&round, event)).collect());
         }
         if rows.len() >= GROUP_ROWS_MAX {
             table.write_group(&rows)?;

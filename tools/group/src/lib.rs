@@ -27,7 +27,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sapwood::{AddressFile, Group, GroupBuilder, Key, RankSet, TreeKind, key_from_environment};
+use sapwood::{
+    AddressFile, GROUP_NAMES_MAX, Group, GroupBuilder, Key, RankSet, TreeKind, key_from_environment,
+};
 use sapwood_command_line::exit::Failure;
 use sapwood_command_line::times::patience;
 
@@ -89,8 +91,8 @@ struct Membership {
     /// one.
     #[arg(long, value_name = "SET", value_parser = names)]
     names: Option<RankSet>,
-    /// Number of virtual nodes of the group: their names are 0 to N-1.
-    #[arg(long, value_name = "N", default_value_t = 65_536)]
+    /// Number of virtual nodes of the group, at most 16777216: their names are 0 to N-1.
+    #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = space)]
     space: u32,
     /// Address at which other members connect: tcp:ADDRESS:PORT or unix:PATH.
     #[arg(long, value_name = "ADDRESS", default_value = "tcp:127.0.0.1:0")]
@@ -131,6 +133,10 @@ struct JoinArguments {
     /// Time limit for that wait.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = patience)]
     wait: Duration,
+    /// Virtual nodes to take over from one member, such as 3 or 2-3; that member stays and keeps at
+    /// least one. Without '--names' this member holds no others.
+    #[arg(long, value_name = "SET", value_parser = names)]
+    take: Option<RankSet>,
     #[command(flatten)]
     membership: Membership,
 }
@@ -146,7 +152,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Subject::Create(CreateArguments { membership, address_file }) => {
             let builder = membership.builder(true)?;
             if let Some(file) = address_file {
-                AddressFile::clear(file).map_err(|error| failed("remove", file, &error))?;
+                AddressFile::clear(file, &builder)
+                    .map_err(|error| failed("remove", file, &error))?;
             }
             let group = builder.create()?;
             let written = |file: &PathBuf| {
@@ -173,7 +180,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 impl JoinArguments {
     /// A member of the group whose address was given, or is in the file.
-    fn join(&self, builder: GroupBuilder) -> Result<Group, Failure> {
+    fn join(&self, mut builder: GroupBuilder) -> Result<Group, Failure> {
+        if let Some(names) = &self.take {
+            builder = builder.take(names.clone());
+        }
         match (&self.address, &self.address_file) {
             (Some(address), _) => Ok(builder.join(address)?),
             (None, Some(file)) => Ok(AddressFile::join(file, &builder, self.wait, || false)?),
@@ -184,6 +194,14 @@ impl JoinArguments {
 
 impl Membership {
     fn builder(&self, may_make_key: bool) -> Result<GroupBuilder, Failure> {
+        if let Some(names) = &self.names
+            && names.as_ref().last() >= Some(self.space)
+        {
+            let last = self.space - 1;
+            return Err(Failure::usage(format!(
+                "the virtual nodes {names} are not all in the name space 0 to {last}"
+            )));
+        }
         let mut builder = Group::builder(self.key.read(may_make_key)?)
             .space(self.space)
             .site(self.site)
@@ -231,6 +249,17 @@ fn names(text: &str) -> Result<RankSet, String> {
         return Err("name at least one virtual node, such as 3".to_string());
     }
     Ok(names)
+}
+
+fn space(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("a name space has at least one virtual node".to_string()),
+        Ok(space) if space > GROUP_NAMES_MAX => {
+            Err(format!("a name space has at most {GROUP_NAMES_MAX} virtual nodes"))
+        }
+        Ok(space) => Ok(space),
+        Err(_) => Err(format!("'{text}' is no number of virtual nodes")),
+    }
 }
 
 fn tree(text: &str) -> Result<TreeKind, String> {

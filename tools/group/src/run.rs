@@ -10,6 +10,7 @@ use sapwood::{KEY_VARIABLE, Key, Rank, TreeKind};
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_command_line::times::patience;
 use sapwood_launch::Order;
+use sapwood_report::quantity::counted;
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, MemberWords, is_right, slowest};
@@ -142,9 +143,10 @@ fn unix_address(name: Rank) -> String {
 fn summary(arguments: &Arguments, answers: &[Value]) -> String {
     let Arguments { members, tree, root, bytes, rounds, .. } = arguments;
     let name = arguments.operation.name();
+    let (members, rounds) =
+        (counted(u128::from(*members), "members"), counted(u128::from(*rounds), "rounds"));
     let mut text = format!(
-        "{name} of {bytes} bytes by tree '{tree}' at virtual node {root}, {members} members, \
-         {rounds} rounds\n"
+        "{name} of {bytes} bytes by tree '{tree}' at virtual node {root}, {members}, {rounds}\n"
     );
     let slowest = slowest(answers);
     let asked = answers.get(*root as usize).unwrap_or(&Value::Null);

@@ -211,14 +211,14 @@ mod tests {
     #[test]
     fn notices_with_one_cause_are_one_line() {
         let told = told(&[
-            "host n1: its clock is 12 s ahead of ours",
-            "host n2: its clock is 3 s behind ours",
-            "host n3: its clock is 13 s ahead of ours",
-            "host n2: its clock is 3 s behind ours",
+            "host n1: its clock is 12 s ahead of its parent's",
+            "host n2: its clock is 3 s behind its parent's",
+            "host n3: its clock is 13 s ahead of its parent's",
+            "host n2: its clock is 3 s behind its parent's",
         ]);
         let expected = [
-            "hosts n[1,3] (2): its clock is 12 to 13 s ahead of ours",
-            "host n2: its clock is 3 s behind ours",
+            "hosts n[1,3] (2): its clock is 12 to 13 s ahead of its parent's",
+            "host n2: its clock is 3 s behind its parent's",
         ];
         assert_eq!(told, expected);
     }

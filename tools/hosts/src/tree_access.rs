@@ -183,7 +183,7 @@ impl Owned {
     /// Has other processes find another tree of this process under the name that it was published
     /// by, or none where that fails. Whether the other one has the name.
     pub fn leave_name_to(&mut self, successor: Option<&mut PreparedName>) -> bool {
-        let left = successor.map(|name| self.network.leave_name_to(name));
+        let left = successor.map(|name| self.network.name().leave_to(name));
         let has_left = matches!(left, Some(Ok(true)));
         if !has_left {
             self.network.unpublish();

@@ -55,6 +55,8 @@ pub(crate) struct Collected {
     pub(crate) deaths: Deaths,
     /// The settings at the end.
     pub(crate) settings: Option<Settings>,
+    /// Whether ranks were told at any time to record their calls.
+    pub(crate) has_traced: bool,
     /// The round before the latest one.
     pub(crate) before: Option<Round>,
     /// How well the ranks computed from round to round.

@@ -641,6 +641,7 @@ impl Collection {
         self.guidance.deaths.launcher_ended(code.unwrap_or(0));
         self.result.deaths = std::mem::take(&mut self.guidance.deaths);
         self.result.settings = Some(self.guidance.section());
+        self.result.has_traced = self.guidance.has_traced;
         self.result.never_found = self.inquiry.never_found();
         let Self {
             live,

@@ -7,6 +7,7 @@ use sapwood_profile::RankState;
 use serde::{Deserialize, Serialize};
 
 use sapwood_report::freeze::{Freeze, FreezeReason};
+use sapwood_report::record::Settings;
 use sapwood_report::scope::ScopeRecord;
 use sapwood_report::why::Why;
 
@@ -23,7 +24,7 @@ pub(crate) struct Reply {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) error: String,
     /// The settings in force.
-    pub(crate) settings: Option<sapwood_report::record::Settings>,
+    pub(crate) settings: Option<Settings>,
     /// The ranks that run.
     pub(crate) running: String,
     /// Rounds that have come.
@@ -46,6 +47,14 @@ pub(crate) struct Reply {
     pub(crate) scope_number: Option<u32>,
     /// What the scope that was asked for has gathered, if it has come.
     pub(crate) scope: Option<ScopeRecord>,
+}
+
+/// The settings as users give them: all ranks have a word.
+fn spelled_out(mut settings: Settings) -> Settings {
+    if settings.ranks.is_empty() {
+        "all".clone_into(&mut settings.ranks);
+    }
+    settings
 }
 
 impl Collection {
@@ -101,7 +110,7 @@ impl Collection {
         };
         let reply = Reply {
             error,
-            settings: Some(self.guidance.section()),
+            settings: Some(spelled_out(self.guidance.section())),
             running: self.result.round.ranks_in(RankState::Running).to_string(),
             rounds: self.result.rounds,
             iterations: self.result.iterations,
@@ -115,5 +124,18 @@ impl Collection {
             scope,
         };
         serde_json::to_string(&reply).expect("numbers, text and lists of them are always JSON")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_ranks_are_named_and_chosen_ones_are_kept() {
+        let of = |ranks: &str| {
+            spelled_out(Settings { ranks: ranks.to_owned(), ..Settings::default() }).ranks
+        };
+        assert_eq!((of(""), of("0-3,7")), ("all".to_owned(), "0-3,7".to_owned()));
     }
 }

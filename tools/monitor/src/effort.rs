@@ -253,7 +253,7 @@ impl<'a> Effort<'a> {
 }
 
 /// What this thread has used of a processor: on a busy machine it is not charged for waiting.
-fn processor_time() -> Duration {
+pub(crate) fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }

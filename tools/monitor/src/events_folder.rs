@@ -15,6 +15,7 @@ use sapwood_report::ReportError;
 use sapwood_report::ends::{ENDS_FILE, ENDS_SCHEMA, Ends};
 
 use super::control::deaths::Deaths;
+use super::pace::Pace;
 
 /// The variable that has ranks keep their files in a folder.
 pub(crate) const VARIABLE: &str = "SAPWOOD_MPI_EVENTS_DIR";
@@ -111,26 +112,39 @@ pub(crate) struct EndsFile {
     folder: PathBuf,
     /// The ranks whose ends are in it.
     told: RankSet,
+    pace: Pace,
 }
 
 impl EndsFile {
     /// The one in this folder, which is not there yet.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, told: RankSet::new() }
+        Self { folder, told: RankSet::new(), pace: Pace::default() }
     }
 
-    /// Whether it does not tell of all of these ranks.
-    pub(crate) fn lacks(&self, known: &RankSet) -> bool {
-        self.told != *known
+    /// The folder, by its absolute name.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// From when on a new one is to take its place, as a time of the program; none while it tells
+    /// of all of these ranks.
+    pub(crate) fn due(&self, known: &RankSet) -> Option<Duration> {
+        (self.told != *known).then(|| self.pace.due())
     }
 
     /// Puts a new one in its place, which tells of these ranks.
     ///
     /// # Errors
     /// [`ReportError::Write`], naming the file.
-    pub(crate) fn leave(&mut self, ends: &Ends, known: &RankSet) -> Result<(), ReportError> {
+    pub(crate) fn leave(
+        &mut self,
+        ends: &Ends,
+        known: &RankSet,
+        elapsed: Duration,
+    ) -> Result<(), ReportError> {
         // One that cannot be written now is tried again when more ranks end.
         self.told = known.clone();
+        self.pace.note(elapsed);
         ends.write(&self.folder)
     }
 }
@@ -142,6 +156,7 @@ mod tests {
     use sapwood_profile::{Cause, EndKind, RankReport};
 
     use super::*;
+    use crate::pace::REPLACED_AFTER;
 
     #[test]
     fn the_folder_of_a_run_is_made_for_the_user_alone() {
@@ -194,20 +209,23 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_left_once_more_ranks_have_ended() {
+    fn ends_are_left_once_more_ranks_have_ended_and_paced() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut file = EndsFile::new(folder.path().to_path_buf());
         let mut deaths = Deaths::default();
-        assert!(!file.lacks(deaths.known()));
+        assert_eq!(file.due(deaths.known()), None);
         let kind = |cause, is_finalized| EndKind { cause, is_finalized, inside: String::new() };
         let mut report = RankReport::default();
         report.end(0, kind(Cause::Code(0), true), 500_000_000);
         report.end(1, kind(Cause::Abort(13), false), 40_000_000);
         deaths.take(&report, Duration::from_secs(2));
-        assert!(file.lacks(deaths.known()));
-        let ends = ends_of(&deaths, "prog", 2, Duration::from_secs(2));
-        file.leave(&ends, deaths.known()).expect("it may be written");
-        assert!(!file.lacks(deaths.known()));
+        assert_eq!(file.due(deaths.known()), Some(Duration::ZERO), "the first at once");
+        let elapsed = Duration::from_secs(2);
+        let ends = ends_of(&deaths, "prog", 2, elapsed);
+        file.leave(&ends, deaths.known(), elapsed).expect("it may be written");
+        assert_eq!(file.due(deaths.known()), None);
+        let more = RankSet::range(0, 2);
+        assert_eq!(file.due(&more), Some(elapsed + REPLACED_AFTER), "many ends are few writes");
         let content = fs::read(folder.path().join(ENDS_FILE)).expect("it is there");
         let read = Ends::parse(&content).expect("it was just written");
         assert_eq!((read.in_order.as_str(), read.deaths[0].cause.as_str()), ("0", "MPI_Abort(13)"));

@@ -35,6 +35,8 @@ pub(crate) struct Guidance {
     /// The ranks by the number of the settings that they obey.
     obeyed: BTreeMap<u32, RankSet>,
     pub(crate) deaths: Deaths,
+    /// Whether ranks were told at any time to record their calls.
+    pub(crate) has_traced: bool,
     /// The file names of the programs that ranks run.
     pub(crate) programs: BTreeSet<String>,
     wants_advice: bool,
@@ -70,6 +72,7 @@ impl Guidance {
             settings: RunSettings { is_tracing, ..RunSettings::new(interval) },
             obeyed: BTreeMap::new(),
             deaths: Deaths::default(),
+            has_traced: is_tracing,
             programs: BTreeSet::new(),
             wants_advice: false,
             advised: 0,
@@ -87,6 +90,7 @@ impl Guidance {
     /// Tells the settings and what is known of ends, and asks what the ranks report. A tree of
     /// which nothing is left is not asked.
     pub(crate) fn ask(&mut self, elapsed: Duration, is_last: bool) {
+        self.has_traced |= self.settings.is_tracing;
         let question = ControlQuestion {
             wave: self.wave,
             is_last,
@@ -139,13 +143,13 @@ impl Guidance {
     }
 
     /// Iterations that have come, by their numbers from 1. `ranks` is the number of ranks
-    /// that rounds have.
+    /// that rounds have; 0 before the first.
     pub(crate) fn iterations(&mut self, ranks: u64) -> Vec<(u64, Round)> {
         let mut found = Vec::new();
         while let Ok(Some(answer)) = self.marks.try_recv() {
             let round = answer.value().ok().and_then(|values| Round::decode(values).ok());
             let Some(round) = round.filter(|_| !answer.is_late) else { continue };
-            if self.partial_left > 0 && round.covered().len() < ranks {
+            if self.partial_left > 0 && is_partial(&round, ranks) {
                 self.partial_left -= 1;
                 continue;
             }
@@ -179,6 +183,13 @@ impl Guidance {
             numbers: BTreeMap::new(),
         }
     }
+}
+
+/// Whether an iteration has fewer ranks than rounds have, or than the program where no round has
+/// come.
+fn is_partial(round: &Round, ranks: u64) -> bool {
+    let whole = if ranks == 0 { round.world_size().into() } else { ranks };
+    round.covered().len() < whole
 }
 
 /// Notes which settings ranks have been seen to obey. An answer may lack ranks, or be late: what
@@ -232,7 +243,18 @@ fn advice(number: u64, round: &Round) -> Values {
 
 #[cfg(test)]
 mod tests {
+    use sapwood_profile::RankProfile;
+
     use super::*;
+
+    #[test]
+    fn before_the_first_round_an_iteration_is_whole_if_it_is_of_the_whole_program() {
+        let mut round = Round::new(2);
+        round.add(&RankProfile::new(0, 2)).expect("a new rank");
+        assert!(is_partial(&round, 0) && is_partial(&round, 2) && !is_partial(&round, 1));
+        round.add(&RankProfile::new(1, 2)).expect("a new rank");
+        assert!(!is_partial(&round, 0));
+    }
 
     #[test]
     fn a_rank_that_an_answer_lacks_obeys_what_it_did_and_none_goes_back() {

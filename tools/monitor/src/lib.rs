@@ -28,6 +28,7 @@ mod freezes;
 mod freezing;
 mod guidance;
 mod hardware;
+mod host_time;
 mod in_world;
 mod iterations;
 mod job;
@@ -41,6 +42,7 @@ mod live;
 mod lock_waits;
 mod marks;
 mod outputs;
+mod pace;
 mod page;
 mod past;
 mod placement;
@@ -53,6 +55,7 @@ mod rank_control;
 mod rank_reports;
 mod recording;
 mod replay;
+mod running_exports;
 mod scope;
 mod scopes;
 mod screen;
@@ -60,10 +63,13 @@ pub mod shim;
 mod stack_reader;
 mod stacks;
 mod standing;
+mod stopped_launcher;
 mod symbols;
 mod tables;
 mod tallies;
+mod tcp_links;
 mod thread_use;
+mod told_signals;
 mod tree_start;
 mod usage;
 mod verdicts;
@@ -379,10 +385,11 @@ fn base_name() -> Result<String, Failure> {
 /// What is known of the run by this time.
 fn report(job: &Job, elapsed: Duration, collected: Collected, interval: Duration) -> Report {
     let stuck = collected.stuck();
+    let standing = collected.standing.as_ref().filter(|_| collected.has_traced);
     let last = collected.has_ended.then_some(&collected.round);
     Report {
         told_to_end: collected.deaths.told(last),
-        paused: collected.standing.as_ref().and_then(PausedTracing::of),
+        paused: standing.and_then(PausedTracing::of),
         program: collected.program,
         command: job.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         mpi: job.mpi.clone(),

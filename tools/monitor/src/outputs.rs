@@ -21,9 +21,9 @@ use super::Arguments;
 use super::control::deaths::Deaths;
 use super::events_folder::{self, EndsFile};
 use super::folder::OutFolder;
+use super::pace::Pace;
+use super::running_exports::RunningExports;
 
-/// The report is replaced no sooner than this after the time before.
-const REPLACED_AFTER: Duration = Duration::from_secs(5);
 /// The path of the metrics.
 const METRICS_PATH: &str = "/metrics";
 
@@ -39,12 +39,13 @@ pub(crate) struct Outputs {
     iteration_sums: Option<EventSums>,
     started: Option<SystemTime>,
     formats: Vec<Format>,
+    running: RunningExports,
     series_max: usize,
     server: Option<PageServer>,
     /// The last record, while a scraper may ask for it.
     last: Option<RoundRecord>,
-    /// When the report was last replaced, as a time of the program.
-    replaced: Option<Duration>,
+    /// Of the report.
+    pace: Pace,
     /// How ranks end, where they keep files.
     ends: Option<EndsFile>,
     /// Whether it was said that something cannot be written.
@@ -73,13 +74,19 @@ impl Outputs {
             iteration_sums: None,
             started: None,
             formats: arguments.export.clone(),
+            running: RunningExports::new(&arguments.export),
             series_max: arguments.series_max as usize,
             server,
             last: None,
-            replaced: None,
+            pace: Pace::default(),
             ends,
             is_said: false,
         })
+    }
+
+    /// Where ranks keep files.
+    pub(crate) fn events_folder(&self) -> Option<&Path> {
+        self.ends.as_ref().map(EndsFile::folder)
     }
 
     /// Where the metrics are served.
@@ -108,14 +115,18 @@ impl Outputs {
         if self.server.is_some() {
             self.last = Some(record.clone());
         }
-        let is_due = self.replaced.is_none_or(|before| elapsed >= before + REPLACED_AFTER);
+        let is_due = elapsed >= self.pace.due();
         let json = self.json.clone().filter(|file| is_due && is_replaceable(file));
         if !is_due || self.folder.is_none() && json.is_none() {
             return;
         }
-        self.replaced = Some(elapsed);
+        self.pace.note(elapsed);
         let report = self.completed(report());
         if let Err(error) = self.replace(record, &report) {
+            self.trouble(&error);
+        }
+        let folder = self.folder.as_ref().map(OutFolder::path);
+        if let Some(error) = folder.and_then(|folder| self.running.step(folder, elapsed)) {
             self.trouble(&error);
         }
         if let Some(file) = json {
@@ -136,18 +147,34 @@ impl Outputs {
         Ok(())
     }
 
-    /// Leaves how ranks have ended beside the files that they keep, once more of them have.
-    pub(crate) fn note_ends(&mut self, deaths: &Deaths, ends: impl FnOnce() -> Ends) {
-        let file = self.ends.as_mut().filter(|file| file.lacks(deaths.known()));
-        if let Some(Err(error)) = file.map(|file| file.leave(&ends(), deaths.known())) {
-            self.trouble(&error);
+    /// From when on it is to be left again how ranks have ended; none while no more of them have.
+    pub(crate) fn ends_due(&self, deaths: &Deaths) -> Option<Duration> {
+        self.ends.as_ref().and_then(|file| file.due(deaths.known()))
+    }
+
+    /// Leaves how ranks have ended beside the files that they keep, once more of them have and it
+    /// is due.
+    pub(crate) fn note_ends(
+        &mut self,
+        deaths: &Deaths,
+        elapsed: Duration,
+        ends: impl FnOnce() -> Ends,
+    ) {
+        if self.ends_due(deaths).is_some_and(|due| due <= elapsed) {
+            self.finish_ends(deaths, elapsed, ends);
         }
     }
 
-    /// The same for the last time, whether or not more have.
-    pub(crate) fn finish_ends(&mut self, deaths: &Deaths, ends: impl FnOnce() -> Ends) {
+    /// The same at once, whether or not more have.
+    pub(crate) fn finish_ends(
+        &mut self,
+        deaths: &Deaths,
+        elapsed: Duration,
+        ends: impl FnOnce() -> Ends,
+    ) {
         let file = self.ends.as_mut();
-        if let Some(Err(error)) = file.map(|file| file.leave(&ends(), deaths.known())) {
+        let left = file.map(|file| file.leave(&ends(), deaths.known(), elapsed));
+        if let Some(Err(error)) = left {
             self.trouble(&error);
         }
     }
@@ -199,6 +226,7 @@ impl Outputs {
     pub(crate) fn finish(&mut self, record: &RoundRecord, report: &mut Report) {
         self.append(record, true);
         *report = self.completed(std::mem::take(report));
+        self.running.wait();
         let Some(folder) = &self.folder else { return };
         let path = folder.path();
         if let Err(error) = report.write(path) {

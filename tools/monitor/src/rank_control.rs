@@ -10,9 +10,10 @@ use std::time::Duration;
 use sapwood::{RankSet, Values, ValuesRef, Wave};
 use sapwood_profile::Cause;
 use sapwood_report::nanoseconds;
-use sapwood_transport::{ControlPage, Departing, Departure, monotonic_clock};
+use sapwood_transport::{ControlPage, Departing, Departure};
 
 use super::control::request::{RunSettings, ranges, rank_set};
+use super::host_time::now_ns;
 
 /// What the memory file of a control page is called in the list of a process's descriptors.
 const PAGE_NAME: &str = "/memfd:sapwood-control";
@@ -171,10 +172,6 @@ impl RankControl {
         page.store(CHANGE, settings.change);
         page.store(PENDING, 1);
     }
-}
-
-pub(crate) fn now_ns() -> u64 {
-    u64::try_from(monotonic_clock()).unwrap_or(0)
 }
 
 /// The control page in a file; none if there is none in it, or one of another release.

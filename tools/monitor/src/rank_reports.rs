@@ -7,9 +7,10 @@ use sapwood_profile::{
 };
 use sapwood_transport::ControlPage;
 
+use super::host_time::now_ns;
 use super::rank_control::{
     ControlQuestion, ENTRIES, ENTRIES_MAX, ENTRY, ENTRY_BYTES, OBEYED, RankControl, SEQUENCE,
-    WANTS_ADVICE, now_ns,
+    WANTS_ADVICE,
 };
 use super::tables::{RankTable, Tables};
 

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use sapwood_command_line::colour::ColourOption;
 use sapwood_command_line::exit::{Failure, complain};
+use sapwood_report::quantity::counted;
 use sapwood_web::Program;
 
 use super::live;
@@ -51,11 +52,12 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
     }
     let iterations = match iterations {
         0 => String::new(),
-        iterations => format!(" and {iterations} iterations"),
+        iterations => format!(" and {}", counted(iterations.into(), "iterations")),
     };
     // A browser that came before would lose what is read faster than a browser draws it.
     page::tell(&served, "these rounds");
-    complain(format_args!("{rounds} rounds{iterations} were read; Ctrl-C ends the page"));
+    let rounds = counted(rounds.into(), "rounds");
+    complain(format_args!("read: {rounds}{iterations}; Ctrl-C ends the page"));
     loop {
         std::thread::park();
     }

@@ -19,7 +19,7 @@ use sapwood_profile::{
 };
 use sapwood_trace::{Coscheduling, Gathered, ScopeFigures};
 use sapwood_transport::{
-    ControlPage, SharedTable, TableAccepted, TableListener, TableOffer, TablePeer, monotonic_clock,
+    ControlPage, SharedTable, TableAccepted, TableListener, TableOffer, TablePeer,
 };
 
 use super::condition::Conditions;
@@ -27,11 +27,13 @@ use super::control::request::RunSettings;
 use super::effort::{Effort, Patience, WatchedRank};
 use super::file_use::{FileUse, is_on_file};
 use super::hardware::Hardware;
+use super::host_time::now_ns;
 use super::iterations::Iterations;
 use super::places::Place;
 use super::presence::{Attachable, Presence};
 use super::rank_control::RankControl;
 use super::scope::{LeafScopes, ScopeQuestion};
+use super::tcp_links::{TcpLinks, TcpSeat};
 use super::thread_use::ThreadUse;
 use super::usage;
 use super::waits::{LeafWaits, WaitsQuestion};
@@ -67,6 +69,8 @@ pub(crate) struct Tables {
     pub(crate) scopes: LeafScopes,
     /// When a reading of them may wait for a moment again.
     patience: Patience,
+    /// What they send over TCP.
+    tcp: TcpLinks,
 }
 
 /// The table of one rank.
@@ -176,6 +180,7 @@ impl Tables {
             waits: LeafWaits::default(),
             scopes: LeafScopes::default(),
             patience: Patience::default(),
+            tcp: TcpLinks::default(),
         }
     }
 
@@ -331,11 +336,18 @@ impl Tables {
     /// Who waits for whom; `leaf` is the own number.
     pub(crate) fn waits(&mut self, leaf: u32, asked: &WaitsQuestion) -> Gathered {
         let world_size = self.world_size(asked.question.world_size);
-        let Self { ranks, waits, patience, .. } = self;
+        let Self { ranks, waits, patience, tcp, .. } = self;
         let watched = watched(asked.when, world_size, ranks, waits);
         let cpu = Duration::from_nanos(asked.cpu_ns);
         let effort = Effort::new(asked.when, cpu, watched, patience);
-        waits.answer(leaf, &asked.question, effort)
+        let mut gathered = waits.answer(leaf, &asked.question, effort);
+        let seat = |(&rank, one): (&u32, &RankTable)| {
+            let process = one.peer.as_ref()?.process();
+            Some(TcpSeat { rank, process, called_ns: waits.called_ns(rank)? })
+        };
+        let seats: Vec<TcpSeat> = ranks.iter().filter_map(seat).collect();
+        tcp.read(&seats, &mut gathered);
+        gathered
     }
 
     /// Who has come to this host.
@@ -555,7 +567,7 @@ impl RankTable {
         let condition = process.map(|process| self.conditions.now(process, &self.figures));
         self.figures.extend(self.hardware.read());
         // Before the copy, so that no activity seems to last longer than it does.
-        let now_ns = u64::try_from(monotonic_clock()).unwrap_or(0);
+        let now_ns = now_ns();
         let words = self.words()?;
         let table = TableReader::new(&words).map_err(|error| error.to_string())?;
         let mut profile = table.profile();

@@ -55,9 +55,10 @@ impl Collection {
     }
 
     /// A line for the user on the verdict that holds: each once, and none where a standstill of all
-    /// ranks was told and names the same ones.
+    /// ranks was told and names the same ones. Or a line, once, that there are too many.
     pub(crate) fn verdict_line(&mut self) -> Option<String> {
-        let held = self.standing.as_mut()?.take_due()?;
+        let standing = self.standing.as_mut()?;
+        let Some(held) = standing.take_due() else { return standing.take_left_out() };
         if self.result.standstills.names(&held.verdict.culprits()) {
             return None;
         }

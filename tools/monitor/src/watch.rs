@@ -18,7 +18,7 @@ use super::collected::Collected;
 use super::collection::Collection;
 use super::control::channel::ControlQueue;
 use super::job::Job;
-use super::launcher_end::{Descendants, LauncherEnd, SAME_SIGNAL, has_children};
+use super::launcher_end::{Descendants, LauncherEnd, has_children};
 use super::outputs::Outputs;
 use super::page::RunPage;
 use super::placement::{JobHosts, Placement, job_with_comment};
@@ -26,12 +26,12 @@ use super::screen::Screen;
 use super::shim;
 use super::stacks::StackWatch;
 use super::standing::StandingWatch;
+use super::stopped_launcher::{StopRemedy, StoppedLauncher, is_stopped};
+use super::told_signals::{Telling, ToldSignals};
 use super::{events_folder, tallies, waits};
 use sapwood_command_line::exit::{Failure, OWN_FAILURE, complain};
 use sapwood_hosts::signals::{Signals, stop_this_process, terminal_signals_our_group};
 
-/// Two interrupts within this time mean: at once.
-const URGENT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a launcher may take to end its ranks when it is to end at once.
 const URGENT_GRACE: Duration = Duration::from_millis(500);
 /// How often a program is looked after when the tree's loop has failed.
@@ -96,7 +96,7 @@ pub(crate) fn watch(
     views.watch(&mut collection)?;
     collection.watch(&requests)?;
     let started = Instant::now();
-    let program = start(job, base, arguments, (Duration::ZERO, views.has_keys()))?;
+    let program = start(job, base, arguments, &views, Duration::ZERO)?;
     let mut run = Run::new(program, signals, job, requests);
     views.outputs.begin();
     Ok(follow(&mut run, job, collection, started, arguments, &mut views))
@@ -117,7 +117,7 @@ pub(crate) fn watch_later(
 ) -> Result<(End, Option<Collected>), Failure> {
     let signals = Signals::take_all_over().map_err(|error| Failure::own(&error))?;
     let started = Instant::now();
-    let program = start(job, base, arguments, (LEAF_WAIT, views.has_keys()))?;
+    let program = start(job, base, arguments, &views, LEAF_WAIT)?;
     views.outputs.begin();
     let mut run = Run::new(program, signals, job, requests);
     let settled = match &job.in_world {
@@ -176,7 +176,8 @@ fn follow(
         Some(exit) => {
             run.note_last_signal(&mut collection, elapsed);
             let collected = collection.finish(elapsed, exit.code());
-            views.outputs.finish_ends(&collected.deaths, || collected.ends(elapsed, exit.code()));
+            let ends = || collected.ends(elapsed, exit.code());
+            views.outputs.finish_ends(&collected.deaths, elapsed, ends);
             // Who died first is what an exit code hides, in quiet runs, too. A listener is told
             // why ranks ended.
             let is_said = !arguments.quiet || views.listener.is_none();
@@ -190,7 +191,7 @@ fn follow(
             // Processes first: a file system may take long, and no signal is read meanwhile.
             run.end_at_once();
             let deaths = &collection.guidance.deaths;
-            views.outputs.finish_ends(deaths, || ends_so_far(&collection, elapsed));
+            views.outputs.finish_ends(deaths, elapsed, || ends_so_far(&collection, elapsed));
             if views.listener.is_none() {
                 let outputs = (&mut *views.outputs, &mut *views.page);
                 super::conclude(job, elapsed, so_far(&collection), outputs, arguments);
@@ -205,6 +206,7 @@ fn so_far(collection: &Collection) -> Collected {
     let standing = collection.reported();
     Collected {
         settings: Some(collection.guidance.section()),
+        has_traced: collection.guidance.has_traced,
         deaths: collection.guidance.deaths.clone(),
         held: standing.and_then(|watch| watch.held().cloned()),
         passed: standing.map_or(0, StandingWatch::passed),
@@ -225,7 +227,8 @@ fn start(
     job: &Job,
     base: &str,
     arguments: &Arguments,
-    (leaf_wait, keys_are_ours): (Duration, bool),
+    views: &Views<'_>,
+    leaf_wait: Duration,
 ) -> Result<Process, Failure> {
     let mut variables = shim::environment(&job.shim, base, &job.leaves, leaf_wait);
     if let Some(in_world) = &job.in_world {
@@ -243,8 +246,7 @@ fn start(
     if arguments.notes_hops() {
         variables.push((waits::HOPS_VARIABLE.into(), "1".into()));
     }
-    if let Some(folder) = arguments.kept_folder() {
-        let folder = events_folder::prepare(&folder).map_err(Failure::usage)?;
+    if let Some(folder) = views.outputs.events_folder() {
         variables.push((events_folder::VARIABLE.into(), folder.into()));
     }
     let comment = (job.placement == Placement::Later).then_some(base);
@@ -252,7 +254,7 @@ fn start(
     let mut order = Order::new(&job.starter);
     order.arguments = forwarded.words[1..].to_vec();
     order.environment = forwarded.environment;
-    order.inherit_stdin = !(keys_are_ours && std::io::stdin().is_terminal());
+    order.inherit_stdin = !(views.has_keys() && std::io::stdin().is_terminal());
     order.inherit_stderr = true;
     order.own_group = false;
     order.death_signal = DeathSignal::Off;
@@ -325,7 +327,7 @@ impl Views<'_> {
     /// is none, and keeps how ranks have ended; whether there is a new verdict.
     pub(crate) fn tell_news(&mut self, collection: &mut Collection, elapsed: Duration) -> bool {
         let deaths = &collection.guidance.deaths;
-        self.outputs.note_ends(deaths, || ends_so_far(collection, elapsed));
+        self.outputs.note_ends(deaths, elapsed, || ends_so_far(collection, elapsed));
         let is_verdict = collection.take_verdict(elapsed);
         let (freeze, scopes) = (collection.take_freezes(elapsed), collection.take_scopes(elapsed));
         let Some(tell) = &mut self.listener else {
@@ -359,13 +361,6 @@ impl Views<'_> {
     }
 }
 
-/// A signal that tells the program to end.
-#[derive(Clone, Copy)]
-struct EndSignal {
-    signal: Signal,
-    at: Instant,
-}
-
 /// Whether a signal tells the program to end.
 fn is_end(signal: Signal) -> bool {
     matches!(signal, Signal::INT | Signal::TERM | Signal::QUIT | Signal::HUP)
@@ -375,16 +370,15 @@ fn is_end(signal: Signal) -> bool {
 struct Run {
     program: Process,
     signals: Signals,
-    /// When the last interrupt came.
-    interrupted: Option<Instant>,
-    /// The latest one, without those that came by two ways.
-    told: Option<EndSignal>,
+    /// Those that tell the program to end.
+    told: ToldSignals,
     /// One of which the collection does not know yet.
     ending: Option<Signal>,
     /// Whether the tree's loop has failed, so that the program is waited for without it.
     is_blind: bool,
     /// Of a launcher that has all processes of the program as children, or what started them.
     launcher_end: Option<LauncherEnd>,
+    stopped: StoppedLauncher,
     /// Once the tree stands.
     stacks: Option<StackWatch>,
     requests: ControlQueue,
@@ -395,11 +389,11 @@ impl Run {
         Self {
             program,
             signals,
-            interrupted: None,
-            told: None,
+            told: ToldSignals::default(),
             ending: None,
             is_blind: false,
             launcher_end: job.has_all_ranks_below_it().then(LauncherEnd::default),
+            stopped: StoppedLauncher::default(),
             stacks: None,
             requests,
         }
@@ -459,7 +453,8 @@ impl Run {
         loop {
             let interval = collection.guidance.settings.interval;
             let next = last + interval.unwrap_or(QUIET_INTERVAL);
-            self.turn(collection, next);
+            let due = views.outputs.ends_due(&collection.guidance.deaths);
+            self.turn(collection, due.map_or(next, |due| next.min(started + due)));
             if self.pass_signals_on() {
                 return None;
             }
@@ -517,6 +512,7 @@ impl Run {
         let wait = until.saturating_duration_since(Instant::now());
         let wait = self.stacks.as_ref().map_or(wait, |stacks| stacks.wait(wait));
         let wait = self.launcher_end.as_ref().map_or(wait, |end| end.wait(wait));
+        let wait = self.stopped.wait(wait);
         let wait = collection.wait_for_scopes(wait);
         if self.is_blind {
             self.program.wait(wait.min(BLIND_TURN));
@@ -530,21 +526,12 @@ impl Run {
     /// once. The terminal sends what is typed (Ctrl-C, Ctrl-\\, Ctrl-Z) to the program by itself.
     fn pass_signals_on(&mut self) -> bool {
         for signal in self.signals.take() {
-            if is_end(signal) && self.note_told(signal) {
-                continue;
+            match is_end(signal).then(|| self.note_told(signal)) {
+                Some(Telling::Same) => continue,
+                Some(Telling::Urgent) if signal == Signal::INT => return true,
+                Some(Telling::Urgent | Telling::New) | None => {}
             }
             let is_typed = matches!(signal, Signal::INT | Signal::QUIT | Signal::TSTP);
-            if signal == Signal::INT {
-                let now = Instant::now();
-                let since = self.interrupted.map(|before| now - before);
-                if since.is_some_and(|since| since <= SAME_SIGNAL) {
-                    continue;
-                }
-                self.interrupted = Some(now);
-                if since.is_some_and(|since| since <= URGENT_INTERVAL) {
-                    return true;
-                }
-            }
             if !(is_typed && terminal_signals_our_group()) {
                 // A program that has changed its user meanwhile hears its terminal only.
                 let _ = self.program.kill(signal);
@@ -554,21 +541,34 @@ impl Run {
                 stop_this_process();
             }
         }
-        false
+        self.rouse_launcher()
     }
 
-    /// Notes a signal that tells the program to end; whether it is the one that has come just
-    /// before, by another way. A launcher that is told so twice may end without its ranks.
-    fn note_told(&mut self, signal: Signal) -> bool {
+    /// Has a launcher that is stopped hear that it was told to end, once the user insists; gives
+    /// whether it stays stopped, so that all is to end at once.
+    fn rouse_launcher(&mut self) -> bool {
+        let pid = self.program.pid();
+        match self.stopped.remedy(Instant::now(), || is_stopped(pid)) {
+            StopRemedy::Nothing => false,
+            StopRemedy::Continue => {
+                complain("the launcher was told to end, and is stopped; it is continued");
+                let _ = self.program.kill(Signal::CONT);
+                false
+            }
+            StopRemedy::EndAtOnce => {
+                complain("the launcher was told to end, and stays stopped; it is killed");
+                true
+            }
+        }
+    }
+
+    /// Notes a signal that tells the program to end.
+    fn note_told(&mut self, signal: Signal) -> Telling {
         let at = Instant::now();
         self.ending.get_or_insert(signal);
         self.launcher_end.iter_mut().for_each(|end| end.tell(at));
-        let is_same = |before: EndSignal| before.signal == signal && at - before.at <= SAME_SIGNAL;
-        let is_known = self.told.is_some_and(is_same);
-        if !is_known {
-            self.told = Some(EndSignal { signal, at });
-        }
-        is_known
+        self.stopped.tell(at);
+        self.told.note(signal, at)
     }
 
     /// Notes a signal that has come together with the program's end, as one to the whole process

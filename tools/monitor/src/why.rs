@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use sapwood_command_line::exit::{Failure, complain};
-use sapwood_report::why::{Parts, Why};
+use sapwood_report::why::{Parts, RankEnds, Why};
 
 use super::collected::Collected;
 use super::control::{ControlChannel, ControlRequest, FreezeOrder};
@@ -208,9 +208,7 @@ fn at_end(elapsed: Duration, collected: &Collected) -> Why {
         findings: collected.waits.as_ref().map(|waits| (elapsed, waits)),
         is_recording: false,
     });
-    if !collected.was_told_to_end {
-        why.note_ends(&collected.deaths.section(), collected.deaths.ended_before());
-    }
+    why.ended = RankEnds::of(&collected.deaths.section(), collected.deaths.ended_before());
     if let Some(outdated) = &collected.outdated {
         why.unknown.push(format!("counts at the end of the program: {}", outdated.reason));
     }

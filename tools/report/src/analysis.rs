@@ -74,7 +74,8 @@ impl Analysis {
             text.push_str(&grid.render(width, Paint::new(false)));
         }
         if self.histograms_left_out > 0 {
-            let _ = writeln!(text, "and {} more histograms", self.histograms_left_out);
+            let more = quantity::counted(self.histograms_left_out.into(), "more histograms");
+            let _ = writeln!(text, "and {more}");
         }
         for classification in &self.classifications {
             text.push_str(&classes(classification, width));

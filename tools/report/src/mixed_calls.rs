@@ -154,7 +154,8 @@ pub(crate) fn wrong_lines<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> Ve
     let count = all.len();
     let mut lines: Vec<String> = all.take(TOLD_MAX).map(|text| format!("wrong: {text}")).collect();
     if let Some(more @ 1..) = count.checked_sub(TOLD_MAX) {
-        lines.push(format!("wrong: the same on {more} more communicators, at least"));
+        let more = quantity::counted(more as u128, "more communicators");
+        lines.push(format!("wrong: the same on {more}, at least"));
     }
     lines
 }

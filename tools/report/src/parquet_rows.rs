@@ -15,7 +15,7 @@ use parquet::file::writer::{
 use parquet::schema::parser::parse_message_type;
 use sapwood_profile::{RankRow, RankRows, SizeClass};
 
-use crate::record::Settings;
+use crate::record::{Counting, Settings};
 
 /// The columns. A size class is null where there is no communicator, and a number where settings
 /// left it out.
@@ -52,11 +52,12 @@ fn encoded(rows: &RankRows, settings: Option<&Settings>) -> Result<Vec<u8>, Parq
         .set_key_value_metadata(Some(vec![form]))
         .build();
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
+    let counting = Counting::of(settings);
     let mut rows = rows.rows().peekable();
     while rows.peek().is_some() {
         let group: Vec<RankRow<'_>> = rows.by_ref().take(GROUP_ROWS_MAX).collect();
         let mut columns = writer.next_row_group()?;
-        write_group(&mut columns, &group, settings)?;
+        write_group(&mut columns, &group, &counting)?;
         columns.close()?;
     }
     writer.into_inner()
@@ -68,12 +69,10 @@ type Columns<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
 fn write_group(
     columns: &mut Columns<'_>,
     rows: &[RankRow<'_>],
-    settings: Option<&Settings>,
+    counting: &Counting<'_>,
 ) -> Result<(), ParquetError> {
-    let counting = settings.and_then(Settings::counting);
     let is_left_out = |row: &RankRow<'_>, group: &str| {
-        settings.is_some_and(|settings| settings.leaves_out(row.class.name(), group))
-            || counting.as_ref().is_some_and(|ranks| !ranks.contains(row.mpi_rank))
+        counting.of_rank(row.mpi_rank).has(row.class.name(), group)
     };
     let calls = |row: &RankRow<'_>| is_left_out(row, "calls");
     let time = |row: &RankRow<'_>| is_left_out(row, "time");

@@ -101,6 +101,17 @@ mod tests {
     }
 
     #[test]
+    fn a_report_without_any_gathered_call_tells_that_tracing_was_paused() {
+        let report =
+            |paused| Report { paused, elapsed: Duration::from_millis(12_340), ..Report::default() };
+        let text = report(PausedTracing::of(&standing(&[4, 4]))).text();
+        let line = "culprit   no call was gathered; tracing of ranks 0-1 was paused at the end, ";
+        assert!(text.lines().any(|told| told.starts_with(line)), "{text}");
+        let text = report(None).text();
+        assert!(!text.lines().any(|told| told.starts_with("culprit ")), "{text}");
+    }
+
+    #[test]
     fn ranks_that_record_are_not_among_them() {
         assert_eq!(PausedTracing::of(&standing(&[0, 0])), None);
         let paused = PausedTracing::of(&standing(&[0, 1])).expect("rank 1");

@@ -33,14 +33,21 @@ pub fn whole(number: u128) -> String {
     text
 }
 
-/// A number of things, as `12,345 calls` or `1 call`, by their plural with an s.
+/// A number of things, as `12,345 calls` or `1 call`, by their plural.
 #[must_use]
 pub fn counted(number: u128, plural: &str) -> String {
-    let things = match number {
-        1 => plural.strip_suffix('s').unwrap_or(plural),
-        _ => plural,
-    };
+    let things = if number == 1 { singular(plural) } else { plural };
     format!("{} {things}", whole(number))
+}
+
+/// Of a plural with an s, and of the few that have more.
+fn singular(plural: &str) -> &str {
+    let without_es = plural.strip_suffix("es").filter(|word| word.ends_with("ss"));
+    match plural {
+        "leaves" => "leaf",
+        "entries" => "entry",
+        _ => without_es.or_else(|| plural.strip_suffix('s')).unwrap_or(plural),
+    }
 }
 
 /// A fraction in per cent, as `12.5 %`; a dash for none.
@@ -107,5 +114,7 @@ mod tests {
         assert_eq!(percent(None), "-");
         let calls = [0, 1, 2, 1_000].map(|number| counted(number, "calls"));
         assert_eq!(calls, ["0 calls", "1 call", "2 calls", "1,000 calls"]);
+        let one = ["leaves", "processes", "waves", "entries"].map(|word| counted(1, word));
+        assert_eq!(one, ["1 leaf", "1 process", "1 wave", "1 entry"]);
     }
 }

@@ -4,6 +4,7 @@
 //! from that file. A section that was not asked for is empty or absent. Counters are cumulative
 //! from the begin of counting; what is new since the record before is in `event_intervals`.
 
+mod left_out;
 mod parts;
 mod sections;
 mod since_before;
@@ -13,13 +14,13 @@ mod waits;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sapwood_packet::RankSet;
 use sapwood_profile::Round;
 use serde::{Deserialize, Serialize};
 
 use crate::loss::losses;
 use crate::{Missing, Standstill};
 
+pub use left_out::{Counting, LeftOut};
 pub use parts::{Activity, Class, Efficiency, Episode, Event, Loss, Metric, States, Time};
 pub use sections::{
     Bins, Classification, Death, DeathManner, Histogram, Outlier, Process, RankClass, RankValues,
@@ -27,10 +28,10 @@ pub use sections::{
 };
 pub use since_before::{EventInterval, EventSums, EventTotals};
 pub use wait_calls::WaitCall;
-pub(crate) use waits::fill as fill_waits;
 #[cfg(test)]
 pub(crate) use waits::tests::findings as waits_of_tests;
 pub use waits::{CulpritRank, EventWait, RankWait, Waits};
+pub(crate) use waits::{MATCHING_LOSSES, fill as fill_waits};
 
 /// Which form a record has. A member that is added leaves it as it is.
 pub const ROUND_SCHEMA: &str = "sapwood.round/1";
@@ -162,26 +163,6 @@ impl RoundRecord {
             standstill: Standstill::of(round).map(|still| still.lines()).unwrap_or_default(),
             ..Self::default()
         }
-    }
-
-    /// Whether settings have left out some of the ranks whose counts are in it, so that what these
-    /// have called since is not known.
-    #[must_use]
-    pub fn leaves_out_some_ranks(&self) -> bool {
-        self.has_ranks(|covered, counting| !covered.as_ref().is_within(counting.as_ref()))
-    }
-
-    /// Whether they have left out all of them.
-    #[must_use]
-    pub fn leaves_out_all_ranks(&self) -> bool {
-        self.has_ranks(|covered, counting| !covered.as_ref().intersects(counting.as_ref()))
-    }
-
-    /// Whether something is so of the ranks whose counts are in it and those that count.
-    fn has_ranks(&self, is_so: impl Fn(&RankSet, &RankSet) -> bool) -> bool {
-        let counting = self.settings.as_ref().and_then(Settings::counting);
-        let covered = self.covered.parse::<RankSet>().unwrap_or_default();
-        counting.is_some_and(|counting| is_so(&covered, &counting))
     }
 
     /// The record as one line of JSON, without its end.

@@ -232,7 +232,11 @@ impl Report {
 
     /// Whom the others waited for, and whether that was still recorded at the end.
     fn culprit_line(&self) -> Option<String> {
-        let mut line = self.waits_section()?.line();
+        let Some(waits) = self.waits_section() else {
+            let paused = self.paused.as_ref()?.at_end(self.elapsed);
+            return Some(format!("no call was gathered; {paused}"));
+        };
+        let mut line = waits.line();
         let is_off = |settings: &Settings| settings.change > 0 && !settings.tracing;
         let paused = match &self.paused {
             Some(paused) => Some(paused.at_end(self.elapsed)),

@@ -51,6 +51,9 @@ pub struct ScopeRecord {
     pub silent_ranks: u64,
     /// Leaves that are not in it.
     pub missing_leaves: u64,
+    /// Of hops, streams that the scope names and of which no event has come yet.
+    #[serde(default)]
+    pub unseen_streams: Vec<u32>,
     /// Events that were read.
     pub events_read: u64,
     /// Of these, those that were selected.
@@ -63,6 +66,9 @@ pub struct ScopeRecord {
     pub events_without_ring: u64,
     /// The same on communicators for which there was no room.
     pub events_without_space: u64,
+    /// Records that their rank cannot have written.
+    #[serde(default)]
+    pub events_damaged: u64,
     /// Readings of a rank that ended early because its leaf's share of a processor was used up.
     pub throttled: u64,
     /// Readings of a rank that ended because the ranks did not come to where events are to be read.
@@ -71,6 +77,10 @@ pub struct ScopeRecord {
     pub overdue: u64,
     /// Groups that were put together because an answer had no room for them.
     pub groups_folded: u64,
+    /// Events that are not among the last ones of their group and thread, because windows had no
+    /// room for all of these.
+    #[serde(default)]
+    pub events_without_window: u64,
     /// What all leaves together have used of their processors.
     pub cpu_s: f64,
     /// The groups, those with the largest sums first.
@@ -149,6 +159,8 @@ pub struct HopScopeParts<'a> {
     pub is_last: bool,
     /// What was gathered.
     pub figures: &'a ScopeFigures,
+    /// Streams that the scope names and of which no event has come yet.
+    pub unseen_streams: &'a [u32],
     /// Back-ends that have not answered.
     pub missing_leaves: u64,
 }
@@ -187,6 +199,7 @@ impl ScopeRecord {
             reduce: parts.scope.reduction.to_string(),
             window: parts.scope.window,
             missing_leaves: parts.missing_leaves,
+            unseen_streams: parts.unseen_streams.to_vec(),
             groups: largest_first(figures.groups.iter().map(group).collect()),
             ..Self::of_counters(figures)
         }
@@ -206,10 +219,12 @@ impl ScopeRecord {
             events_waiting: counter(ScopeCounter::Waiting),
             events_without_ring: counter(ScopeCounter::WithoutRing),
             events_without_space: counter(ScopeCounter::WithoutSpace),
+            events_damaged: counter(ScopeCounter::Damaged),
             throttled: counter(ScopeCounter::Throttled),
             put_off: counter(ScopeCounter::PutOff),
             overdue: counter(ScopeCounter::Overdue),
             groups_folded: counter(ScopeCounter::Folded),
+            events_without_window: counter(ScopeCounter::WithoutWindow),
             cpu_s: counter(ScopeCounter::CpuNs) as f64 / 1e9,
             ..Self::default()
         }
@@ -222,39 +237,43 @@ impl ScopeRecord {
     /// Lines for people.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let whole = |number: u64| quantity::whole(number.into());
         let words = self.words();
         let mut head = format!(
-            "scope {} after {:.1} s: {} of {} events, {} {}",
+            "scope {} after {:.1} s: {} of {}, {}",
             self.scope,
             self.elapsed_s,
-            whole(self.events_selected),
-            whole(self.events_read),
-            self.ranks,
-            words.processes,
+            quantity::whole(self.events_selected.into()),
+            quantity::counted(self.events_read.into(), "events"),
+            quantity::counted(self.ranks.into(), words.processes),
         );
         let losses = [
-            (self.events_dropped, "events overwritten before they were read"),
-            (self.events_waiting, "events not read yet"),
-            (self.events_without_ring, "calls of threads that have no ring"),
-            (self.events_without_space, "calls on communicators beyond the capacity of a table"),
-            (self.put_off, "readings postponed, as no moment occurred that 'when' chooses"),
+            (self.events_dropped, "events", "overwritten unread"),
+            (self.events_waiting, "events", "not read yet"),
+            (self.events_without_ring, "calls", "of threads that have no ring"),
+            (self.events_without_space, "calls", "on communicators beyond the capacity of a table"),
+            (self.events_damaged, "damaged records", "left out"),
+            (self.put_off, "readings", "postponed, as no moment occurred that 'when' chooses"),
             (
                 self.overdue,
-                "events read at moments that 'when' does not choose, to avoid overwriting",
+                "events",
+                "read at moments that 'when' does not choose, to avoid overwriting",
             ),
-            (self.throttled, "readings cut short by the limit on processor time"),
-            (self.groups_folded, "groups merged for lack of space"),
-            (self.silent_ranks, words.silent),
-            (self.missing_leaves, words.missing),
+            (self.throttled, "readings", "cut short by the limit on processor time"),
+            (self.groups_folded, "groups", "merged for lack of space"),
+            (self.events_without_window, "events", "for which windows had no room"),
+            (self.silent_ranks, words.processes, words.silent),
+            (self.missing_leaves, words.leaves, words.missing),
         ];
-        for (count, what) in losses.iter().filter(|(count, _)| *count > 0) {
-            head.push_str(&format!("; {} {what}", whole(*count)));
+        for (count, things, what) in losses.into_iter().filter(|(count, ..)| *count > 0) {
+            head.push_str(&format!("; {} {what}", quantity::counted(count.into(), things)));
         }
         if self.ranks == 0 {
             head.push_str(words.none);
         } else if self.events_selected == 0 && self.events_read > 0 {
             head.push_str("; the scope selects none of them");
+        }
+        if !self.unseen_streams.is_empty() {
+            head.push_str(&unseen_text(&self.unseen_streams));
         }
         let mut lines = vec![head];
         if !self.groups.is_empty() {
@@ -299,10 +318,22 @@ impl ScopeRecord {
         }
         let mut lines = grid.lines();
         if self.groups.len() > ROWS_MAX {
-            lines.push(format!("and {} more groups", self.groups.len() - ROWS_MAX));
+            let more = (self.groups.len() - ROWS_MAX) as u128;
+            lines.push(format!("and {}", quantity::counted(more, "more groups")));
         }
         lines
     }
+}
+
+/// What is said of streams of which no event has come.
+fn unseen_text(streams: &[u32]) -> String {
+    let numbers: Vec<String> = streams.iter().map(u32::to_string).collect();
+    let (nouns, them) = if streams.len() == 1 { ("stream", "it") } else { ("streams", "them") };
+    format!(
+        "; no event of {nouns} {} has come: there is no such stream, or nothing passes through \
+         {them}; 'sapwood trace tree' prints those with traffic",
+        numbers.join(",")
+    )
 }
 
 /// What people are told of a source.
@@ -311,6 +342,8 @@ struct SourceWords {
     /// The name of the column of ranks.
     rank: &'static str,
     silent: &'static str,
+    /// What may be missing.
+    leaves: &'static str,
     missing: &'static str,
     /// Where no process was read.
     none: &'static str,
@@ -319,16 +352,18 @@ struct SourceWords {
 const CALL_WORDS: SourceWords = SourceWords {
     processes: "ranks",
     rank: "rank",
-    silent: "ranks that do not record",
-    missing: "leaves that did not answer",
+    silent: "not recording",
+    leaves: "leaves",
+    missing: "that did not answer",
     none: "; none of the chosen ranks was read",
 };
 
 const HOP_WORDS: SourceWords = SourceWords {
     processes: "processes",
     rank: "process",
-    silent: "processes without room for a further session",
-    missing: "back-ends that did not answer",
+    silent: "without room for a further session",
+    leaves: "back-ends",
+    missing: "that did not answer",
     none: "; no process was read",
 };
 
@@ -557,6 +592,7 @@ mod tests {
             elapsed: Duration::from_secs(2),
             is_last: true,
             figures: &figures,
+            unseen_streams: &[9, 999],
             missing_leaves: 1,
         });
         let told: Vec<_> = record.groups.iter().map(|one| (one.parent, one.rank)).collect();
@@ -571,7 +607,9 @@ mod tests {
         let lines = record.lines();
         assert_eq!(
             lines[0],
-            "scope waits after 2.0 s: 3 of 9 events, 4 processes; 1 back-ends that did not answer"
+            "scope waits after 2.0 s: 3 of 9 events, 4 processes; 1 back-end that did not answer; no \
+             event of streams 9,999 has come: there is no such stream, or nothing passes through \
+             them; 'sapwood trace tree' prints those with traffic"
         );
         assert!(lines[1].starts_with("stream  parent  process  kind "), "{lines:?}");
         assert!(
@@ -595,5 +633,11 @@ mod tests {
         folded.bound(0);
         let lines = record(&folded, BY).lines();
         assert!(lines[0].ends_with("; 2 groups merged for lack of space"), "{lines:?}");
+        let mut cut = figures();
+        cut.count(ScopeCounter::WithoutWindow, 3);
+        let cut = record(&cut, BY);
+        assert!(cut.lines()[0].ends_with("; 3 events for which windows had no room"), "{cut:?}");
+        let value = serde_json::to_value(&cut).expect("numbers and text");
+        sapwood_schema::assert_fits("scope-1", &value);
     }
 }

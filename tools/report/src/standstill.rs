@@ -247,12 +247,12 @@ impl Standstills {
         self.keep_waiting_ranks();
     }
 
-    /// A line that standstills are not told any more; once.
+    /// A line that standstills are not reported any more; once.
     pub fn take_unjudged(&mut self) -> Option<String> {
         let is_new = self.unjudged > 0 && !std::mem::replace(&mut self.is_unjudged_told, true);
         is_new.then(|| {
             format!(
-                "standstills are not told while more than {} kinds of calls are in progress",
+                "standstills are not reported while more than {} kinds of calls are in progress",
                 quantity::whole(ACTIVITY_KINDS_MAX as u128)
             )
         })

@@ -127,7 +127,7 @@ impl LiveTable<'_> {
         }
         if self.round.activities().is_cut() {
             let limit = quantity::whole(ACTIVITY_KINDS_MAX as u128);
-            let note = format!("more than {limit} kinds of calls: it is not known who waits");
+            let note = format!("more than {limit} kinds of calls: which ranks wait is not known");
             return wrapped(&note, width).map(str::to_owned).collect();
         }
         let mut long: Vec<_> = self.round.activities().iter().collect();

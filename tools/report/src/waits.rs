@@ -19,31 +19,38 @@ impl Waits {
         let known = [
             (
                 self.dropped,
-                "events overwritten before they were read; give rings more bytes by SAPWOOD_MPI_RING_BYTES, or ask more often by --interval",
+                "events",
+                "overwritten before they were read; give rings more bytes by SAPWOOD_MPI_RING_BYTES, or ask more often by --interval",
             ),
-            (self.incomplete, "collectives of which some ranks' calls were not read"),
+            (self.incomplete, "collectives", "of which some ranks' calls were not read"),
             (
                 self.undecided,
-                "collectives whose last rank is unknown, as the hosts' clocks are not exact enough",
+                "collectives",
+                "whose last rank is unknown, as the hosts' clocks are not exact enough",
             ),
             (
                 self.mixed,
-                "collectives in which ranks did not call the same; 'sapwood trace why' names them",
+                "collectives",
+                "in which ranks did not call the same; 'sapwood trace why' names them",
             ),
-            (self.unordered, "collectives while the rank was not counted"),
-            (self.unsure, "receives whose message is unknown"),
-            (self.unmatched_receives, "receives whose send is unknown"),
-            (self.without_ring, "events of threads that have no ring"),
-            (self.without_communicator, "calls on communicators beyond the capacity of a table"),
+            (self.unordered, "collectives", "while the rank was not counted"),
+            (self.unsure, "receives", "whose message is unknown"),
+            (self.unmatched_receives, "receives", "whose send is unknown"),
+            (self.without_ring, "events", "of threads that have no ring"),
+            (self.without_communicator, "calls", "on communicators beyond the capacity of a table"),
             (
                 self.former,
-                "events of freed communicators that were read after others had taken their places; ask more often by --interval",
+                "events",
+                "of freed communicators that were read after others had taken their places; ask more often by --interval",
             ),
-            (self.unreadable, "ranks whose calls cannot be read any more"),
-            (self.left_out, "entries dropped in the tree for lack of space"),
+            (self.unreadable, "ranks", "whose calls cannot be read any more"),
+            (self.damaged, "damaged records", "of calls left out"),
+            (self.left_out, "entries", "dropped in the tree for lack of space"),
         ];
-        let told = |(count, what): (u64, &str)| format!("{} {what}", quantity::whole(count.into()));
-        known.into_iter().filter(|(count, _)| *count > 0).map(told).collect()
+        let told = |(count, things, what): (u64, &str, &str)| {
+            format!("{} {what}", quantity::counted(count.into(), things))
+        };
+        known.into_iter().filter(|(count, ..)| *count > 0).map(told).collect()
     }
 
     /// The section for a reader.
@@ -56,7 +63,7 @@ impl Waits {
         text.push_str(&self.rank_grid().render(width, Paint::new(false)));
         let more = self.ranks.len().saturating_sub(RANKS_TOLD) as u64 + self.ranks_left_out;
         if more > 0 {
-            let _ = writeln!(text, "and {more} more ranks");
+            let _ = writeln!(text, "and {}", quantity::counted(more.into(), "more ranks"));
         }
         let _ = writeln!(text, "{}", self.line());
         for line in self.gaps() {

@@ -1,10 +1,8 @@
 //! The files of a report: there as a whole, exact, and as the schema describes them.
 
-mod harness;
-
 use std::fs;
 
-use harness::{report, stacks};
+use crate::harness::{report, stacks};
 use sapwood_report::record::Settings;
 use sapwood_report::stacks::RankStack;
 use sapwood_report::why::{Stuck, StuckOdd, StuckWaiting};
@@ -271,11 +269,11 @@ mod parquet_rows {
 
 #[test]
 fn a_record_of_a_round_is_as_its_schema_says() {
-    let report = harness::report();
+    let report = crate::harness::report();
     let elapsed = std::time::Duration::from_secs(2);
     let mut record = sapwood_report::RoundRecord::new(3, elapsed, &report.round, &report.missing);
     report.analysis.fill(&mut record);
-    record.stacks = Some(harness::stacks());
+    record.stacks = Some(crate::harness::stacks());
     let mut before = record.clone();
     before.events.clear();
     let sums = sapwood_report::record::EventSums::of(&before);

@@ -1,10 +1,8 @@
 //! What a reader sees: the live table and `report.txt`, to the letter.
 
-mod harness;
-
 use std::time::Duration;
 
-use harness::{profile, report};
+use crate::harness::{profile, report};
 use sapwood_profile::{RankState, Round};
 use sapwood_report::LiveTable;
 
@@ -109,7 +107,7 @@ Distribution over the ranks, from the smallest to the largest value
 
 event                 metric  ranks  smallest  largest  ranks per bin
 MPI_Allreduce (5-8)  time_ns      6    150 ms   900 ms  █▄▄█
-and 1 more histograms
+and 1 more histogram
 
 Ranks by their events, scheme mpi
 

@@ -50,6 +50,17 @@ fn a_wrong_command_line_gives_one_line_and_exit_code_2() {
     }
 }
 
+#[test]
+fn each_command_names_its_own_help() {
+    let commands = "run, copy, top, up, down, doctor, status, clocks, trace-wave, nodeset, \
+                    nodeset fold, topology, topology draw, mpi, mpi export, trace, trace why, \
+                    trace scope, group, group run, completions";
+    for command in commands.split(", ") {
+        let words: Vec<&str> = command.split(' ').chain(["--no-such-option"]).collect();
+        assert_refused(&run(&words), &format!("see 'sapwood {command} --help'\n"), &words);
+    }
+}
+
 /// Runs a small command with this limit on its address space, in KiB.
 fn run_within(limit: u64) -> Output {
     let script = format!("ulimit -c 0; ulimit -v {limit}; exec '{}' nodeset count n1", program());

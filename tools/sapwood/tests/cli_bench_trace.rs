@@ -27,7 +27,7 @@ fn what_is_not_installed_is_left_out_and_named() {
     }
     assert_eq!(culprit["trials"], 0);
     let simulated = culprit["simulated"].as_array().unwrap();
-    assert_eq!(simulated.len(), 8, "one row of each kind: {culprit}");
+    assert_eq!(simulated.len(), 9, "one row of each kind: {culprit}");
     for row in simulated {
         let counts = ["ranks", "trials", "right"].map(|name| row[name].as_u64().unwrap());
         assert_eq!(counts, [1_000, 1, 1], "{row}");

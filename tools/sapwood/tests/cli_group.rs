@@ -228,6 +228,37 @@ fn an_heir_takes_part_in_every_operation_for_what_it_was_left() {
 }
 
 #[test]
+fn a_member_that_joins_takes_virtual_nodes_from_one_that_stays() {
+    let folder = Folder::new();
+    let key = folder.key("key");
+    let first = Member::start(&key, &["create", "--names", "0-3"]);
+    let at = first.address.clone();
+    let second = Member::start(&key, &["join", &at, "--take", "2-3"]);
+    let third = Member::start(&key, &["join", &at, "--take", "1", "--names", "9"]);
+    let mut members = vec![first, second, third];
+    for member in &mut members {
+        for names in ["0", "2-3", "1,9"] {
+            member.wait_for_member(names);
+        }
+    }
+    for answer in all(&mut members, "allreduce bytes=48") {
+        assert_right(&answer);
+        assert_eq!(answer["contributors"], "0-3,9");
+    }
+    let key = key.to_str().unwrap();
+    // All of a member's, some of two members', and what none carries.
+    for take in ["2-3", "0-1", "20"] {
+        let (code, stdout, stderr) = output(&["join", &at, "--key", key, "--take", take]);
+        assert_eq!((code, stdout.as_str()), (Some(125), ""), "{take}: {stderr}");
+        assert!(stderr.contains("virtual nodes to take"), "{take}: {stderr}");
+        assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
+    }
+    let (code, _, stderr) = output(&["create", "--key", key, "--take", "2"]);
+    assert_eq!((code, stderr.contains("--take")), (Some(2), true), "{stderr}");
+    members.into_iter().for_each(Member::leave);
+}
+
+#[test]
 fn two_groups_with_one_key_stay_apart() {
     let folder = Folder::new();
     let key = folder.key("key");
@@ -267,6 +298,9 @@ fn who_is_wrong_is_told_in_one_line_and_the_others_go_on() {
         (vec!["join", &at, "--key", other], "key"),
         (vec!["join", &at, "--key", key, "--names", "2-4"], "carries some of these"),
         (vec!["join", &at, "--key", key, "--names", "9", "--space", "50"], "name space"),
+        (vec!["create", "--key", key, "--names", "7", "--space", "5"], "name space 0 to 4"),
+        (vec!["create", "--key", key, "--names", "0", "--space", "0"], "at least one"),
+        (vec!["create", "--key", key, "--space", "16777217"], "at most 16777216"),
         (vec!["join", "tcp:127.0.0.1:1", "--key", key, "--names", "9"], "127.0.0.1:1"),
         (vec!["join", &at], "--key"),
         (vec!["run", "-n", "0"], "members"),

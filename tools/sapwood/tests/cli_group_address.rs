@@ -66,6 +66,21 @@ fn members_find_the_first_one_by_a_file() {
 }
 
 #[test]
+fn the_file_of_a_first_member_that_lives_is_not_replaced() {
+    let folder = Folder::new();
+    let (key, file) = (folder.key("key"), folder.key("address"));
+    let place = file.to_str().unwrap();
+    let first = Member::start(&key, &["create", "--address-file", place]);
+    let create = ["create", "--address-file", place, "--key", key.to_str().unwrap()];
+    let (code, stdout, stderr) = output(&create);
+    assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
+    assert!(stderr.contains(&first.address) && stderr.trim_end().lines().count() == 1, "{stderr}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("{}\n", first.address));
+    first.leave();
+    assert!(!file.exists());
+}
+
+#[test]
 fn an_old_address_in_the_file_is_not_the_last_that_a_join_reads() {
     let folder = Folder::new();
     let (key, file) = (folder.key("key"), folder.key("address"));

@@ -67,6 +67,20 @@ fn starts_links_streams_and_the_adoption_of_orphans_are_told() {
 }
 
 #[test]
+fn no_line_holds_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = run_logged("trace", &folder.path().join("tree.log"), "true");
+    assert!(lines_with(&log, &["DEBUG sapwood::link: up link="]) >= 6, "{log}");
+    // As text a key of 32 bytes is 64 digits, as a list 32 numbers.
+    let digits = log.split(|letter: char| !letter.is_ascii_hexdigit()).map(str::len).max();
+    assert!(digits < Some(64), "{log}");
+    let is_of_list = |letter: char| letter.is_ascii_digit() || ", ".contains(letter);
+    let numbers = |text: &str| text.split(", ").filter(|number| !number.is_empty()).count();
+    let longest = log.split(|letter: char| !is_of_list(letter)).map(numbers).max();
+    assert!(longest < Some(32), "{log}");
+}
+
+#[test]
 fn parts_are_chosen_and_each_process_can_have_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let mut call = on_hosts(&[&TREE[..], &["true"]].concat());

@@ -1,6 +1,6 @@
 //! The manual pages and the completions are of the commands that the help names, with all options.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -9,6 +9,15 @@ use crate::cli::{run, text};
 
 /// Commands that their parents' help does not list, since other parsers read their arguments.
 const OWN_PARSER: [[&str; 2]; 2] = [["mpi", "attach"], ["mpi", "control"]];
+
+/// Letters that users know from different programs, with what each means in the commands that are
+/// like these.
+const LETTERS_OF_OTHERS: [(char, &[&str]); 2] = [
+    // The number of processes, as of mpirun; no standard input, as of clush.
+    ('n', &["--members", "--nostdin", "--processes", "--ranks"]),
+    // What stands between names, as of ClusterShell's nodeset; the largest exit code, as of clush.
+    ('S', &["--maxrc", "--separator"]),
+];
 
 /// The sub-commands that a help lists.
 fn listed(help: &str) -> Vec<String> {
@@ -30,6 +39,18 @@ fn options(help: &str) -> BTreeSet<String> {
     // Further names of an option stand in brackets, which may begin a line.
     let words = words.filter(|word| word.starts_with("--") && !word.ends_with(']'));
     words.filter(|word| word.len() > 2).map(str::to_owned).collect()
+}
+
+/// The letters of options that a help describes, each with the name of its option.
+fn letters(help: &str) -> Vec<(char, String)> {
+    let of_line = |line: &str| {
+        let (name, option) = line.trim_start().strip_prefix('-')?.split_once(", ")?;
+        let mut name = name.chars();
+        let (Some(letter), None) = (name.next(), name.next()) else { return None };
+        let option = option.split([' ', '=', '[']).next()?;
+        option.starts_with("--").then(|| (letter, option.to_owned()))
+    };
+    help.lines().filter_map(of_line).collect()
 }
 
 /// Every command that can be called, as its words with its help, from the top.
@@ -54,6 +75,28 @@ fn commands() -> Vec<(Vec<String>, String)> {
 fn write_pages(folder: &Path) {
     let output = run(&["manual", folder.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_letter_has_one_meaning_in_all_commands() {
+    let mut meanings: BTreeMap<char, BTreeSet<String>> = BTreeMap::new();
+    for (_, help) in commands() {
+        for (letter, option) in letters(&help) {
+            meanings.entry(letter).or_default().insert(option);
+        }
+    }
+    assert!(meanings.len() > 20, "too few are found: {meanings:?}");
+    assert!(meanings[&'q'].contains("--quiet") && meanings[&'w'].contains("--nodes"));
+    for (letter, options) in meanings {
+        let others = LETTERS_OF_OTHERS.iter().find(|(other, _)| *other == letter);
+        match others {
+            Some((_, allowed)) => {
+                let found: Vec<&str> = options.iter().map(String::as_str).collect();
+                assert_eq!(found, *allowed, "-{letter}");
+            }
+            None => assert_eq!(options.len(), 1, "-{letter} is {options:?}"),
+        }
+    }
 }
 
 #[test]

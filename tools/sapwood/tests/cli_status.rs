@@ -294,6 +294,8 @@ fn a_busy_front_end_is_not_waited_for_for_ever() {
     assert_eq!(output.status.code(), Some(124));
     let said = text(&output.stderr);
     assert!(said.lines().count() == 1 && said.contains("no answer from the front-end"), "{said}");
+    let process = format!("is process {}", running.child.id());
+    assert!(said.contains(&process), "{said}");
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
 }
 

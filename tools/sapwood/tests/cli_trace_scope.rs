@@ -130,6 +130,8 @@ fn processes_and_streams_are_chosen_and_a_table_is_printed() {
     let none = format!("source=hops name=none streams={absent} every=end");
     let records = gathered(folder.path(), &running.name, &[none.as_str()]);
     assert!(groups(&of(&records, "none")).is_empty(), "{records:?}");
+    let last = records.last().expect("a record");
+    assert_eq!(last["unseen_streams"], serde_json::json!([absent]), "{last}");
     let arguments = ["trace", "scope", "--for", "1s", "--scope", "source=hops by=edge every=end"];
     let output = ask(folder.path(), &arguments);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

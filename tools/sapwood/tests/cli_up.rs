@@ -42,6 +42,19 @@ fn a_tree_serves_commands_on_any_of_its_hosts_and_goes_when_it_is_told() {
 }
 
 #[test]
+fn a_daemon_that_is_stopped_is_named_and_its_tree_is_not_taken_for_none() {
+    let user = User::new();
+    let daemon = user.up(&["-w", "n0"]);
+    kill_process(pid_of(daemon), Signal::STOP).unwrap();
+    let output = user.say(&["down"]);
+    kill_process(pid_of(daemon), Signal::CONT).unwrap();
+    let said = text(&output.stderr);
+    assert_eq!((code(&output), said.lines().count()), (Some(124), 1), "{said}");
+    assert!(said.contains(&format!("its daemon, process {daemon}, is stopped")), "{said}");
+    assert_eq!(code(&user.say(&["down"])), Some(0));
+}
+
+#[test]
 fn no_command_starts_at_a_frozen_host_after_its_user_has_gone() {
     let user = User::new();
     user.up(&["-w", "n[0-1]"]);

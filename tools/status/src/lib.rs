@@ -87,7 +87,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// As [`run`].
 pub fn trace(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
     let network = arguments.whom.find()?;
-    let status = network.status(arguments.whom.timeout)?;
+    let status = network.status(arguments.whom.timeout);
+    let status = status.map_err(|error| unanswered(&network, error))?;
     print(&match arguments.whom.json {
         true => report::trace(&network, &status),
         false => timeline::draw(&network.name, &status, Paint::for_output(arguments.colour)),
@@ -97,7 +98,8 @@ pub fn trace(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
 
 fn show(network: &VisibleNetwork, arguments: &Arguments, is_again: bool) -> Result<(), Failure> {
     let whom = &arguments.whom;
-    let status: Status = network.status(whom.timeout)?;
+    let status: Status =
+        network.status(whom.timeout).map_err(|error| unanswered(network, error))?;
     if whom.json {
         return print(&report::status(network, &status));
     }
@@ -150,6 +152,19 @@ impl Whom {
              NetworkBuilder::visible{}",
             persistent::why_ended(self.network.as_deref())
         ))
+    }
+}
+
+/// The failure of a question to a network: where no answer came, with the process that was to give
+/// it.
+#[must_use]
+pub fn unanswered(network: &VisibleNetwork, error: sapwood::Error) -> Failure {
+    match error {
+        sapwood::Error::Timeout { .. } => Failure::timeout(format_args!(
+            "{error}; that of network '{}' is process {}",
+            network.name, network.pid
+        )),
+        error => error.into(),
     }
 }
 

@@ -185,6 +185,23 @@ mod tests {
     }
 
     #[test]
+    fn each_series_of_the_page_is_there() {
+        let text = text(Some(&sample_of(&[0, 1])), DEFAULT);
+        let page = include_str!("../../../docs/top.md");
+        let mut names = 0;
+        for rest in page.split("sapwood_").skip(1) {
+            let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+            let name = &rest[..rest.find(|letter: char| !is_letter(letter)).unwrap_or(rest.len())];
+            if !name.is_empty() {
+                let family = format!("# TYPE sapwood_{name} gauge\n");
+                assert!(text.contains(&family), "there is no series sapwood_{name}");
+                names += 1;
+            }
+        }
+        assert!(names >= 5, "the page names the series of the watch itself");
+    }
+
+    #[test]
     fn what_is_beyond_the_bound_is_counted_and_hosts_go_first() {
         let sample = sample_of(&[0, 1, 2, 3]);
         let all = series(&text(Some(&sample), DEFAULT)).len();

@@ -201,6 +201,30 @@ mod tests {
         assert_eq!(shown("net.packets_sent", 1_234_567.0), "1.23M");
         assert_eq!(shown("tasks.all", 45_678.0), "45678");
         assert_eq!(shown("load.1", f64::NAN), "-");
+        assert_eq!(shown("uptime", 7_400_000.0), "85d15h");
+        assert_eq!(shown("uptime", 5_000.0), "1h23m");
+    }
+
+    /// The page shortens some: a series that ends with dots stands for those that begin so.
+    #[test]
+    fn the_page_has_every_metric_and_no_series_that_is_none() {
+        let page = include_str!("../../../docs/top.md");
+        for metric in &TABLE {
+            assert!(page.contains(&format!("`{}`", metric.name)), "{}", metric.name);
+        }
+        let rows = page.lines().skip_while(|line| !line.starts_with("| metric | unit |")).skip(2);
+        let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
+        assert!(rows.len() > 10, "the table is not found");
+        for row in rows {
+            let cell = row.split('|').nth(3).expect("a cell with the series");
+            for series in cell.split('`').skip(1).step_by(2) {
+                let is_one = match series.strip_suffix("...") {
+                    Some(begin) => TABLE.iter().any(|metric| metric.series.starts_with(begin)),
+                    None => TABLE.iter().any(|metric| metric.series == series),
+                };
+                assert!(is_one, "no series is called {series}");
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use sapwood::{HopForm, HopQuestion, NodeStatus, Status, StreamId, VisibleNetwork
 use sapwood_command_line::exit::Failure;
 use sapwood_command_line::progress::Line;
 use sapwood_hosts::signals::{Signal, Signals};
+use sapwood_status::unanswered;
 use sapwood_trace::{HopClock, HopProcess, HopTrace};
 
 /// Events of all processes that one reading takes, at most: 8 MiB of them.
@@ -145,7 +146,8 @@ impl<'a> HopReader<'a> {
         let own = self.wishes.every + self.wishes.timeout;
         let lease = if beyond.is_zero() { beyond } else { beyond + own };
         let question = HopQuestion { lease, ..self.question };
-        let status = self.network.hops(&question, self.wishes.timeout)?;
+        let status = self.network.hops(&question, self.wishes.timeout);
+        let status = status.map_err(|error| unanswered(self.network, error))?;
         self.readings += 1;
         self.trace.take_round(processes(&status), status.hops());
         // Each process has one for each of its links and one more, of which a tree has thrice as

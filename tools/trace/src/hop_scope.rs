@@ -132,6 +132,7 @@ impl<'a> GatheredScope<'a> {
             elapsed: at.elapsed,
             is_last: at.is_last,
             figures: &figures,
+            unseen_streams: &trace.unseen_streams(self.number),
             missing_leaves: status.missing.iter().map(|missing| missing.ranks.len()).sum(),
         })
     }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use sapwood_command_line::exit::{Failure, by_signal, complain, complain_all, print};
 use sapwood_command_line::times::time;
 use sapwood_monitor::WhyWishes;
+use sapwood_report::quantity;
 use sapwood_report::scope::ScopeRecord;
 use sapwood_status::{Whom, wait};
 
@@ -169,7 +170,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         sapwood_monitor::scopes_of_running(job, &scopes, arguments.time, &mut take)?;
         records.checked.keep();
         if silent > 0 {
-            complain(format_args!("{silent} ranks do not record their calls; {RECORD}"));
+            let ranks = quantity::counted(silent.into(), "ranks");
+            let do_so = if silent == 1 { "does not record its" } else { "do not record their" };
+            complain(format_args!("{ranks} {do_so} calls; {RECORD}"));
         }
         return match records.failure {
             Some(failure) => Err(Failure::own(&failure)),

@@ -4,10 +4,15 @@
 //! test itself lies in, in its profile; `SAPWOOD_NODE` names another program instead, and
 //! `SAPWOOD_LIBRARIES` the folder of a library that is there, such as the released one.
 
+#[path = "../../../../crates/launch/tests/surroundings/mod.rs"]
+mod surroundings;
+
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+
+use surroundings::clean_command;
 
 /// A program that takes longer than this hangs.
 const HANG_SECONDS: &str = "180";
@@ -137,9 +142,10 @@ impl Programs {
     }
 }
 
-/// A command that ends in time, with the communication process that belongs to the library.
+/// A command that ends in time, with the communication process that belongs to the library. It sees
+/// none of the settings of the test's own user.
 pub fn command(words: &[&OsStr]) -> Command {
-    let mut command = Command::new("timeout");
+    let mut command = clean_command("timeout");
     command.args(["--kill-after=5", HANG_SECONDS]).args(words);
     command.env("SAPWOOD_NODE", &built().node).stdin(Stdio::null());
     command

@@ -26,6 +26,7 @@ sys.dont_write_bytecode = True
 
 import run as launching
 import surroundings
+import turns
 
 surroundings.keep_only("SAPWOOD_BYPASS_TEST_OUT", "SAPWOOD_BYPASS_KILLS", **surroundings.MPI)
 
@@ -118,6 +119,7 @@ class EachAbi:
         counters = self.scenario("ahead")
         self.assertGreater(sum(rank["held"] for rank in counters["by_rank"]), 0)
 
+    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
     def test_the_last_to_come_is_counted_at_each_edge(self):
         code, _, errors, counters = self.start(4, [self.program("semantics"), "late"], {"SAPWOOD_BYPASS_REPORT": "1"})
         self.assertEqual(code, 0, errors)
@@ -179,13 +181,16 @@ class EachAbi:
 
     def one_kill(self, seed):
         """The launcher takes a second to end a job, so that several run at a time."""
-        told = {"SEED": str(seed), "SAPWOOD_BYPASS_JSON": os.path.join(self.folder, f"{seed}.json")}
+        begun = os.path.join(self.folder, f"{seed}.begun")
+        told = {"SEED": str(seed), "BEGUN": begun, "SAPWOOD_BYPASS_JSON": os.path.join(self.folder, f"{seed}.json")}
         code, output, _, _ = self.start(self.kill_ranks, [self.program("semantics"), "killed"], told)
-        return seed, code, output
+        # A job that never came to its reductions has failed, too.
+        return seed, code, output, os.path.exists(begun)
 
     def test_a_killed_rank_ends_the_job(self):
         with concurrent.futures.ThreadPoolExecutor(self.kills_at_once) as pool:
-            for seed, code, output in pool.map(self.one_kill, range(self.kills)):
+            for seed, code, output, has_begun in pool.map(self.one_kill, range(self.kills)):
+                self.assertTrue(has_begun, f"seed {seed}: {output}")
                 self.assertNotEqual(code, 0, f"seed {seed}")
                 self.assertNotIn("wrong", output, f"seed {seed}")
 
@@ -309,6 +314,8 @@ class Mpich(EachAbi, unittest.TestCase):
     # It spins, and there may be two processors.
     ranks = 2
 
+
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

@@ -210,16 +210,19 @@ static void late(void)
     MPI_Comm_free(&reversed);
 }
 
-/* Ends itself by SIGKILL at a random instruction, while all reduce. */
+/* Ends itself by SIGKILL at a random instruction, while all reduce; makes the file BEGUN before. */
 static void killed(void)
 {
-    const char *seed = getenv("SEED");
+    const char *seed = getenv("SEED"), *begun = getenv("BEGUN");
     srand(seed != NULL ? (unsigned)atoi(seed) : 1u);
     int victim = rand() % size;
     long us = 1 + rand() % 20000;
     timer_t timer;
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
     struct itimerspec when = {.it_value = {0, us * 1000}};
+    FILE *mark = rank == victim && begun != NULL ? fopen(begun, "w") : NULL;
+    if (mark != NULL)
+        fclose(mark);
     if (rank == victim && (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 || timer_settime(timer, 0, &when, NULL) != 0))
         fail("no timer", 0);
     for (int i = 0;; i++)

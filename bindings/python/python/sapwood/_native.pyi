@@ -91,10 +91,12 @@ class GroupEntry:
     @staticmethod
     def first(address_file: str | os.PathLike[str] | None) -> GroupEntry: ...
     @staticmethod
-    def at(address: str) -> GroupEntry: ...
+    def at(address: str, take: _Ranks | None) -> GroupEntry: ...
     @staticmethod
     def by_file(
-        address_file: str | os.PathLike[str], address_timeout: float
+        address_file: str | os.PathLike[str],
+        address_timeout: float,
+        take: _Ranks | None,
     ) -> GroupEntry: ...
 
 @final

@@ -82,14 +82,18 @@ class Membership:
         *,
         address_file: str | PathLike[str] | None = None,
         address_timeout: float = 30.0,
+        take: Any = None,
         **settings: Any,
     ) -> Self:
         """A member of the group of the one at an address, or of the one whose address is in a file. As long as
-        `address_timeout` says, the file is waited for, and for a process that listens at the address in it."""
+        `address_timeout` says, the file is waited for, and for a process that listens at the address in it.
+
+        `take` names virtual nodes of one member, which keeps others: this one takes them over, and `join` returns when
+        it has them. What is sent to them meanwhile is delivered by one of the two."""
         if address is not None and address_file is None:
-            entry = GroupEntry.at(address)
+            entry = GroupEntry.at(address, take)
         elif address is None and address_file is not None:
-            entry = GroupEntry.by_file(address_file, address_timeout)
+            entry = GroupEntry.by_file(address_file, address_timeout, take)
         else:
             raise ValueError("join: give an address or an address_file, and not both")
         return cls._open(entry, key, **settings)

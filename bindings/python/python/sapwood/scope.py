@@ -172,6 +172,12 @@ class Gathering:
     """Processor time that all leaves have used."""
     source: str = "calls"
     """`calls`, or `hops`: of these an event is one time of one hop, and a rank a process of the tree."""
+    events_damaged: int = 0
+    """Records that their rank cannot have written, and that are left out."""
+    unseen_streams: tuple[int, ...] = ()
+    """Of hops, streams that the scope names and of which no event has come yet."""
+    events_without_window: int = 0
+    """Not among the last ones of their group and thread, because windows had no room for all of these."""
 
 
 def watch(command: Sequence[str], *scopes: Scope, processes: int | None = None, topology: str | None = None) -> Run:
@@ -211,7 +217,7 @@ def follow(*scopes: Scope, network: str | None = None, seconds: float = 5.0, tim
         raise ScopeError('follow() takes scopes with source="hops"; of MPI calls call watch() or ask()')
     options = ["--for", f"{seconds:.3f}", "--timeout", f"{timeout:.3f}"]
     options += [] if network is None else ["--network", network]
-    return _gathered(scopes, options, _ANSWER_WITHIN + seconds)
+    return _gathered(scopes, options, _ANSWER_WITHIN + seconds + timeout)
 
 
 class Run:
@@ -317,6 +323,7 @@ def _gathering(line: str) -> Gathering:
     record = json.loads(line)
     told = {field.name: record[field.name] for field in fields(Gathering) if field.name in record}
     groups = tuple(map(_calls, record["groups"]))
+    told["unseen_streams"] = tuple(record.get("unseen_streams", ()))
     return Gathering(**{**told, "elapsed": record["elapsed_s"], "cpu": record["cpu_s"], "groups": groups})
 
 

@@ -109,7 +109,9 @@ struct Ways {
 
 fn operation_of(cast: CastId, purpose: &Purpose) -> GroupHopOperation {
     match purpose {
-        Purpose::Result { fold, .. } => GroupHopOperation::Fold(*fold),
+        Purpose::Result { fold, .. } | Purpose::Broken { fold, .. } => {
+            GroupHopOperation::Fold(*fold)
+        }
         _ => GroupHopOperation::Cast(cast),
     }
 }

@@ -98,6 +98,7 @@ impl Dialling {
 impl Member {
     pub(super) fn link_up(&mut self, member: MemberId, was_address: bool) {
         self.links.set_up(member);
+        self.note_link_of_receiver(member);
         if was_address {
             let record = self.own_record();
             self.send(member, Message::Join { space: self.config.space, record });

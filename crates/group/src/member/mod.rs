@@ -198,7 +198,8 @@ impl Member {
     /// Transfers, reductions and calls that it holds any state of.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.lanes.len() + self.folds.len() + self.pending.len() + self.handed.len()
+        let calls = self.pending.len() + self.put_off();
+        self.lanes.len() + self.folds.len() + calls + self.handed.len()
     }
 
     /// Whether it joins and has not got what it takes over. It may not call before.

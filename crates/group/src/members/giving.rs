@@ -23,7 +23,7 @@ use crate::message::{Gift, Life, Message, PartHead, Ranges, Record};
 use crate::mutation::Mutation;
 use crate::operations::{Fold, Lane};
 
-/// How often what may have been lost with a link is said again.
+/// How often what may have been lost with a link is said again, and asked for again.
 pub(super) const AGAIN: Time = 100 * MILLISECOND;
 /// How long the heir may take to answer, besides what distance takes.
 const ANSWER_MAX: Time = SECOND;
@@ -43,6 +43,8 @@ pub(crate) struct Giving {
     pub(crate) names: RankSet,
     stage: Stage,
     until: Time,
+    /// A link to the receiver has come up since it was told why reductions have no result.
+    has_new_link: bool,
     pub(super) afterwards: Afterwards,
 }
 
@@ -51,7 +53,10 @@ enum Stage {
     /// The heir has not said that it takes them.
     Offered,
     /// Nothing new is delivered to them; what was begun ends.
-    Draining,
+    Draining {
+        /// When it is looked again whether they can be given: what was to be told was too long.
+        again: Time,
+    },
     /// They are the receiver's, which may not know it yet.
     Given(Gift),
 }
@@ -59,8 +64,9 @@ enum Stage {
 impl Giving {
     /// A member that joins takes a part of what this one carries.
     pub(super) fn of_a_part(to: MemberId, names: RankSet, now: Time) -> Self {
-        let until = now + DRAIN_MAX;
-        Self { to, names, stage: Stage::Draining, until, afterwards: Afterwards::staying() }
+        let (stage, until) = (Stage::Draining { again: now }, now + DRAIN_MAX);
+        let afterwards = Afterwards::staying();
+        Self { to, names, stage, until, has_new_link: false, afterwards }
     }
 
     /// Whether they are not this member's any more.
@@ -71,6 +77,11 @@ impl Giving {
     /// Whether it is these that are handed over to a member.
     fn is(&self, to: MemberId, names: &Ranges) -> bool {
         self.to == to && self.names.as_ref() == names.as_set()
+    }
+
+    /// Whether a link has come up since this was asked last.
+    fn takes_new_link(&mut self) -> bool {
+        core::mem::take(&mut self.has_new_link)
     }
 
     /// The virtual nodes to which no new transfer is delivered.
@@ -111,18 +122,19 @@ impl Member {
         let until = self.now + ANSWER_MAX + self.ping_patience();
         self.send(to, Message::Offer { names: (&names).into() });
         let afterwards = Afterwards::Leave { asked };
-        self.giving = Some(Giving { to, names, stage: Stage::Offered, until, afterwards });
+        let (stage, has_new_link) = (Stage::Offered, false);
+        self.giving = Some(Giving { to, names, stage, until, has_new_link, afterwards });
         self.wake_at(self.now + AGAIN, Timer::Giving);
     }
 
     /// Another member takes what it was offered, or what it wants when it joins.
     pub(crate) fn asked_to_give(&mut self, from: MemberId, names: &Ranges) {
-        let drained = self.now + DRAIN_MAX;
+        let draining = (Stage::Draining { again: self.now }, self.now + DRAIN_MAX);
         let may_give = self.giving.is_none() && self.may_give_a_part(from, names);
         match &mut self.giving {
             Some(giving) if giving.is(from, names) => {
                 if matches!(giving.stage, Stage::Offered) {
-                    (giving.stage, giving.until) = (Stage::Draining, drained);
+                    (giving.stage, giving.until) = draining;
                 }
             }
             None if may_give => self.give_a_part(from, names),
@@ -147,6 +159,13 @@ impl Member {
         }
     }
 
+    /// What was sent by an earlier link may be lost.
+    pub(crate) fn note_link_of_receiver(&mut self, member: MemberId) {
+        if let Some(giving) = self.giving.as_mut().filter(|giving| giving.to == member) {
+            giving.has_new_link = true;
+        }
+    }
+
     /// The periodic look at a hand-over.
     pub(crate) fn giving_step(&mut self) {
         let Some(giving) = &self.giving else { return };
@@ -156,21 +175,25 @@ impl Member {
             Stage::Offered if is_late => return self.call_off(),
             Stage::Offered => self.send(to, Message::Offer { names }),
             // The group's reductions come before a member that joins, which asks again.
-            Stage::Draining if is_late && !giving.leaves() && self.is_any_root_open(&own) => {
+            Stage::Draining { .. }
+                if is_late && !giving.leaves() && self.is_any_root_open(&own) =>
+            {
                 return self.call_off();
             }
-            Stage::Draining if is_late => {
+            Stage::Draining { .. } if is_late => {
                 self.end_roots(&own);
                 self.give();
                 if self.giving.as_ref().is_some_and(|giving| !giving.is_given()) {
                     return self.call_off();
                 }
             }
-            Stage::Draining => {}
+            Stage::Draining { .. } => {}
             Stage::Given(_) if is_late => return self.have_given(false),
             Stage::Given(gift) => {
                 let gift = gift.clone();
-                self.hand_over_causes(to, own.as_ref());
+                if self.giving.as_mut().is_some_and(Giving::takes_new_link) {
+                    self.hand_over_causes(to, own.as_ref());
+                }
                 self.send(to, Message::Give { gift });
                 self.suspect(to);
             }
@@ -181,7 +204,8 @@ impl Member {
     /// Gives the virtual nodes away once all that was begun has ended.
     pub(crate) fn give_when_drained(&mut self) {
         let Some(giving) = &self.giving else { return };
-        if matches!(giving.stage, Stage::Draining) && self.is_drained(&giving.names) {
+        let is_time = matches!(giving.stage, Stage::Draining { again } if again <= self.now);
+        if is_time && self.is_drained(&giving.names) {
             self.give();
         }
     }
@@ -237,10 +261,15 @@ impl Member {
     fn give(&mut self) {
         let Some(giving) = &self.giving else { return };
         let (to, names) = (giving.to, giving.names.clone());
-        let Some(gift) = self.gift(&names) else { return };
+        let gift = self.gift(&names);
         if let Some(giving) = &mut self.giving {
-            (giving.stage, giving.until) = (Stage::Given(gift.clone()), self.now + TAKE_MAX);
+            giving.has_new_link = false;
+            (giving.stage, giving.until) = match &gift {
+                Some(gift) => (Stage::Given(gift.clone()), self.now + TAKE_MAX),
+                None => (Stage::Draining { again: self.now + AGAIN }, giving.until),
+            };
         }
+        let Some(gift) = gift else { return };
         self.hand_over_causes(to, names.as_ref());
         self.send(to, Message::Give { gift });
     }

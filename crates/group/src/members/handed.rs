@@ -119,8 +119,12 @@ pub(super) fn shared<T>(id: T, of: &RankSet, names: RankSetRef<'_>) -> Option<(T
 }
 
 impl Member {
-    /// A member that leaves offers its virtual nodes.
+    /// A member that leaves offers its virtual nodes. One that waits until others carry its own
+    /// takes none before, and does not say that it does: the sender, which keeps them, asks again.
     pub(crate) fn offered(&mut self, from: MemberId, names: &Ranges) {
+        if self.is_giving_a_part() {
+            return;
+        }
         let names = names.clone();
         let epoch = self.view.record(from).map_or(0, |record| record.epoch);
         let takes = !self.leaves_for_good() && epoch.max(self.own_record().epoch) < EPOCH_MAX;
@@ -131,7 +135,7 @@ impl Member {
     /// a third member is known.
     pub(crate) fn given(&mut self, from: MemberId, gift: &Gift) {
         let is_outside = gift.names.as_set().last().is_none_or(|last| last >= self.config.space);
-        // A higher epoch would take back what this member is giving away: the giver asks again.
+        // A higher epoch would take back what this member is giving away: the giver sends it again.
         if self.phase == Phase::Outside || is_outside || self.is_giving_a_part() {
             return;
         }

@@ -4,12 +4,16 @@
 //! gives them until the receiver carries them: their values would count for virtual nodes that are
 //! not its own any more.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use sapwood_packet::RankSet;
+
 use super::giving::{AGAIN, Giving};
+use crate::error::Reason;
 use crate::identity::{MemberId, Request, Time};
-use crate::limits::{EPOCH_MAX, TRANSFERS_MAX};
-use crate::member::{Call, Member, Phase, Timer};
+use crate::limits::EPOCH_MAX;
+use crate::member::{Answer, Call, Event, Member, Phase, Timer};
 use crate::message::Ranges;
 use crate::trees::TreeKind;
 
@@ -28,7 +32,7 @@ pub(super) enum Afterwards {
 /// What a giver that stays has put off.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Staying {
-    calls: Vec<LaterCall>,
+    calls: BTreeMap<Request, LaterCall>,
     /// Its application wants it to leave.
     departure: Option<Departure>,
 }
@@ -44,7 +48,6 @@ pub(crate) enum Departure {
 
 #[derive(Clone, Debug)]
 struct LaterCall {
-    request: Request,
     tree: TreeKind,
     deadline: Time,
     call: Call,
@@ -109,17 +112,48 @@ impl Member {
         let is_reduction = matches!(call, Call::Reduce { .. });
         let giving = self.giving.as_mut().filter(|giving| giving.is_given() && is_reduction);
         match giving.map(|giving| &mut giving.afterwards) {
-            Some(Afterwards::Stay(staying)) if staying.calls.len() < TRANSFERS_MAX => {
-                staying.calls.push(LaterCall { request, tree, deadline, call });
+            Some(Afterwards::Stay(staying)) => {
+                staying.calls.insert(request, LaterCall { tree, deadline, call });
                 None
             }
             _ => Some(call),
         }
     }
 
+    fn staying(&self) -> Option<&Staying> {
+        match &self.giving.as_ref()?.afterwards {
+            Afterwards::Stay(staying) => Some(staying),
+            Afterwards::Leave { .. } => None,
+        }
+    }
+
+    /// How many calls are put off.
+    pub(crate) fn put_off(&self) -> usize {
+        self.staying().map_or(0, |staying| staying.calls.len())
+    }
+
+    /// Whether a call is put off.
+    pub(crate) fn has_put_off(&self, request: Request) -> bool {
+        self.staying().is_some_and(|staying| staying.calls.contains_key(&request))
+    }
+
+    /// The deadline of a call that is put off has passed: it has no part in its reduction.
+    pub(crate) fn drop_later_call(&mut self, request: Request) {
+        let Some(giving) = &mut self.giving else { return };
+        let given = giving.names.clone();
+        let Afterwards::Stay(staying) = &mut giving.afterwards else { return };
+        if staying.calls.remove(&request).is_none() {
+            return;
+        }
+        let own = self.view.names_of(self.me).difference(given.as_ref());
+        let missing = Vec::from([(own, Reason::Deadline)]);
+        let answer = Answer { value: None, contributors: RankSet::new(), missing };
+        self.tell(Event::Answered(request, answer));
+    }
+
     /// Does what it has put off.
     pub(super) fn go_on(&mut self, staying: Staying) {
-        for LaterCall { request, tree, deadline, call } in staying.calls {
+        for (request, LaterCall { tree, deadline, call }) in staying.calls {
             self.call(request, tree, deadline, call);
         }
         match staying.departure {

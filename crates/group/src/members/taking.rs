@@ -3,13 +3,12 @@
 
 use alloc::vec::Vec;
 
+use super::giving::AGAIN;
 use crate::error::Refusal;
-use crate::identity::{MILLISECOND, MemberId, SECOND, Time};
+use crate::identity::{MemberId, SECOND, Time};
 use crate::member::{Event, Member, Phase, Timer};
 use crate::message::{Message, Ranges};
 
-/// How often a member asks for what it takes.
-const AGAIN: Time = 100 * MILLISECOND;
 /// For how long it asks: the giver lets what it has begun end first.
 const ASK_MAX: Time = 5 * SECOND;
 

@@ -142,6 +142,15 @@ pub enum Purpose {
         /// Those that it lacks.
         missing: Missing,
     },
+    /// No member gets a result of a reduction.
+    Broken {
+        /// The reduction.
+        fold: FoldId,
+        /// The virtual nodes of the member because of which it is so.
+        names: Ranges,
+        /// What it is about them.
+        reason: Reason,
+    },
 }
 
 /// Virtual nodes that are missing, with the reasons.
@@ -447,8 +456,8 @@ pub enum Message {
         /// The virtual nodes.
         names: Ranges,
     },
-    /// No member gets a result of this reduction: from a member to the root, which tells all as it
-    /// tells a result, and from a root to the member that it hands its virtual nodes to.
+    /// No member gets a result of this reduction: from a member to the root, which tells all by
+    /// [`Purpose::Broken`], and from a root to the member that it hands its virtual nodes to.
     Broken {
         /// The reduction.
         fold: FoldId,

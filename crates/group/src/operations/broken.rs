@@ -11,7 +11,7 @@ use super::call::Transfer;
 use crate::error::Reason;
 use crate::identity::{FoldId, MemberId};
 use crate::member::Member;
-use crate::message::{Message, Missing, Purpose, Ranges};
+use crate::message::{Message, Purpose, Ranges};
 use crate::payload::Payload;
 use crate::trees::TreeKind;
 
@@ -63,8 +63,7 @@ impl Member {
         if targets.is_empty() {
             return;
         }
-        let missing = Vec::from([(Ranges::from(names), reason)]);
-        let purpose = Purpose::Result { fold: id, contributors: Ranges::default(), missing };
+        let purpose = Purpose::Broken { fold: id, names: Ranges::from(names), reason };
         let transfer = Transfer { targets, value: Payload::default(), purpose, tag: 0 };
         self.start_internal(TreeKind::Adaptive, transfer);
     }
@@ -86,15 +85,6 @@ impl Member {
     pub(crate) fn broken(&mut self, from: MemberId, id: FoldId, names: &Ranges, reason: Reason) {
         self.break_fold(Some(from), id, &names.as_set().to_set(), reason);
     }
-}
-
-/// What comes as a result may say that there is none: because of which virtual nodes, and why.
-pub(super) fn told_broken(contributors: &Ranges, missing: &Missing) -> Option<(RankSet, Reason)> {
-    let [(names, reason @ (Reason::Undefined | Reason::FunctionFailed))] = missing.as_slice()
-    else {
-        return None;
-    };
-    contributors.as_set().is_empty().then(|| (names.as_set().to_set(), *reason))
 }
 
 fn broken(id: FoldId, names: &RankSet, reason: Reason) -> Message {

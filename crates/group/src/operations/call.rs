@@ -51,24 +51,35 @@ pub(super) struct Transfer {
 
 impl Member {
     pub(crate) fn call(&mut self, request: Request, tree: TreeKind, deadline: Time, call: Call) {
-        let Some(call) = self.call_later(request, tree, deadline, call) else { return };
-        if let Err(error) = self.try_call(request, tree, call) {
+        if let Err(error) = self.try_call(request, tree, deadline, call) {
             self.tell(Event::Failed(request, error));
-        } else if self.pending.contains_key(&request) {
+        } else if self.awaits(request) {
             self.wake_at(deadline.max(self.now), Timer::Deadline(request));
         }
     }
 
-    fn try_call(&mut self, request: Request, tree: TreeKind, call: Call) -> Result<(), GroupError> {
+    /// Whether a call has no answer yet.
+    fn awaits(&self, request: Request) -> bool {
+        self.pending.contains_key(&request) || self.has_put_off(request)
+    }
+
+    fn try_call(
+        &mut self,
+        request: Request,
+        tree: TreeKind,
+        deadline: Time,
+        call: Call,
+    ) -> Result<(), GroupError> {
         if self.leaves_for_good() || self.is_taking() {
             return Err(GroupError::NotJoined);
         }
-        if self.pending.contains_key(&request) || request >= INTERNAL {
+        if self.awaits(request) || request >= INTERNAL {
             return Err(GroupError::Number { number: request });
         }
-        if self.pending.len() >= TRANSFERS_MAX {
+        if self.pending.len() + self.put_off() >= TRANSFERS_MAX {
             return Err(GroupError::Busy);
         }
+        let Some(call) = self.call_later(request, tree, deadline, call) else { return Ok(()) };
         let transfers = match call {
             Call::Broadcast { targets, value, tag } => {
                 let targets = targets.unwrap_or_else(|| self.view.everyone().clone());
@@ -104,7 +115,8 @@ impl Member {
                 return Err(GroupError::Value { bytes });
             }
             if transfer.targets.as_ref().last().is_some_and(|last| last >= self.config.space) {
-                return Err(GroupError::Name { names: transfer.targets.clone() });
+                let (names, space) = (transfer.targets.clone(), self.config.space);
+                return Err(GroupError::Outside { names, space });
             }
         }
         Ok(())
@@ -368,7 +380,7 @@ impl Member {
                 let id = *id;
                 self.give_up_fold(id);
             }
-            None => {}
+            None => self.drop_later_call(request),
         }
     }
 
@@ -420,8 +432,12 @@ impl Member {
         if !value.len().is_multiple_of(head.element.bytes()) || bytes > VALUE_BYTES_MAX {
             return Err(GroupError::Value { bytes });
         }
-        if own.is_empty() || id.root >= self.config.space {
-            return Err(GroupError::Name { names: RankSet::range(id.root, id.root) });
+        let (root, space) = (RankSet::range(id.root, id.root), self.config.space);
+        if id.root >= space {
+            return Err(GroupError::Outside { names: root, space });
+        }
+        if own.is_empty() {
+            return Err(GroupError::Name { names: root });
         }
         let is_used = self.folds.get(&id).is_some_and(|fold| fold.mine.is_some());
         if is_used || self.folds.len() >= TRANSFERS_MAX {

@@ -10,8 +10,6 @@ use crate::message::{Message, Missing, Purpose, Ranges};
 use crate::mutation::Mutation;
 use crate::payload::Payload;
 
-use super::broken::told_broken;
-
 impl Member {
     /// Virtual nodes of this member are among the targets: what has come so far is theirs.
     pub(crate) fn deliver_own(&mut self, key: (CastId, u8), own: RankSet) {
@@ -36,16 +34,25 @@ impl Member {
         }
         let (cast, tag, bytes) = (key.0, head.tag, head.bytes);
         let offset = u64::from(index) * u64::from(head.segment_bytes);
-        let Purpose::Result { fold: id, contributors, missing } = &head.purpose else {
-            let purpose = head.purpose.clone();
-            self.tell(Event::Delivery { cast, purpose, tag, names, offset, data, bytes });
-            return;
+        let (id, contributors, missing) = match &head.purpose {
+            Purpose::Result { fold, contributors, missing } => (*fold, contributors, missing),
+            Purpose::Broken { fold, names, reason } => {
+                let (id, because_of, reason) = (*fold, names.as_set().to_set(), *reason);
+                return self.break_fold(Some(cast.root), id, &because_of, reason);
+            }
+            Purpose::Broadcast | Purpose::Direct => {
+                let purpose = head.purpose.clone();
+                return self.tell(Event::Delivery {
+                    cast,
+                    purpose,
+                    tag,
+                    names,
+                    offset,
+                    data,
+                    bytes,
+                });
+            }
         };
-        let id = *id;
-        if let Some((names, reason)) = told_broken(contributors, missing) {
-            self.break_fold(Some(cast.root), id, &names, reason);
-            return;
-        }
         let fold = self.folds.get_mut(&id).filter(|fold| fold.request.is_some() && fold.to_all);
         let value = fold.and_then(|fold| fold.add_result(offset, data, bytes));
         // There may be many contributors: they are copied once, not with each piece.

@@ -13,8 +13,9 @@ use crate::recovery::change::TreeChange;
 use crate::turn::Turn;
 
 impl TreeChange<'_> {
-    /// Looks who has been silent, and asks again.
-    pub(crate) fn send_heartbeats(&mut self) {
+    /// Judges which neighbours have been silent for too long, asks the others, and sends what has
+    /// waited for a heartbeat.
+    pub(crate) fn check_liveness(&mut self) {
         if self.turn.has_ended {
             self.turn.heartbeat_due = None;
             return;

@@ -73,7 +73,7 @@ fn what_a_process_notices_is_told_to_the_front_end() {
             let mut all = vec![tree.topology.root().rank()];
             all.extend(tree.communication_ranks());
             for rank in all {
-                let text = String::from("host n17: its clock is 5400 s ahead of ours");
+                let text = String::from("host n17: its clock is 5400 s ahead of its parent's");
                 let noticed = Input::Notice { text: text.clone() };
                 tree.process(rank).node.handle_input(Instant(2_000_000_000), noticed);
                 // It goes with the process's next output.

@@ -76,7 +76,7 @@ impl GroupAnswer {
             [block] => value.part(block.start, block.len()),
             _ => {
                 let of_each = blocks.iter().filter_map(|block| value.as_slice().get(block.clone()));
-                Payload::from(of_each.flatten().copied().collect::<Vec<u8>>())
+                Payload::from(of_each.collect::<Vec<&[u8]>>().concat())
             }
         });
         self

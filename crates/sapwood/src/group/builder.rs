@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sapwood_group::limits::NAMES_MAX;
 use sapwood_group::status::Status;
 use sapwood_group::trees::TreeKind;
 use sapwood_group::{Config, GroupHopQuestion, Refusal};
@@ -26,6 +27,9 @@ const PATIENCE: Duration = Duration::from_millis(250);
 
 /// How long a member may take to enter once it is welcome: to get what it takes over, above all.
 const ENTRY: Duration = Duration::from_secs(10);
+
+/// How long it is waited for an answer where there may be no member any more.
+const ANSWER: Duration = Duration::from_secs(2);
 
 /// Builds a [`Group`].
 #[derive(Clone, Debug)]
@@ -91,7 +95,9 @@ impl GroupBuilder {
         self
     }
 
-    /// The size of the name space, the same for all; 65,536 by default.
+    /// The size of the name space, the same for all: 1 to [`GROUP_NAMES_MAX`]; 65,536 by default.
+    ///
+    /// [`GROUP_NAMES_MAX`]: crate::GROUP_NAMES_MAX
     #[must_use]
     pub fn space(mut self, space: u32) -> Self {
         self.space = space;
@@ -229,6 +235,24 @@ impl GroupBuilder {
             .map_err(failed)
     }
 
+    /// Whether a member answers at an address: of this group, or of another one.
+    pub(crate) fn is_answered(&self, address: &str) -> bool {
+        let Ok(place) = address.parse::<Address>() else { return false };
+        let question = GroupQuestion::default();
+        let asked =
+            sapwood_runtime::ask_group(&place, &self.key, self.encryption, question, ANSWER);
+        match asked {
+            Ok(_) | Err(RuntimeError::NoReply { .. } | RuntimeError::Visit { .. }) => true,
+            Err(RuntimeError::Transport(error)) => matches!(
+                error,
+                TransportError::WrongKey { .. }
+                    | TransportError::EncryptionMismatch { .. }
+                    | TransportError::ForeignUser { .. }
+            ),
+            Err(_) => false,
+        }
+    }
+
     fn try_join(&self, address: &str) -> Result<Group> {
         self.check()?;
         let mut driver = GroupDriver::new(self.options()?)?;
@@ -237,6 +261,9 @@ impl GroupBuilder {
     }
 
     fn check(&self) -> Result<()> {
+        if !(1..=NAMES_MAX).contains(&self.space) {
+            return Err(GroupFailure::Space { space: self.space }.into());
+        }
         let is_outside = |names: &RankSet| names.as_ref().last() >= Some(self.space);
         if is_outside(&self.names) || is_outside(&self.take) {
             return Err(GroupFailure::Refused(Refusal::NameSpace).into());

@@ -38,14 +38,12 @@ impl Group {
         name: &str,
         function: impl Fn(T, T) -> T + Send + Sync + 'static,
     ) -> Result<Reduction> {
-        // It is called with each segment of a value: one buffer, and no arrays of numbers.
+        // It is called with each segment of a value: in its place, without memory of its own.
         let fold = move |into: &mut [u8], value: &[u8]| -> Option<()> {
             let bytes = T::ELEMENT.bytes();
-            let mut made = Vec::with_capacity(into.len());
-            for (one, other) in into.chunks_exact(bytes).zip(value.chunks_exact(bytes)) {
-                function(T::read(one)?, T::read(other)?).append(&mut made);
+            for (one, other) in into.chunks_exact_mut(bytes).zip(value.chunks_exact(bytes)) {
+                function(T::read(one)?, T::read(other)?).write(one);
             }
-            into.copy_from_slice(&made);
             Some(())
         };
         self.add_definition(name, Reduction::Defined, T::ELEMENT, fold)

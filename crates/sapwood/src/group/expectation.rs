@@ -162,8 +162,35 @@ pub(super) fn entry(name: Rank, value: &[u8]) -> Vec<u8> {
 #[derive(Debug, Default)]
 struct Partial {
     bytes: Vec<u8>,
-    have: BTreeMap<Rank, u64>,
+    /// The virtual nodes by how many bytes of the value have come for them: a member may carry
+    /// millions, which mostly get the same parts.
+    have: BTreeMap<u64, RankSet>,
     touched: u64,
+}
+
+impl Partial {
+    /// As many bytes more have come for these virtual nodes; gives those that have all of `whole`.
+    fn advance(&mut self, names: &RankSet, bytes: u64, whole: u64) -> RankSet {
+        let mut rest = names.clone();
+        let mut further = Vec::new();
+        for (have, of) in &mut self.have {
+            let mut both = of.clone();
+            both.intersect_with(names.as_ref());
+            if both.is_empty() {
+                continue;
+            }
+            of.subtract(both.as_ref());
+            rest.subtract(both.as_ref());
+            further.push((have + bytes, both));
+        }
+        further.push((bytes, rest));
+        for (have, names) in further {
+            self.have.entry(have).or_default().union_with(names.as_ref());
+        }
+        let complete = self.have.remove(&whole).unwrap_or_default();
+        self.have.retain(|_, names| !names.is_empty());
+        complete
+    }
 }
 
 /// Puts values together.
@@ -201,18 +228,10 @@ impl Assembly {
         let start = usize::try_from(offset).ok()?;
         let place = partial.bytes.get_mut(start..start.checked_add(data.len())?)?;
         place.copy_from_slice(data.as_slice());
-        let mut complete = RankSet::new();
-        for name in names.iter() {
-            let have = partial.have.entry(name).or_insert(0);
-            *have += data.len() as u64;
-            if *have == bytes {
-                complete.insert(name);
-            }
-        }
+        let complete = partial.advance(&names, data.len() as u64, bytes);
         if complete.is_empty() {
             return None;
         }
-        partial.have.retain(|name, _| !complete.contains(*name));
         let is_last = partial.have.is_empty();
         let value = if is_last {
             self.partial.remove(&cast).map(|partial| partial.bytes).unwrap_or_default()
@@ -359,5 +378,38 @@ impl Delivery {
         value: Payload,
     ) -> Self {
         Self { tag, names, sender, sender_names, value }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(names: RankSet, offset: u64) -> Piece {
+        let cast = CastId { root: MemberId(1), number: 1 };
+        Piece { cast, names, offset, data: Payload::from(vec![offset as u8; 4]), bytes: 8 }
+    }
+
+    #[test]
+    fn millions_of_virtual_nodes_get_a_value_in_parts_without_an_entry_for_each() {
+        let mut assembly = Assembly::default();
+        let many = RankSet::range(0, (1 << 24) - 1);
+        assert_eq!(assembly.take(0, piece(many.clone(), 0)), None);
+        let entries = || assembly.partial.values().flat_map(|partial| partial.have.values());
+        assert_eq!(entries().map(|names| names.as_ref().ranges().len()).collect::<Vec<_>>(), [1]);
+        let (complete, value) = assembly.take(0, piece(many.clone(), 4)).expect("it is whole");
+        assert_eq!((complete, value.as_slice()), (many, &[0, 0, 0, 0, 4, 4, 4, 4][..]));
+        assert!(assembly.partial.is_empty());
+    }
+
+    #[test]
+    fn virtual_nodes_that_get_parts_apart_have_the_value_when_each_has_all() {
+        let mut assembly = Assembly::default();
+        assert_eq!(assembly.take(0, piece(RankSet::range(0, 3), 0)), None);
+        let of = |taken: Option<(RankSet, Payload)>| taken.map(|taken| taken.0.to_string());
+        assert_eq!(of(assembly.take(0, piece(RankSet::range(2, 5), 4))).as_deref(), Some("2-3"));
+        assert_eq!(of(assembly.take(0, piece(RankSet::range(0, 1), 4))).as_deref(), Some("0-1"));
+        assert_eq!(of(assembly.take(0, piece(RankSet::range(4, 5), 0))).as_deref(), Some("4-5"));
+        assert!(assembly.partial.is_empty());
     }
 }

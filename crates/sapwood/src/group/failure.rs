@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use sapwood_group::limits::NAMES_MAX;
 use sapwood_group::{GroupError, Reason, Refusal};
 use sapwood_packet::RankSet;
 
@@ -19,6 +20,12 @@ pub enum GroupFailure {
     /// The group does not take this member in, or not any longer. Cure: other virtual nodes, or the
     /// group's name space.
     Refused(Refusal),
+    /// A name space of another size than a group may have. Cure: 1 to
+    /// [`GROUP_NAMES_MAX`](crate::GROUP_NAMES_MAX).
+    Space {
+        /// Its size in virtual nodes.
+        space: u32,
+    },
     /// A call that is wrong.
     Call(GroupError),
     /// The member is not in the group any more.
@@ -59,6 +66,9 @@ impl fmt::Display for GroupFailure {
         match self {
             Self::NotJoined { reason, .. } => write!(f, "not joined: {reason}"),
             Self::Refused(refusal) => write!(f, "the group refuses this member: {refusal}"),
+            Self::Space { space } => {
+                write!(f, "a name space has 1 to {NAMES_MAX} virtual nodes, and not {space}")
+            }
             Self::Call(error) => write!(f, "{error}"),
             Self::Ended => f.write_str("this member has left the group, or was refused"),
             Self::NoValue { missing } => {

@@ -22,9 +22,11 @@ use crate::Result;
 const VALUE_BYTES_MAX: usize = 1 << 30;
 /// Longest value that one member gives to a gather, in bytes.
 const GATHERED_BYTES_MAX: usize = 8 << 20;
-/// A member that waits for the result of all gives the root this much longer to say what is
-/// missing.
-const RESULT_GRACE: Duration = Duration::from_millis(500);
+/// The root of an operation whose result all get ends this much before the deadline: until that the
+/// others are told what is missing.
+const RESULT_TIME: Duration = Duration::from_millis(500);
+/// The same of a short deadline is this part of it.
+const RESULT_PART: u32 = 4;
 /// How many calls may wait to be started.
 const COMMANDS_MAX: usize = 1 << 16;
 
@@ -366,11 +368,11 @@ impl Plan {
             Act::AllToAll { values } => self.all_to_all(tag, values),
             Act::Reduce { root, reduction, element, value, to_all } => {
                 let call = self.reduce(root, reduction, element, value, to_all);
-                (vec![self.late_call(call, to_all)], Finish::AsItIs)
+                (vec![self.call_to_root(call, to_all)], Finish::AsItIs)
             }
             Act::Blocks { root, reduction, element, value, blocks } => {
                 let call = self.reduce(root, reduction, element, value, true);
-                (vec![self.late_call(call, true)], Finish::Blocks(blocks))
+                (vec![self.call_to_root(call, true)], Finish::Blocks(blocks))
             }
         })
     }
@@ -409,11 +411,13 @@ impl Plan {
         Command::Call { request: self.request, tree: self.tree, deadline, call }
     }
 
-    /// A result for all comes after the root's deadline, if something is missing.
-    fn late_call(&self, call: Call, to_all: bool) -> Command {
+    /// If something is missing, a result for all leaves the root before the deadline of those that
+    /// wait for it.
+    fn call_to_root(&self, call: Call, to_all: bool) -> Command {
         let is_root = matches!(&call, Call::Reduce { root, .. } if self.own.contains(*root));
-        let more = if to_all && !is_root { RESULT_GRACE } else { Duration::ZERO };
-        let deadline = after(self.deadline.saturating_add(more));
+        let result_time = RESULT_TIME.min(self.deadline / RESULT_PART);
+        let less = if to_all && is_root { result_time } else { Duration::ZERO };
+        let deadline = after(self.deadline.saturating_sub(less));
         Command::Call { request: self.request, tree: self.tree, deadline, call }
     }
 
@@ -429,4 +433,34 @@ fn after(time: Duration) -> u64 {
 
 fn no_value(root: Rank) -> GroupFailure {
     GroupFailure::Call(GroupError::Name { names: RankSet::range(root, root) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The deadline of the call of a member with the virtual nodes 0 and 1 to a reduction.
+    fn deadline_of_call(root: Rank, deadline: Duration, to_all: bool) -> u64 {
+        let (own, everyone) = (RankSet::range(0, 1), RankSet::range(0, 3));
+        let (tree, request, number, leaves_early) = (TreeKind::default(), 1, 1, false);
+        let plan = Plan { tree, request, number, deadline, leaves_early, own, everyone };
+        let call = plan.reduce(Some(root), Reduction::Sum, Element::I64, vec![0; 8], to_all);
+        let Command::Call { deadline, .. } = plan.call_to_root(call, to_all) else {
+            panic!("a reduction is a call")
+        };
+        deadline
+    }
+
+    #[test]
+    fn no_member_waits_beyond_its_deadline_and_the_root_of_all_ends_before() {
+        for long in [Duration::from_millis(1), Duration::from_secs(1), Duration::from_secs(30)] {
+            let begin = after(Duration::ZERO);
+            let at_root = deadline_of_call(1, long, true);
+            let (elsewhere, alone) =
+                (deadline_of_call(2, long, true), deadline_of_call(1, long, false));
+            let end = after(long);
+            assert!(at_root < elsewhere && elsewhere <= end && alone <= end, "{long:?}");
+            assert!(at_root > begin, "{long:?}: the root waits");
+        }
+    }
 }

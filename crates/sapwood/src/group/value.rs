@@ -10,6 +10,9 @@ pub trait Number: Copy {
     /// Appends the bytes.
     fn append(self, bytes: &mut Vec<u8>);
 
+    /// Puts its bytes in the place of others, which are as many.
+    fn write(self, place: &mut [u8]);
+
     /// The number of these bytes; none if they are too few or too many.
     fn read(bytes: &[u8]) -> Option<Self>;
 }
@@ -21,6 +24,10 @@ macro_rules! number {
 
             fn append(self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn write(self, place: &mut [u8]) {
+                place.copy_from_slice(&self.to_le_bytes());
             }
 
             fn read(bytes: &[u8]) -> Option<Self> {

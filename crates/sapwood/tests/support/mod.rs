@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+#[path = "../../../launch/tests/surroundings/mod.rs"]
+mod surroundings;
 pub mod tags;
 
 use std::collections::BTreeSet;
@@ -14,10 +16,13 @@ use std::time::{Duration, Instant};
 
 use sapwood::{Hosts, Network, NetworkBuilder, Program, Topology, TransportKind};
 
+#[allow(unused_imports, reason = "each test file uses its part")]
+pub use surroundings::clean_command;
+
 /// A wait that gets this far hangs.
 pub const HANG: Duration = Duration::from_secs(60);
 /// An ending that takes this long has left something behind.
-pub const ENDING: Duration = Duration::from_secs(10);
+pub const ENDING: Duration = Duration::from_secs(30);
 /// Carries a trial's own mark in the environment of its processes.
 pub const MARK_VARIABLE: &str = "SAPWOOD_TRIAL";
 

@@ -6,6 +6,7 @@
 //! oracle judges what the members deliver and answer.
 
 mod connection;
+mod folding;
 mod layout;
 mod oracle;
 mod queue;
@@ -15,10 +16,11 @@ mod trial;
 mod wire;
 mod world;
 
+pub use folding::{CIRCLE, LINES};
 pub use layout::{Busy, Network};
 pub use oracle::Breach;
 pub use queue::Overfull;
 pub use reference::{near_optimal, static_completion};
-pub use schedule::{Verdict, run_schedule, run_schedule_of_taking};
+pub use schedule::{Verdict, run_schedule, run_schedule_of_defining, run_schedule_of_taking};
 pub use trial::{Start, Trial, Unsteady};
 pub use world::{GroupWorld, ObservedEvent};

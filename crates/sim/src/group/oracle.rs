@@ -9,10 +9,27 @@ use alloc::vec::Vec;
 use sapwood_group::{Answer, CastId, Event, Reason, Request, SECOND, Time};
 use sapwood_packet::RankSet;
 
+use super::folding::Reduced;
 use super::{GroupWorld, ObservedEvent};
 
 /// After a cut has ended, members find each other again within this time.
 const HEALING: Time = 8 * SECOND;
+
+/// Each host has room for this number of virtual nodes, so that none is another's.
+const NAMES_PER_HOST: u32 = 2;
+/// A host's value in a sum is one in a digit of its own, of this number of bits: one that counts
+/// twice shows.
+const DIGIT_BITS: usize = 2;
+
+/// The first virtual node that a host may have.
+pub(super) fn first_name(host: usize) -> u32 {
+    NAMES_PER_HOST * host as u32
+}
+
+/// The value that a host gives to a sum.
+pub(super) fn digit(host: usize) -> i64 {
+    1 << (DIGIT_BITS * host)
+}
 
 /// A rule that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +91,7 @@ pub(super) struct GroupOracle {
     faults: Vec<Option<Time>>,
     cut: Option<Time>,
     calls: BTreeMap<Request, Called>,
-    reductions: BTreeMap<u64, (usize, bool)>,
+    reductions: BTreeMap<u64, Reduced>,
     /// By transfer, virtual node and host.
     got: BTreeMap<(CastId, u32, usize), Got>,
     /// Who was taken for dead, and at which host.
@@ -167,8 +184,8 @@ impl GroupOracle {
         self.calls.insert(request, Called { host, time, what, answer: None });
     }
 
-    pub(super) fn reduction(&mut self, number: u64, root: usize, to_all: bool) {
-        self.reductions.insert(number, (root, to_all));
+    pub(super) fn reduction(&mut self, number: u64, what: Reduced) {
+        self.reductions.insert(number, what);
     }
 
     /// Takes over what applications were told.
@@ -347,11 +364,11 @@ impl GroupOracle {
     /// Whether a host must get what it takes: neither it nor the giver was struck, and no reduction
     /// with a root among the virtual nodes keeps the giver from giving them.
     fn is_to_succeed(&self, taken: &TakenOver) -> bool {
-        let is_root = |root: usize| taken.names.contains(2 * root as u32);
+        let is_root = |root: usize| taken.names.contains(first_name(root));
         taken.has_joined
             && !taken.is_struck
             && self.is_steady(taken.from)
-            && !self.reductions.values().any(|(root, _)| is_root(*root))
+            && !self.reductions.values().any(|reduced| is_root(reduced.root))
     }
 
     /// Whether hosts that leave are all that was struck, so that each finds an heir.
@@ -387,23 +404,21 @@ impl GroupOracle {
     }
 
     fn judge_part(&mut self, request: Request, called: &Called, answer: &Answer, number: u64) {
-        let Some(&(root, to_all)) = self.reductions.get(&number) else { return };
-        let Some(value) = &answer.value else { return };
-        let expected = self.sums(&answer.contributors);
-        let elements = value.as_slice().as_chunks::<8>().0;
+        let Some(reduced) = self.reductions.get(&number).copied() else { return };
         // A root that gave up has no value, and says so.
-        let is_wrong =
-            elements.iter().any(|element| !expected.contains(&i64::from_le_bytes(*element)));
-        if is_wrong {
-            let first = elements.first().map(|element| i64::from_le_bytes(*element));
+        let Some(value) = &answer.value else { return };
+        let sums = self.sums(&answer.contributors);
+        if !reduced.is_right(value.as_slice(), &sums, &self.places()) {
+            let first = value.as_slice().as_chunks::<8>().0.first();
+            let first = first.map(|element| i64::from_le_bytes(*element));
             let text = format!(
-                "request {request}: {first:x?} instead of {expected:x?}, contributors {}",
-                answer.contributors
+                "request {request}, {:?}: {first:x?} instead of hosts {sums:x?}, contributors {}",
+                reduced.folding, answer.contributors
             );
             self.breach("each counts once", text);
         }
-        if called.host == root || to_all {
-            let is_root_steady = self.is_steady(root);
+        if called.host == reduced.root || reduced.to_all {
+            let is_root_steady = self.is_steady(reduced.root);
             if is_root_steady {
                 let mut steady = self.steady_names();
                 if let Some(taken) = &self.taken_over {
@@ -415,6 +430,12 @@ impl GroupOracle {
         }
     }
 
+    /// By host, the virtual nodes at one of which its value stands where values have an order: the
+    /// first that it carries when it calls.
+    fn places(&self) -> Vec<Vec<u32>> {
+        (0..self.names.len()).map(|host| self.ever_carried(host).iter().collect()).collect()
+    }
+
     /// What the values of these virtual nodes may add up to: of two hosts that claim the same ones
     /// either counts, as long as both are members.
     fn sums(&self, contributors: &RankSet) -> Vec<i64> {
@@ -424,7 +445,7 @@ impl GroupOracle {
             if !own.as_ref().intersects(contributors.as_ref()) && !may_count {
                 continue;
             }
-            let digit = 1 << (2 * host);
+            let digit = digit(host);
             // The heir may have given the value for them.
             if may_count || self.handed.iter().any(|handed| handed.from == host) {
                 sums = sums.iter().flat_map(|sum| [*sum, sum + digit]).collect();
@@ -483,11 +504,13 @@ impl GroupOracle {
             let all_give = (0..self.names.len()).all(gives);
             // Another member is the root from some time on, and may have died.
             let moves = |root: usize| {
-                self.taken_over.as_ref().is_some_and(|taken| taken.names.contains(2 * root as u32))
+                let taken = self.taken_over.as_ref();
+                taken.is_some_and(|taken| taken.names.contains(first_name(root)))
             };
             let is_due = all_give
-                && self.reductions.get(&number).is_some_and(|(root, to_all)| {
-                    (*to_all || *root == called.host) && self.is_steady(*root) && !moves(*root)
+                && self.reductions.get(&number).is_some_and(|reduced| {
+                    let root = reduced.root;
+                    (reduced.to_all || root == called.host) && self.is_steady(root) && !moves(root)
                 });
             if is_due && self.is_steady(called.host) && answer.value.is_none() {
                 self.breach("all get the result", format!("reduction {number}: {answer:?}"));

@@ -5,13 +5,14 @@ use alloc::vec::Vec;
 
 use sapwood_group::trees::TreeKind;
 use sapwood_group::{
-    Call, Config, Element, MILLISECOND, Member, Operation, Payload, Request, SECOND, Time,
+    Call, Config, Element, Input, MILLISECOND, Member, Payload, Request, SECOND, Time,
 };
 use sapwood_layout::Layout;
 use sapwood_packet::RankSet;
 use sapwood_random::Random;
 
-use super::oracle::{Breach, GroupOracle, Started};
+use super::folding::{Folding, Reduced, definitions};
+use super::oracle::{Breach, GroupOracle, Started, first_name};
 use super::{GroupWorld, Network};
 use crate::chance;
 
@@ -34,6 +35,8 @@ const HANDED: u64 = 0x6861_6e64_6564_0000;
 const CROSSED: u64 = 0x6372_6f73_7365_6400;
 /// The same of hosts that join and take virtual nodes.
 const TAKEN: u64 = 0x7461_6b65_6e00_0000;
+/// The same of operations that hosts define.
+const DEFINED: u64 = 0x6465_6669_6e65_6400;
 /// An heir leaves itself within this time before and after it is to get virtual nodes.
 const NEAR: Time = 6 * MILLISECOND;
 /// Broadcasts begin within this time before and after a hand-over.
@@ -62,10 +65,8 @@ enum Act {
         bytes: usize,
     },
     Reduce {
-        root: usize,
         tree: TreeKind,
-        elements: usize,
-        to_all: bool,
+        what: Reduced,
     },
     Crash(usize),
     Hang(usize),
@@ -111,6 +112,15 @@ struct Newcomer {
     take: RankSet,
 }
 
+/// When a host defines the operations of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Defines {
+    Never,
+    AtOnce,
+    /// With each call: until the first one its member passes on what others give.
+    AtCall,
+}
+
 struct Run {
     world: GroupWorld,
     oracle: GroupOracle,
@@ -127,6 +137,7 @@ struct Run {
     claims: Vec<usize>,
     /// By which host each one joins.
     sponsors: Vec<usize>,
+    defines: Vec<Defines>,
 }
 
 /// Runs the schedule of a seed; `prepare` is done to each member before its first input.
@@ -141,6 +152,14 @@ pub fn run_schedule_of_taking(seed: u64, prepare: fn(&mut Member)) -> Verdict {
     let mut run = Run::drawn(seed, prepare, 1);
     let newcomer = run.world.network.hosts() - 1;
     run.draw_taking(newcomer, &mut chance::of_seed(seed ^ TAKEN));
+    run.judged()
+}
+
+/// The same as [`run_schedule`], with reductions by operations that the hosts define.
+#[must_use]
+pub fn run_schedule_of_defining(seed: u64, prepare: fn(&mut Member)) -> Verdict {
+    let mut run = Run::drawn(seed, prepare, 0);
+    run.draw_defined(&mut chance::of_seed(seed ^ DEFINED));
     run.judged()
 }
 
@@ -166,6 +185,7 @@ impl Run {
             is_begun: alloc::vec![false; places],
             claims: (0..places).collect(),
             sponsors: alloc::vec![0; places],
+            defines: alloc::vec![Defines::Never; places],
         };
         run.draw(hosts, &mut chance::of_seed(seed ^ FURTHER));
         run.draw_hand_over(hosts, &mut chance::of_seed(seed ^ HANDED));
@@ -211,7 +231,9 @@ impl Run {
                 Act::Broadcast { host, tree, bytes: size }
             } else {
                 let to_all = self.chance.one_in(3);
-                Act::Reduce { root: host, tree, elements: size.div_ceil(8), to_all }
+                let elements = size.div_ceil(8);
+                let what = Reduced { root: host, elements, to_all, folding: Folding::Sum };
+                Act::Reduce { tree, what }
             };
             self.add_at(act);
         }
@@ -317,13 +339,11 @@ impl Run {
 
     /// A host joins and takes one of two virtual nodes, with broadcasts while it does.
     fn draw_taking(&mut self, host: usize, chance: &mut Random) {
-        let is_free = |giver: &usize| self.is_begun[*giver] && !self.oracle.is_contested(*giver);
-        let givers: Vec<usize> = (0..host).filter(|at| names_at(*at).len() > 1).collect();
-        let Some(giver) = givers.iter().copied().filter(is_free).nth(chance.index(givers.len()))
-        else {
-            return;
-        };
-        let name = 2 * giver as u32 + chance.below(2) as u32;
+        let givers = self.free_givers(host);
+        // Recorded seeds were drawn as if each giver were free, and go on meaning the same.
+        let drawn = chance.index((0..host).filter(|at| gives_a_part(*at)).count());
+        let Some(giver) = drawn.checked_rem(givers.len()).map(|at| givers[at]) else { return };
+        let name = first_name(giver) + chance.below(2) as u32;
         let take = RankSet::range(name, name);
         let own = if chance.one_in(2) { RankSet::new() } else { names_at(host) };
         let by = if chance.one_in(2) { 0 } else { giver };
@@ -353,6 +373,41 @@ impl Run {
             }
             _ => {}
         }
+    }
+
+    /// Hosts define operations, one in three not before it calls, and reduce by them.
+    fn draw_defined(&mut self, chance: &mut Random) {
+        let hosts = self.defines.len();
+        for host in 0..hosts {
+            self.defines[host] = if chance.one_in(3) { Defines::AtCall } else { Defines::AtOnce };
+            if self.is_begun[host] {
+                self.define(host, Defines::AtOnce);
+            }
+        }
+        for _ in 0..chance.between(2, 5) {
+            let folding = *chance.choose(&[Folding::Circle, Folding::Lines]);
+            let tree = *chance.choose(&TreeKind::ALL);
+            let elements = *chance.choose(&[1, 13, 88, 375]);
+            let (root, to_all) = (chance.index(hosts), chance.one_in(3));
+            let what = Reduced { root, elements, to_all, folding };
+            let span = if chance.one_in(2) { 20 * MILLISECOND } else { SPAN };
+            self.add(BEGIN + chance.below(span), Act::Reduce { tree, what });
+        }
+    }
+
+    /// The member of a host gets the operations, if this is when the host defines them.
+    fn define(&mut self, host: usize, when: Defines) {
+        if self.defines[host] == when {
+            for (operation, definition) in definitions() {
+                self.world.give(host, Input::Define { operation, definition });
+            }
+        }
+    }
+
+    /// The hosts before a newcomer that can give it a virtual node and keep one.
+    fn free_givers(&self, newcomer: usize) -> Vec<usize> {
+        let is_free = |host: &usize| self.is_begun[*host] && !self.oracle.is_contested(*host);
+        (0..newcomer).filter(|host| gives_a_part(*host)).filter(is_free).collect()
     }
 
     fn draw_break(&mut self, hosts: usize, may_refuse: bool, further: &mut Random) {
@@ -407,6 +462,7 @@ impl Run {
         };
         self.oracle.started(host, names, self.world.now());
         self.world.start(host, by, config, self.prepare);
+        self.define(host, Defines::AtOnce);
     }
 
     fn play(&mut self) {
@@ -431,13 +487,14 @@ impl Run {
                 let call = Call::Broadcast { targets: None, value, tag: request };
                 self.world.call(host, request, tree, time + DEADLINE, call);
             }
-            Act::Reduce { root, tree, elements, to_all } if self.world.is_up(root) => {
-                self.reduce(time, root, tree, elements, to_all);
+            Act::Reduce { tree, what } if self.world.is_up(what.root) => {
+                self.reduce(time, tree, what);
             }
             Act::Contribute { host, number, call, tree } if self.world.member(host).is_some() => {
                 self.next += 1;
                 let request = self.next;
                 self.oracle.call(request, host, time, Started::Part { number });
+                self.define(host, Defines::AtCall);
                 self.world.call(host, request, tree, time + DEADLINE, call);
             }
             Act::Crash(host) => {
@@ -446,13 +503,13 @@ impl Run {
             }
             Act::Leave(host) => {
                 self.oracle.fault(host, time);
-                self.world.give(host, sapwood_group::Input::Leave);
+                self.world.give(host, Input::Leave);
             }
             Act::LeaveTo { host, heir } => {
                 self.oracle.fault(host, time);
                 self.oracle.hand_over(host, heir);
                 let heir = self.oracle.kept(heir).as_ref().first();
-                self.world.give(host, sapwood_group::Input::LeaveTo { heir });
+                self.world.give(host, Input::LeaveTo { heir });
             }
             Act::Hang(host) => {
                 self.oracle.fault(host, time);
@@ -483,21 +540,20 @@ impl Run {
         }
     }
 
-    /// All give their part within a few milliseconds; each host's digit of base 4 is its own.
-    fn reduce(&mut self, time: Time, root: usize, tree: TreeKind, elements: usize, to_all: bool) {
+    /// All give their part within a few milliseconds.
+    fn reduce(&mut self, time: Time, tree: TreeKind, what: Reduced) {
         self.next += 1;
         let number = self.next;
-        self.oracle.reduction(number, root, to_all);
+        self.oracle.reduction(number, what);
         let hosts = self.world.network.hosts();
         for host in 0..hosts {
-            let digit = (1_i64 << (2 * host)).to_le_bytes();
             let call = Call::Reduce {
-                root: 2 * root as u32,
+                root: first_name(what.root),
                 number,
-                operation: Operation::Sum,
+                operation: what.operation(),
                 element: Element::I64,
-                value: Payload::from(digit.repeat(elements)),
-                to_all,
+                value: what.value_of(host),
+                to_all: what.to_all,
                 leaves_early: false,
             };
             let skew = if self.chance.one_in(4) { 150 } else { 3 };
@@ -510,6 +566,31 @@ impl Run {
 
 /// The virtual nodes that a host claims by itself.
 fn names_at(host: usize) -> RankSet {
-    let first = 2 * host as u32;
+    let first = first_name(host);
     RankSet::range(first, first + u32::from(host % 3 == 1))
+}
+
+/// Whether a host claims more than one.
+fn gives_a_part(host: usize) -> bool {
+    names_at(host).len() > 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newcomer_takes_something_wherever_a_host_can_give_it() {
+        let mut takers = 0;
+        for seed in 0..400 {
+            let mut run = Run::drawn(seed, |_| {}, 1);
+            let newcomer = run.world.network.hosts() - 1;
+            let can_take = !run.free_givers(newcomer).is_empty();
+            run.draw_taking(newcomer, &mut chance::of_seed(seed ^ TAKEN));
+            let takes = run.acts.iter().any(|act| matches!(act.2, Act::JoinTaking(_)));
+            assert_eq!(takes, can_take, "seed {seed}");
+            takers += usize::from(takes);
+        }
+        assert!(takers > 360, "{takers} of 400 take something");
+    }
 }

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 
 use sapwood_packet::Rank;
 
-use crate::gathered::OTHERS;
+use crate::place::OTHERS;
 
 /// Edges that are told apart, at most.
 pub const BYPASS_EDGES_MAX: usize = 4096;
@@ -25,6 +25,12 @@ impl BypassTime {
         self.count += 1;
         self.sum_ns = self.sum_ns.saturating_add(ns);
         self.max_ns = self.max_ns.max(ns);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
     }
 
     /// The mean in nanoseconds; none where there are none.
@@ -59,6 +65,20 @@ pub struct BypassEdge {
     pub down: BypassTime,
 }
 
+impl BypassEdge {
+    fn merge(&mut self, other: &Self) {
+        self.instances = self.instances.saturating_add(other.instances);
+        self.last = self.last.saturating_add(other.last);
+        self.late = self.late.saturating_add(other.late);
+        self.bypassed = self.bypassed.saturating_add(other.bypassed);
+        self.after_exit.merge(&other.after_exit);
+        self.behind.merge(&other.behind);
+        self.waited.merge(&other.waited);
+        self.up.merge(&other.up);
+        self.down.merge(&other.down);
+    }
+}
+
 /// What is known of bypassed reductions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BypassFigures {
@@ -72,6 +92,15 @@ pub struct BypassFigures {
 }
 
 impl BypassFigures {
+    /// Adds what is known of other reductions.
+    pub fn merge(&mut self, other: &Self) {
+        self.instances = self.instances.saturating_add(other.instances);
+        self.incomplete = self.incomplete.saturating_add(other.incomplete);
+        for (&(parent, child), one) in &other.edges {
+            self.edge(parent, child).merge(one);
+        }
+    }
+
     pub(super) fn edge(&mut self, parent: Rank, child: Rank) -> &mut BypassEdge {
         let has_room = self.edges.len() < BYPASS_EDGES_MAX;
         let is_known = has_room || self.edges.contains_key(&(parent, child));

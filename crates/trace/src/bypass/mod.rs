@@ -5,10 +5,12 @@
 //! The processes of such a reduction share one host and its clock, so that all times are compared
 //! as they are. What is known of one reduction lies in the rings of all its ranks: the process
 //! that folds a late part notes that for the place of another one. Only reductions of which every
-//! hop is known count.
+//! hop is known count. They are summed up where all their hops have met, at a leaf as a rule; the
+//! hops of others travel on.
 
 mod figures;
 mod trace;
 
 pub use figures::{BYPASS_EDGES_MAX, BypassEdge, BypassFigures, BypassTime};
 pub use trace::BypassTrace;
+pub(crate) use trace::settle_whole;

@@ -1,6 +1,6 @@
 //! Hops of all ranks, put together by reduction as they come in.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use sapwood_packet::Rank;
@@ -13,6 +13,9 @@ const OPEN_MAX: usize = 1 << 14;
 /// Hops that wait, at most: reductions of many ranks have more.
 const HOPS_MAX: usize = 1 << 20;
 
+/// Reductions that were given up and are known as such, at most.
+const GIVEN_UP_MAX: usize = 1 << 14;
+
 /// A reduction: its communicator, and its number on it.
 type BypassKey = (u64, u32);
 
@@ -24,6 +27,10 @@ pub struct BypassTrace {
     /// How many reductions have begun, by which the oldest is known.
     begun: u64,
     order: BTreeMap<u64, BypassKey>,
+    /// Those that were given up last, the oldest first: hops of theirs may come later.
+    given_up: VecDeque<BypassKey>,
+    /// The same ones.
+    given_up_keys: BTreeSet<BypassKey>,
     figures: BypassFigures,
 }
 
@@ -59,9 +66,13 @@ struct PartStamp {
 }
 
 impl BypassTrace {
-    /// Takes a hop; a reduction of which every hop is known is settled.
+    /// Takes a hop; a reduction of which every hop is known is settled. A late hop of one that was
+    /// given up opens it no more: that is counted already.
     pub fn take(&mut self, hop: &BypassHop) {
-        let key = (hop.communicator, hop.instance);
+        let key = key_of(hop);
+        if self.given_up_keys.contains(&key) {
+            return;
+        }
         let begun = self.begun;
         let reduction = self.open.entry(key).or_insert_with(|| Reduction {
             begun,
@@ -92,9 +103,20 @@ impl BypassTrace {
 
     fn give_up_oldest(&mut self) {
         let oldest = self.order.first_key_value().map(|(_, &key)| key);
-        if oldest.and_then(|key| self.remove(key)).is_some() {
-            self.figures.incomplete += 1;
+        let Some(key) = oldest.filter(|&key| self.remove(key).is_some()) else { return };
+        self.figures.incomplete += 1;
+        self.given_up.push_back(key);
+        self.given_up_keys.insert(key);
+        if self.given_up.len() > GIVEN_UP_MAX
+            && let Some(known) = self.given_up.pop_front()
+        {
+            self.given_up_keys.remove(&known);
         }
+    }
+
+    /// What has become known since this was asked before.
+    pub(crate) fn take_figures(&mut self) -> BypassFigures {
+        core::mem::take(&mut self.figures)
     }
 
     /// What is known so far; reductions that wait for hops are in nothing of it.
@@ -109,6 +131,36 @@ impl BypassTrace {
         self.figures.incomplete += self.open.len() as u64;
         self.figures
     }
+}
+
+fn key_of(hop: &BypassHop) -> BypassKey {
+    (hop.communicator, hop.instance)
+}
+
+/// Sums up the reductions of which every hop is among these; the hops of all others stay.
+pub(crate) fn settle_whole(hops: &mut Vec<BypassHop>) -> BypassFigures {
+    let mut figures = BypassFigures::default();
+    hops.sort_by_key(key_of);
+    let mut others = Vec::new();
+    for own in hops.chunk_by(|one, next| key_of(one) == key_of(next)) {
+        let size = own.first().map_or(0, |hop| usize::from(hop.size));
+        let mut reduction = Reduction { size, ..Reduction::default() };
+        if own.len() >= least_hops(size) {
+            own.iter().for_each(|hop| reduction.note(hop));
+        }
+        if reduction.is_whole() {
+            figures.settle(&reduction);
+        } else {
+            others.extend_from_slice(own);
+        }
+    }
+    *hops = others;
+    figures
+}
+
+/// Of each rank four but for the parts, of which the root's own is none.
+const fn least_hops(size: usize) -> usize {
+    (4 * size).saturating_sub(1)
 }
 
 impl Reduction {
@@ -293,6 +345,24 @@ mod tests {
     }
 
     #[test]
+    fn whole_reductions_are_summed_up_and_the_hops_of_others_stay() {
+        let of = |instance| late_leaf().into_iter().map(move |hop| BypassHop { instance, ..hop });
+        let mut hops: Vec<BypassHop> = of(3).chain(of(1)).chain(of(2)).collect();
+        let missing = hops.remove(20);
+        assert_eq!(missing.instance, 1);
+        let mut all = BypassTrace::default();
+        hops.iter().chain([&missing]).for_each(|hop| all.take(hop));
+        let mut sums = settle_whole(&mut hops);
+        assert_eq!((sums.instances, sums.incomplete, hops.len()), (2, 0, late_leaf().len() - 1));
+        assert!(hops.iter().all(|hop| hop.instance == 1));
+        // What is missing comes with another packet.
+        let mut rest = BypassTrace::default();
+        hops.iter().chain([&missing]).for_each(|hop| rest.take(hop));
+        sums.merge(&rest.take_figures());
+        assert_eq!((rest.close(), sums), (BypassFigures::default(), all.close()));
+    }
+
+    #[test]
     fn a_reduction_of_which_a_hop_is_missing_is_counted_and_in_nothing() {
         for missing in 0..late_leaf().len() {
             let mut trace = BypassTrace::default();
@@ -349,5 +419,9 @@ mod tests {
         );
         assert_eq!(trace.figures().incomplete, beyond as u64);
         assert!(!trace.open.contains_key(&(COMM, 0)) && trace.open.contains_key(&(COMM, 3)));
+        // Its later hops do not have others given up, and it is counted once.
+        trace.take(&BypassHop { instance: 0, ..hop(BypassHopKind::Exit, 0, 2) });
+        assert!(!trace.open.contains_key(&(COMM, 0)) && trace.open.contains_key(&(COMM, 3)));
+        assert_eq!(trace.figures().incomplete, beyond as u64);
     }
 }

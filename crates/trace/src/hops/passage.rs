@@ -71,7 +71,7 @@ impl Ends<'_> {
 }
 
 /// A link of which a passage has both ends.
-struct HopLink<'a> {
+pub(super) struct HopLink<'a> {
     parent_rank: Rank,
     child_rank: Rank,
     parent: Option<&'a HopProcess>,
@@ -145,15 +145,16 @@ impl Passage {
         &self,
         (stream, wave): (StreamId, Wave),
         tree: &Processes,
+        links: &[HopLink<'_>],
         figures: &mut StreamFigures,
     ) {
         for (&rank, stamps) in &self.processes {
             self.settle_waits(rank, stamps.wave(stream, wave), figures);
         }
-        for link in self.links(tree) {
+        for link in links {
             let edge = figures.edges.entry(link.child_rank).or_default();
             edge.parent = link.parent_rank;
-            settle_link(&link, edge);
+            settle_link(link, edge);
             if let Some(own) = link.own() {
                 figures.processes.entry(link.child_rank).or_default().own.add(own);
             }
@@ -163,15 +164,16 @@ impl Passage {
     }
 
     /// The links of which it has both ends.
-    fn links<'a>(&'a self, tree: &'a Processes) -> impl Iterator<Item = HopLink<'a>> {
-        self.processes.iter().filter_map(move |(&child_rank, stamps)| {
+    pub(super) fn links<'a>(&'a self, tree: &'a Processes) -> Vec<HopLink<'a>> {
+        let link = |(&child_rank, stamps): (&'a Rank, &'a Stamps)| {
             let child = tree.get(&child_rank)?;
             let parent_rank = child.parent?;
             let above = self.processes.get(&parent_rank)?;
             let ends = Ends { parent: above, child: stamps, arrival: above.arrival_of(child_rank) };
             let (parent, child) = (tree.get(&parent_rank), Some(child));
             Some(HopLink { parent_rank, child_rank, parent, child, ends })
-        })
+        };
+        self.processes.iter().filter_map(link).collect()
     }
 
     /// Gives each time of each hop that follows from this passage to `take`: the same of which
@@ -181,6 +183,7 @@ impl Passage {
         stream: StreamId,
         tree: &Processes,
         parents: &BTreeSet<Rank>,
+        links: &[HopLink<'_>],
         mut take: impl FnMut(HopMeasure),
     ) {
         let role = |rank: Rank| match tree.get(&rank).and_then(|process| process.parent) {
@@ -199,7 +202,7 @@ impl Passage {
                 tell(HopValue::Wait, part.child, Some(rank), wait);
             }
         }
-        for link in self.links(tree) {
+        for link in links {
             let (child, parent) = (link.child_rank, Some(link.parent_rank));
             for (value, time) in [
                 (HopValue::Up, link.up().map(|time| time.ns)),

@@ -5,7 +5,7 @@
 //! times of a link need the events of both its ends, so that they are reduced where the events are
 //! joined ([`HopTrace`](crate::HopTrace)).
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use core::fmt;
@@ -16,13 +16,11 @@ use sapwood_packet::{Rank, RankSet, StreamId};
 use crate::gathered::OTHERS;
 use crate::scope::ScopeReduction;
 use crate::scope_figures::{ScopeCounter, ScopeFigures, ScopeKey};
+use crate::scope_windows::{ScopeWindows, WindowOwner, WindowRule};
 
 /// A scope over hops without a limit of its own has as many bytes of events read per second, of the
 /// whole tree.
 pub const HOP_BYTES_PER_S: u64 = 16 << 20;
-
-/// Groups of which the last values are kept, at most.
-const WINDOWS_MAX: usize = 4096;
 
 /// Which time is reduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -257,15 +255,20 @@ pub(super) struct ScopedHops {
     scope: HopScope,
     figures: ScopeFigures,
     /// The last times of each group, for a scope with a window.
-    windows: BTreeMap<ScopeKey, VecDeque<u64>>,
+    windows: ScopeWindows,
+    /// Streams that the scope names and of which no time of any kind has come yet.
+    unseen: BTreeSet<StreamId>,
 }
 
 impl ScopedHops {
     pub(super) fn new(scope: HopScope) -> Self {
-        Self { scope, figures: ScopeFigures::default(), windows: BTreeMap::new() }
+        let unseen = scope.streams.clone();
+        let windows = ScopeWindows::default();
+        Self { scope, figures: ScopeFigures::default(), windows, unseen }
     }
 
     pub(super) fn add(&mut self, measure: &HopMeasure) {
+        self.unseen.remove(&measure.stream);
         if measure.value != self.scope.value {
             return;
         }
@@ -274,28 +277,18 @@ impl ScopedHops {
             return;
         }
         self.figures.count(ScopeCounter::Selected, 1);
-        let key = self.scope.key(measure);
-        let window = usize::try_from(self.scope.window).unwrap_or(usize::MAX);
-        if window == 0 {
-            self.figures.add(key, measure.ns, self.scope.reduction);
-            return;
-        }
-        if self.windows.len() >= WINDOWS_MAX && !self.windows.contains_key(&key) {
-            self.figures.count(ScopeCounter::Folded, 1);
-            return;
-        }
-        let values = self.windows.entry(key).or_default();
-        if values.len() == window {
-            values.pop_front();
-        }
-        values.push_back(measure.ns);
+        let owner = WindowOwner { key: self.scope.key(measure), ..WindowOwner::default() };
+        let rule = WindowRule { window: self.scope.window, reduction: self.scope.reduction };
+        self.windows.add(owner, measure.ns, rule, &mut self.figures);
+    }
+
+    pub(super) const fn unseen(&self) -> &BTreeSet<StreamId> {
+        &self.unseen
     }
 
     pub(super) fn take(&mut self) -> ScopeFigures {
         let mut figures = core::mem::take(&mut self.figures);
-        for (&key, values) in &self.windows {
-            figures.add_all(key, values.iter().copied(), self.scope.reduction);
-        }
+        self.windows.add_to(&mut figures, self.scope.reduction);
         if let Some(groups) = self.scope.reduction.groups_max() {
             figures.keep_largest(groups);
         }
@@ -362,6 +355,17 @@ mod tests {
         assert!(!scope.wants(&measure(4, 1, 10)) && !scope.wants(&measure(3, 1, 9)));
         assert!(!scope.wants(&measure(3, 3, 10)) && !scope.wants(&measure(3, 0, 10)));
         assert!(HopScope::default().wants(&measure(9, 0, 0)));
+    }
+
+    #[test]
+    fn streams_of_which_nothing_has_come_are_known() {
+        let streams = [1, 7, 999].into();
+        let mut scoped = ScopedHops::new(HopScope { streams, ..HopScope::default() });
+        scoped.add(&measure(7, 1, 5));
+        // A time of another kind says as much of its stream.
+        scoped.add(&HopMeasure { value: HopValue::Up, ..measure(1, 1, 77) });
+        scoped.add(&measure(8, 1, 5));
+        assert_eq!(scoped.unseen().iter().copied().collect::<Vec<_>>(), [999]);
     }
 
     #[test]

@@ -56,6 +56,13 @@ impl HopTrace {
         self.scopes.get_mut(number).map(ScopedHops::take).unwrap_or_default()
     }
 
+    /// The streams that the scope of this number names and of which no time has come yet.
+    #[must_use]
+    pub fn unseen_streams(&self, number: usize) -> Vec<StreamId> {
+        let unseen = self.scopes.get(number).map(ScopedHops::unseen);
+        unseen.into_iter().flatten().copied().collect()
+    }
+
     /// Takes a whole round of reading: the processes of the tree now, and what each has told.
     pub fn take_round(
         &mut self,
@@ -200,20 +207,19 @@ impl HopTrace {
                 self.downs.remove(&key.0);
             }
         }
-        let figures = self.figures.entry(key.0).or_default();
-        passage.settle(key, &self.tree, figures);
-        self.measure(key.0, &passage);
+        self.add(key, &passage);
     }
 
-    /// Gives the times of a passage to the scopes.
-    fn measure(&mut self, stream: StreamId, passage: &Passage) {
+    /// Adds the times of a passage to the figures of its stream, and gives them to the scopes.
+    fn add(&mut self, key: (StreamId, Wave), passage: &Passage) {
+        let links = passage.links(&self.tree);
+        passage.settle(key, &self.tree, &links, self.figures.entry(key.0).or_default());
         let scopes = &mut self.scopes;
-        if scopes.is_empty() {
-            return;
+        if !scopes.is_empty() {
+            passage.measure(key.0, &self.tree, &self.parents, &links, |measure| {
+                scopes.iter_mut().for_each(|scope| scope.add(&measure));
+            });
         }
-        passage.measure(stream, &self.tree, &self.parents, |measure| {
-            scopes.iter_mut().for_each(|scope| scope.add(&measure));
-        });
     }
 
     /// The packet that a wave answers: that of its number where the wave says so by its own, or
@@ -235,8 +241,7 @@ impl HopTrace {
         let stamps = |time| Stamps { down: Some(time), ..Stamps::default() };
         let processes = times.into_iter().map(|(rank, time)| (rank, stamps(time))).collect();
         let passage = Passage { processes, ended_in: None };
-        passage.settle(key, &self.tree, self.figures.entry(key.0).or_default());
-        self.measure(key.0, &passage);
+        self.add(key, &passage);
     }
 
     /// The figures of the streams that waves have passed on.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use sapwood::{Rank, RankSet};
+use sapwood::{Rank, RankSet, TreeKind};
 use sapwood_command_line::exit::Failure;
 use sapwood_floor::statistics::median;
 use sapwood_group_tool::{Act, MemberProcess, Request};
@@ -26,9 +26,30 @@ struct Cast {
     receivers: RankSet,
 }
 
+/// One broadcast beside the others, in seconds since the first one began.
+pub(super) struct CastRate {
+    pub(super) begin_seconds: f64,
+    pub(super) end_seconds: f64,
+    /// MB/s until all have acknowledged.
+    pub(super) rate: f64,
+    /// How many virtual nodes had it, that of the root among them.
+    pub(super) reached: u64,
+}
+
+/// When half of the members leave and return, in the same seconds.
+pub(super) struct ChurnTimes {
+    pub(super) leave: f64,
+    pub(super) left: f64,
+    pub(super) come: f64,
+    pub(super) back: f64,
+}
+
 /// What came of it.
 pub(super) struct Churn {
+    pub(super) tree: TreeKind,
     pub(super) bytes: usize,
+    pub(super) over_time: Vec<CastRate>,
+    pub(super) times: ChurnTimes,
     pub(super) casts: usize,
     /// Virtual nodes that were there all the time and had no broadcast, over all broadcasts; and
     /// values that were wrong or came twice.
@@ -54,18 +75,20 @@ struct Moments {
     back: Instant,
 }
 
-/// Half of the members leave and return.
-pub(super) fn run(scene: &mut Scene<'_>, bytes: usize) -> Result<Churn, Failure> {
+/// Half of the members leave and return under broadcasts by a tree.
+pub(super) fn run(scene: &mut Scene<'_>, bytes: usize, tree: TreeKind) -> Result<Churn, Failure> {
     let count = scene.members();
     let address = scene.fleet.address().to_string();
     let (place, members) = (&scene.place, scene.fleet.members_mut());
     let Some((root, others)) = members.split_first_mut() else {
         return Err(Failure::own(&"a group without members"));
     };
+    let mut request = Request::new(Act::Publish);
+    (request.bytes, request.tree, request.deadline) = (bytes, tree, DEADLINE);
     let is_to_end = AtomicBool::new(false);
     let (sender, casts) = channel();
     let (seen, moments) = std::thread::scope(|scope| {
-        let publisher = scope.spawn(|| publish(root, bytes, &is_to_end, sender));
+        let publisher = scope.spawn(|| publish(root, &request, &is_to_end, sender));
         // Members start in this thread: those that another one has started would end with it.
         let conducted = conduct(place, &address, others, &casts);
         is_to_end.store(true, Ordering::Relaxed);
@@ -76,8 +99,9 @@ pub(super) fn run(scene: &mut Scene<'_>, bytes: usize) -> Result<Churn, Failure>
         Ok::<_, Failure>((seen, moments))
     })?;
     scene.fleet.wait_for_all(ANSWER_DEADLINE)?;
-    let mut churn = condense(&seen, &moments, bytes, count)?;
+    let mut churn = condense(&seen, &moments, &request, count)?;
     (churn.lost, churn.wrong) = judge(scene, &seen)?;
+    scene.published += seen.len() as u32;
     Ok(churn)
 }
 
@@ -89,15 +113,13 @@ fn stays(name: Rank) -> bool {
 /// Broadcasts until it is told to end.
 fn publish(
     root: &mut MemberProcess,
-    bytes: usize,
+    request: &Request,
     is_to_end: &AtomicBool,
     casts: Sender<Cast>,
 ) -> Result<(), Failure> {
-    let mut request = Request::new(Act::Publish);
-    (request.bytes, request.deadline) = (bytes, DEADLINE);
     while !is_to_end.load(Ordering::Relaxed) {
         let begun = Instant::now();
-        let answer = root.ask(&request, DEADLINE + ANSWER_DEADLINE)?;
+        let answer = root.ask(request, DEADLINE + ANSWER_DEADLINE)?;
         if let Some(error) = answer["error"].as_str() {
             return Err(Failure::own(&format!("a broadcast to members that leave: {error}")));
         }
@@ -172,7 +194,7 @@ fn await_casts(
 fn condense(
     seen: &[Cast],
     moments: &Moments,
-    bytes: usize,
+    request: &Request,
     count: usize,
 ) -> Result<Churn, Failure> {
     let end = |cast: &Cast| cast.begun + Duration::from_secs_f64(cast.seconds);
@@ -181,6 +203,14 @@ fn condense(
     let none = || Failure::own(&"no broadcast ended before members left");
     // The first one finds connections that have carried nothing yet.
     let normal_seconds = median(normal.get(1..).unwrap_or_default()).ok_or_else(none)?;
+    let start = seen.first().map_or(moments.leave, |cast| cast.begun);
+    let since = |moment: Instant| (moment - start).as_secs_f64();
+    let over_time = seen.iter().map(|cast| CastRate {
+        begin_seconds: since(cast.begun),
+        end_seconds: since(end(cast)),
+        rate: request.bytes as f64 / 1e6 / cast.seconds,
+        reached: reached(cast),
+    });
     let slowest = |from: Instant, to: Instant| {
         let within = seen.iter().filter(|cast| cast.begun < to && end(cast) > from);
         within.map(|cast| cast.seconds).fold(0.0, f64::max) / normal_seconds
@@ -192,7 +222,15 @@ fn condense(
     let is_whole = |cast: &&Cast| cast.begun > moments.back && reached(cast) == count as u64;
     let whole = seen.iter().find(is_whole).map(|cast| cast.begun - moments.back);
     Ok(Churn {
-        bytes,
+        tree: request.tree,
+        bytes: request.bytes,
+        over_time: over_time.collect(),
+        times: ChurnTimes {
+            leave: since(moments.leave),
+            left: since(moments.left),
+            come: since(moments.come),
+            back: since(moments.back),
+        },
         casts: seen.len(),
         lost: 0,
         wrong: 0,
@@ -205,10 +243,12 @@ fn condense(
     })
 }
 
-/// What members have received: values that did not come, and those that were wrong or came twice.
+/// What members have received: values that did not come, and those that were wrong or came twice;
+/// the latter also of earlier runs.
 fn judge(scene: &mut Scene<'_>, seen: &[Cast]) -> Result<(u64, u64), Failure> {
     let answers = scene.ask(&Request::new(Act::Received), ANSWER_DEADLINE)?;
     let (mut lost, mut wrong) = (0, 0);
+    let first_cast = scene.published + 1;
     for (name, answer) in (0..).zip(&answers).skip(1) {
         let from = &answer["senders"]["0"];
         let counts: RankSet = from["counts"]
@@ -217,12 +257,12 @@ fn judge(scene: &mut Scene<'_>, seen: &[Cast]) -> Result<(u64, u64), Failure> {
             .parse()
             .map_err(|error| Failure::own(&error))?;
         let due = |cast: &&(u32, &Cast)| stays(name) || cast.1.receivers.contains(name);
-        let casts: Vec<(u32, &Cast)> = (1..).zip(seen).collect();
+        let casts: Vec<(u32, &Cast)> = (first_cast..).zip(seen).collect();
         // A member that has returned has only what came since; the process before has ended.
-        let first = if stays(name) { 1 } else { counts.iter().next().unwrap_or(u32::MAX) };
+        let since = if stays(name) { first_cast } else { counts.iter().next().unwrap_or(u32::MAX) };
         let due: Vec<u32> = casts.iter().filter(due).map(|cast| cast.0).collect();
         let missing: Vec<u32> =
-            due.into_iter().filter(|cast| *cast >= first && !counts.contains(*cast)).collect();
+            due.into_iter().filter(|cast| *cast >= since && !counts.contains(*cast)).collect();
         let unsaid = casts.iter().filter(|cast| stays(name) && !cast.1.receivers.contains(name));
         let said_missing = unsaid.count() as u64;
         let bad = number(from, "wrong") + number(from, "doubled") + number(answer, "unreadable");

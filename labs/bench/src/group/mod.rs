@@ -2,13 +2,14 @@
 //! turn, with the simulator's result for the same network beside them.
 //!
 //! Owns the command line and what is printed. `network` is the layout, `scene` the members on it,
-//! `race` measures one operation by several trees, `start` and `churn` the two experiments with
-//! changing members, `simulated` asks the simulator, `show` makes facts of it all and `plot` a
-//! picture.
+//! `race` measures one operation by several trees, `lengths` has it do so for several lengths,
+//! `start` and `churn` are the two experiments with changing members, `simulated` asks the
+//! simulator, `show` makes facts of it all and `plot` pictures.
 //!
 //! Members are processes of this machine, whose clock is one: times are taken where things happen.
 
 mod churn;
+mod lengths;
 mod network;
 mod plot;
 mod race;
@@ -26,7 +27,7 @@ use sapwood::TreeKind;
 use sapwood_command_line::arguments::explained;
 use sapwood_command_line::exit::Failure;
 
-use super::facts::Facts;
+use super::facts::{Facts, named};
 use super::progress::Progress;
 use network::EmulatedNetwork;
 use scene::Scene;
@@ -35,6 +36,10 @@ use scene::Scene;
 pub const GROUP_MEMBER: &str = "group-member";
 /// The trees that are compared.
 const TREES: [TreeKind; 7] = TreeKind::ALL;
+/// Those by which broadcasts go while members leave and return.
+const CHURN_TREES: [TreeKind; 2] = [TreeKind::Adaptive, TreeKind::List];
+/// Of the numbers that are added.
+const NUMBER_BYTES: usize = 8;
 /// The exit code where a value was wrong or missing.
 const WRONG: u8 = 1;
 
@@ -49,7 +54,11 @@ enum Experiment {
     Sums,
     /// Broadcasts of a long value.
     Long,
-    /// Half of the members leave and return under broadcasts.
+    /// Broadcasts of 32 KiB to '--longest' by four trees; only if it is named.
+    Lengths,
+    /// Sums of 8 bytes to '--longest-sum' by four trees; only if it is named.
+    SumLengths,
+    /// Half of the members leave and return under broadcasts, by 'adaptive' and by 'list'.
     Churn,
 }
 
@@ -81,12 +90,28 @@ pub(super) struct Arguments {
     /// The length of the broadcasts under which members leave and return.
     #[arg(long, value_name = "LENGTH", default_value = "4M", value_parser = sapwood_group_tool::bytes)]
     churn: usize,
-    /// Only these experiments, separated by commas; all unless given.
+    /// The longest broadcast of 'lengths'. Each member holds it in memory.
+    #[arg(long, value_name = "LENGTH", default_value = "64M", value_parser = sapwood_group_tool::bytes)]
+    longest: usize,
+    /// The longest sum of 'sum-lengths', in whole numbers of 8 bytes.
+    #[arg(long, value_name = "LENGTH", default_value = "8M", value_parser = sapwood_group_tool::bytes)]
+    longest_sum: usize,
+    /// Only these experiments, separated by commas; all but 'lengths' and 'sum-lengths' unless
+    /// given.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<Experiment>,
     /// Write a picture of the broadcasts of one byte to this file: when each member had the value.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Write a picture of 'lengths' to this file: MB/s by length.
+    #[arg(long, value_name = "FILE")]
+    lengths_svg: Option<PathBuf>,
+    /// Write a picture of 'sum-lengths' to this file: times of 'static', by length.
+    #[arg(long, value_name = "FILE")]
+    sums_svg: Option<PathBuf>,
+    /// Write a picture of 'churn' to this file: MB/s over time.
+    #[arg(long, value_name = "FILE")]
+    churn_svg: Option<PathBuf>,
     /// The folder of the test bed in Sapwood's source.
     #[arg(long, value_name = "FOLDER", default_value = "testbed")]
     testbed: PathBuf,
@@ -100,21 +125,43 @@ pub(super) struct Arguments {
 
 impl Arguments {
     fn wants(&self, experiment: Experiment) -> bool {
-        self.only.is_empty() || self.only.contains(&experiment)
+        match self.only.is_empty() {
+            true => !matches!(experiment, Experiment::Lengths | Experiment::SumLengths),
+            false => self.only.contains(&experiment),
+        }
+    }
+
+    /// Refuses lengths that are none, and pictures of what is not measured or that cannot be
+    /// written.
+    fn check(&self) -> Result<(), Failure> {
+        if self.long == 0 || self.churn == 0 || self.longest == 0 {
+            return Err(Failure::usage("give --long, --churn and --longest at least 1 byte"));
+        }
+        if self.longest_sum == 0 || !self.longest_sum.is_multiple_of(NUMBER_BYTES) {
+            return Err(Failure::usage("give --longest-sum a multiple of 8 bytes"));
+        }
+        for (option, path, experiment) in [
+            ("--svg", &self.svg, Experiment::Short),
+            ("--lengths-svg", &self.lengths_svg, Experiment::Lengths),
+            ("--sums-svg", &self.sums_svg, Experiment::SumLengths),
+            ("--churn-svg", &self.churn_svg, Experiment::Churn),
+        ] {
+            let Some(path) = path else { continue };
+            if !self.wants(experiment) {
+                let name = named(experiment);
+                return Err(Failure::usage(format!(
+                    "{option} is a picture of '{name}', which is not measured: name it in --only"
+                )));
+            }
+            write(path, "")?;
+        }
+        Ok(())
     }
 }
 
 /// Measures; the code says whether every value was right.
 pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failure> {
-    if arguments.long == 0 || arguments.churn == 0 {
-        return Err(Failure::usage("give --long and --churn at least 1 byte"));
-    }
-    if let Some(path) = &arguments.svg {
-        if !arguments.wants(Experiment::Short) {
-            return Err(Failure::usage("--svg is a picture of 'short', which --only leaves out"));
-        }
-        write(path, "")?;
-    }
+    arguments.check()?;
     let network = EmulatedNetwork::new(arguments)?;
     if let (Some(hosts), None) = (&network.hosts, &arguments.inside) {
         return Err(network::run_with_hosts(hosts));
@@ -127,7 +174,9 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failur
     let mut scene = Scene::start(&network, arguments.inside.as_deref())?;
     let start = start::settle(&mut scene)?;
     shown.start(&start, &simulated);
-    if arguments.wants(Experiment::Short) || arguments.wants(Experiment::Long) {
+    let by_papers =
+        [Experiment::Short, Experiment::Long, Experiment::Lengths, Experiment::SumLengths];
+    if by_papers.into_iter().any(|experiment| arguments.wants(experiment)) {
         scene.track_papers()?;
     }
     let turns = arguments.rounds as usize;
@@ -157,15 +206,50 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failur
         let race = race::Race::broadcast(0, arguments.long, &TREES);
         shown.long(arguments.long, &race.run(&mut scene, turns, &mut progress)?, &simulated)?;
     }
-    if arguments.wants(Experiment::Churn) {
-        progress.say("half of the members leave and return", 0, 1);
-        shown.churn(&churn::run(&mut scene, arguments.churn)?)?;
-    }
+    measure_lengths_and_churn(&mut scene, &network, arguments, &mut shown, &mut progress)?;
     shown.faults(std::mem::take(&mut scene.faults));
     scene.end()?;
     let is_right = shown.is_right();
     let code = if is_right { ExitCode::SUCCESS } else { ExitCode::from(WRONG) };
     Ok((shown.into_facts(), code))
+}
+
+/// Broadcasts and sums by their length, and broadcasts while members leave and return.
+fn measure_lengths_and_churn(
+    scene: &mut Scene<'_>,
+    network: &EmulatedNetwork,
+    arguments: &Arguments,
+    shown: &mut show::Shown,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    if arguments.wants(Experiment::Lengths) {
+        let rounds = arguments.rounds as usize;
+        let raced = lengths::run(scene, arguments.longest, rounds, progress)?;
+        shown.lengths(&raced);
+        if let Some(path) = &arguments.lengths_svg {
+            write(path, &show::picture_of_lengths(network, &raced))?;
+        }
+    }
+    if arguments.wants(Experiment::SumLengths) {
+        let (longest, rounds) = (arguments.longest_sum, arguments.rounds as usize);
+        let raced = lengths::run_sums(scene, longest, network.far_time(), rounds, progress)?;
+        shown.sum_lengths(&raced);
+        if let Some(path) = &arguments.sums_svg {
+            write(path, &show::picture_of_sums(network, &raced))?;
+        }
+    }
+    if arguments.wants(Experiment::Churn) {
+        let mut churns = Vec::new();
+        for (at, tree) in CHURN_TREES.into_iter().enumerate() {
+            progress.say("half of the members leave and return", at, CHURN_TREES.len());
+            churns.push(churn::run(scene, arguments.churn, tree)?);
+        }
+        shown.churns(&churns);
+        if let Some(path) = &arguments.churn_svg {
+            write(path, &show::picture_of_churns(network, &churns))?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes the picture; nothing before all is measured, to see whether the file can be written.

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use sapwood::{Rank, RankSet, TreeKind};
 use sapwood_command_line::exit::Failure;
 use sapwood_floor::statistics::{Spread, median, ratio};
 use sapwood_group_tool::{Act, Request, is_right};
 use serde_json::Value;
 
+use super::super::back_end_process::machine_nanoseconds;
 use super::super::progress::Progress;
 use super::scene::Scene;
 
 /// Repetitions of a tree in a turn. One more comes before them: members read their input late.
 const REPEATS: u64 = 3;
-/// How long one operation may take.
+/// How long one operation may take, besides what its bytes take at 1 MB/s.
 const DEADLINE: Duration = Duration::from_secs(20);
 /// How long the members may take to answer beyond that.
 const SLACK: Duration = Duration::from_secs(10);
@@ -25,6 +25,9 @@ const WORK_TIME: Duration = Duration::from_millis(10);
 /// Until the first sum begins, members read their input: for all, and for each.
 const READ_TIME: Duration = Duration::from_millis(50);
 const READ_TIME_EACH: Duration = Duration::from_millis(2);
+/// A sum from this length on may take longer than the time between two begins: a barrier comes
+/// before each, or else the next one would be under way before.
+const APART_FROM: usize = 32 << 10;
 
 /// What is raced.
 pub(super) struct Race<'a> {
@@ -34,6 +37,8 @@ pub(super) struct Race<'a> {
     trees: &'a [TreeKind],
     /// The time between the begins of two sums.
     every: Duration,
+    /// Whether a barrier comes before each round.
+    is_apart: bool,
 }
 
 /// What came of it, by tree and turn, in seconds; turns with a fault are left out for all trees.
@@ -53,14 +58,14 @@ struct Turn {
 impl<'a> Race<'a> {
     /// Until the last member has a value.
     pub(super) fn broadcast(root: Rank, bytes: usize, trees: &'a [TreeKind]) -> Self {
-        Self { act: Act::Broadcast, root, bytes, trees, every: Duration::ZERO }
+        Self { act: Act::Broadcast, root, bytes, trees, every: Duration::ZERO, is_apart: false }
     }
 
     /// From the last member's begin until virtual node 0 has the sum. Members begin at once by
     /// their common clock, since no message could tell them to.
     pub(super) fn sum(bytes: usize, far_time: Duration, trees: &'a [TreeKind]) -> Self {
         let every = far_time * TRIPS + WORK_TIME;
-        Self { act: Act::Reduce, root: 0, bytes, trees, every }
+        Self { act: Act::Reduce, root: 0, bytes, trees, every, is_apart: bytes >= APART_FROM }
     }
 
     /// Runs all trees in each turn, in the other order in every second one.
@@ -100,15 +105,15 @@ impl<'a> Race<'a> {
     fn repeat(&self, scene: &mut Scene<'_>, tree: TreeKind) -> Result<Option<Turn>, Failure> {
         let mut request = Request::new(self.act);
         (request.root, request.tree, request.bytes) = (self.root, tree, self.bytes);
-        (request.rounds, request.deadline) = (REPEATS + 1, DEADLINE);
-        request.has_moments = true;
+        let deadline = DEADLINE + Duration::from_micros(self.bytes as u64);
+        (request.rounds, request.deadline) = (REPEATS + 1, deadline);
+        (request.has_moments, request.is_apart) = (true, self.is_apart);
         if !self.every.is_zero() {
-            let now = clock_gettime(ClockId::Monotonic);
-            let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+            let now = Duration::from_nanos(machine_nanoseconds());
             let begin = now + READ_TIME + READ_TIME_EACH * scene.members() as u32;
             (request.at, request.every) = (begin.as_nanos() as u64, self.every);
         }
-        let limit = (DEADLINE + self.every) * (REPEATS as u32 + 1) + SLACK;
+        let limit = (deadline + self.every) * (REPEATS as u32 + 1) + SLACK;
         let answers = scene.ask(&request, limit)?;
         let name = self.act.name();
         let wrong = (0..).zip(&answers).filter(|entry| !is_right(entry.1));

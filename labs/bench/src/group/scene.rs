@@ -37,6 +37,8 @@ pub(super) struct Scene<'a> {
     pub(super) fleet: Fleet,
     /// From the start of the first member until all knew each other.
     pub(super) joined: Duration,
+    /// How many values virtual node 0 has published.
+    pub(super) published: u32,
     /// What went wrong, each with operation, tree and member.
     pub(super) faults: Vec<String>,
 }
@@ -62,7 +64,7 @@ impl<'a> Scene<'a> {
         let count = network.layout.hosts as u32;
         let fleet = Fleet::start(count, |name, address| Ok(place.order(name, address)))?;
         let joined = fleet.begun().elapsed();
-        Ok(Self { place, fleet, joined, faults: Vec::new() })
+        Ok(Self { place, fleet, joined, published: 0, faults: Vec::new() })
     }
 
     /// How many members there are.

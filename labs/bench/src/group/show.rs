@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::super::facts::{Bar, Facts, look};
 use super::churn::Churn;
+use super::lengths::{LENGTH_TREES, RacedLength, SUM_TREES};
 use super::network::EmulatedNetwork;
-use super::plot::{Curve, draw};
+use super::plot::{Across, Chart, Curve, Mark};
 use super::race::Raced;
 use super::simulated::{ByTree, Simulated};
 use super::start::Settled;
@@ -23,6 +24,43 @@ const SUM: Bar = Bar::Most(1.1);
 const LONG: Bar = Bar::Least(1.8);
 const AFTER: Bar = Bar::Most(3.0);
 const STEADY_SECONDS: Bar = Bar::Most(1.0);
+
+/// A figure of a tree at one length.
+struct LengthFigure {
+    /// In the JSON object.
+    name: &'static str,
+    of: fn(&RacedLength, TreeKind) -> Option<Spread>,
+}
+
+/// What is shown of operations of several lengths.
+struct LengthColumns {
+    /// Where it stands in the JSON object.
+    path: &'static str,
+    title: &'static str,
+    trees: &'static [TreeKind],
+    /// What the others are held against.
+    base: TreeKind,
+    figure: LengthFigure,
+    ratio: LengthFigure,
+}
+
+const RATES: LengthColumns = LengthColumns {
+    path: "lengths",
+    title: "broadcasts by length: MB/s until the last member has it, and x list",
+    trees: &LENGTH_TREES,
+    base: TreeKind::List,
+    figure: LengthFigure { name: "mb_per_s", of: RacedLength::rate },
+    ratio: LengthFigure { name: "rate_to_list", of: RacedLength::rate_to_list },
+};
+
+const SUM_TIMES: LengthColumns = LengthColumns {
+    path: "sum_lengths",
+    title: "sums by length: ms until the root has it, and /static",
+    trees: &SUM_TREES,
+    base: TreeKind::Static,
+    figure: LengthFigure { name: "ms", of: RacedLength::milliseconds },
+    ratio: LengthFigure { name: "ratio_to_static", of: RacedLength::time_to_static },
+};
 
 /// Facts under way.
 pub(super) struct Shown {
@@ -204,38 +242,111 @@ impl Shown {
         Ok(())
     }
 
-    pub(super) fn churn(&mut self, churn: &Churn) -> Result<(), Failure> {
+    /// Rates by length, with those of `list` in the same rounds.
+    pub(super) fn lengths(&mut self, lengths: &[RacedLength]) {
+        self.by_length(&RATES, lengths);
+    }
+
+    /// Times of sums by length, with those of `static` in the same rounds.
+    pub(super) fn sum_lengths(&mut self, lengths: &[RacedLength]) {
+        self.by_length(&SUM_TIMES, lengths);
+    }
+
+    /// A line for each length, with two figures of each tree.
+    fn by_length(&mut self, columns: &LengthColumns, lengths: &[RacedLength]) {
+        let LengthColumns { path, title, trees, base, figure, ratio } = columns;
+        self.facts.heading(title);
+        let mut names = format!("  {:<12}", "bytes");
+        trees.iter().for_each(|tree| names += &format!(" {tree:>22}"));
+        self.facts.heading(&names);
+        let mut rows = Vec::new();
+        for length in lengths {
+            let (mut line, mut shown) = (format!("  {:<12}", length.bytes), json!({}));
+            for tree in *trees {
+                let figures = (figure.of)(length, *tree).zip((ratio.of)(length, *tree));
+                let Some((value, beside)) = figures else { break };
+                line += &format!(" {:>15.2} {:>6.2}", value.median, beside.median);
+                shown[tree.to_string()] = json!({
+                    figure.name: value.median,
+                    ratio.name: beside.median,
+                    "spread": { figure.name: value, ratio.name: beside },
+                });
+            }
+            if (figure.of)(length, *base).is_none() {
+                self.nothing_of(&format!("{path}.bytes{}", length.bytes));
+                continue;
+            }
+            self.facts.heading(&line);
+            rows.push(json!({ "bytes": length.bytes, "rounds": length.rounds, "trees": shown }));
+        }
+        self.facts.setting(path, rows);
+    }
+
+    /// One run under `adaptive`, and one under another tree beside it.
+    pub(super) fn churns(&mut self, churns: &[Churn]) {
+        for churn in churns {
+            let is_own = churn.tree == TreeKind::Adaptive;
+            let path = if is_own { "churn".to_string() } else { format!("churn.{}", churn.tree) };
+            self.churn(&path, churn, |bar| Some(bar).filter(|_| is_own));
+        }
+    }
+
+    fn churn(&mut self, path: &str, churn: &Churn, goal: impl Fn(Bar) -> Option<Bar>) {
         let facts = &mut self.facts;
         facts.heading(&format!(
-            "half of the members leave and return under broadcasts of {} bytes",
-            churn.bytes
+            "half of the members leave and return under broadcasts of {} bytes by '{}'",
+            churn.bytes, churn.tree
         ));
-        facts.setting("churn.bytes", churn.bytes);
+        facts.setting(&format!("{path}.bytes"), churn.bytes);
         let count = |label| look(label, "", 0);
-        facts.number("churn.broadcasts", count("broadcasts"), churn.casts as f64, None);
+        let casts = churn.casts as f64;
+        facts.number(&format!("{path}.broadcasts"), count("broadcasts"), casts, None);
         let lost = count("not received by members that stay");
-        facts.number("churn.lost", lost, churn.lost as f64, Some(Bar::Most(0.0)));
+        let none = Some(Bar::Most(0.0));
+        facts.number(&format!("{path}.lost"), lost, churn.lost as f64, none);
         let wrong = count("wrong, or received twice");
-        facts.number("churn.wrong", wrong, churn.wrong as f64, Some(Bar::Most(0.0)));
+        facts.number(&format!("{path}.wrong"), wrong, churn.wrong as f64, none);
         let ms = look("before, until all have acknowledged", "ms", 1);
-        facts.number("churn.normal_ms", ms, churn.normal_seconds * 1e3, None);
-        for (path, label, value, bar) in [
+        facts.number(&format!("{path}.normal_ms"), ms, churn.normal_seconds * 1e3, None);
+        let after = goal(AFTER);
+        for (name, label, value, bar) in [
             ("leaving_ratio", "  slowest while they leave", churn.leaving_ratio, None),
-            ("left_ratio", "  first after they have left", churn.left_ratio, Some(AFTER)),
+            ("left_ratio", "  first after they have left", churn.left_ratio, after),
             ("returning_ratio", "  slowest while they return", churn.returning_ratio, None),
-            ("returned_ratio", "  first after they are back", churn.returned_ratio, Some(AFTER)),
+            ("returned_ratio", "  first after they are back", churn.returned_ratio, after),
         ] {
-            facts.number(&format!("churn.{path}"), look(label, "", 2), value, bar);
+            facts.number(&format!("{path}.{name}"), look(label, "", 2), value, bar);
         }
         let whole = look("from the last return until one reaches all", "s", 2);
-        facts.number("churn.whole_s", whole, churn.whole_seconds, Some(Bar::Most(1.0)));
-        Ok(())
+        let bar = goal(Bar::Most(1.0));
+        facts.number(&format!("{path}.whole_s"), whole, churn.whole_seconds, bar);
+        let rates = churn.over_time.iter().map(|cast| {
+            json!({
+                "begin_s": rounded(cast.begin_seconds),
+                "end_s": rounded(cast.end_seconds),
+                "mb_per_s": rounded(cast.rate),
+                "reached": cast.reached,
+            })
+        });
+        facts.setting(&format!("{path}.over_time"), rates.collect::<Vec<Value>>());
+        let times = &churn.times;
+        let moments = json!({
+            "leave_s": rounded(times.leave),
+            "left_s": rounded(times.left),
+            "come_s": rounded(times.come),
+            "back_s": rounded(times.back),
+        });
+        facts.setting(&format!("{path}.moments"), moments);
     }
 
     fn nothing(&mut self, what: &str) -> Result<(), Failure> {
+        self.nothing_of(what);
+        Ok(())
+    }
+
+    fn nothing_of(&mut self, what: &str) {
         self.has_values = false;
         self.facts.missing(what, "all of it", "in each round some value was wrong or missing");
-        Ok(())
     }
 
     /// Takes what went wrong.
@@ -268,13 +379,66 @@ pub(super) fn picture(network: &EmulatedNetwork, raced: &Raced) -> String {
         .into_iter()
         .map(|tree| {
             let times = raced.by_member(tree, 0);
-            Curve { tree, milliseconds: times.iter().map(|time| time * 1e3).collect() }
+            Curve::of_steps(tree, times.iter().map(|time| time * 1e3))
         })
         .collect();
-    let (scenario, scale) = (&network.scenario, network.scale);
-    let slower = if scale == 1.0 { String::new() } else { format!(", {scale} times slower") };
-    let title = format!("1 byte to {} members, {scenario}{slower}", network.layout.hosts);
-    draw(&title, &curves)
+    let title = format!("1 byte to {}", place_of(network));
+    let across_name = "members that have the value";
+    let across = Across::Numbers;
+    Chart { title: &title, across, across_name, up_name: "ms", curves: &curves }.draw()
+}
+
+/// The rates of broadcasts by their length.
+pub(super) fn picture_of_lengths(network: &EmulatedNetwork, lengths: &[RacedLength]) -> String {
+    let curve = |tree: TreeKind| {
+        let point = |length: &RacedLength| Some([length.bytes as f64, length.rate(tree)?.median]);
+        Curve { tree, points: lengths.iter().filter_map(point).collect(), marks: Vec::new() }
+    };
+    let curves: Vec<Curve> = LENGTH_TREES.into_iter().map(curve).collect();
+    let title = format!("broadcasts to {}", place_of(network));
+    let (across, across_name) = (Across::Lengths, "length");
+    Chart { title: &title, across, across_name, up_name: "MB/s", curves: &curves }.draw()
+}
+
+/// The times of sums beside those of `static`, by their length.
+pub(super) fn picture_of_sums(network: &EmulatedNetwork, lengths: &[RacedLength]) -> String {
+    let curve = |tree: TreeKind| {
+        let point =
+            |length: &RacedLength| Some([length.bytes as f64, length.time_to_static(tree)?.median]);
+        Curve { tree, points: lengths.iter().filter_map(point).collect(), marks: Vec::new() }
+    };
+    let curves: Vec<Curve> = SUM_TREES.into_iter().map(curve).collect();
+    let title = format!("sums of {}", place_of(network));
+    let (across, across_name, up_name) = (Across::Lengths, "length", "times that of static");
+    Chart { title: &title, across, across_name, up_name, curves: &curves }.draw()
+}
+
+/// The rates of broadcasts over time, while half of the members leave and return.
+pub(super) fn picture_of_churns(network: &EmulatedNetwork, churns: &[Churn]) -> String {
+    let curve = |churn: &Churn| {
+        let steps = churn.over_time.iter();
+        let steps =
+            steps.flat_map(|cast| [[cast.begin_seconds, cast.rate], [cast.end_seconds, cast.rate]]);
+        let times = &churn.times;
+        let marks = [
+            (times.leave, "leave"),
+            (times.left, "left"),
+            (times.come, "return"),
+            (times.back, "back"),
+        ];
+        let marks = marks.map(|(at, name)| Mark { at, name }).into();
+        Curve { tree: churn.tree, points: steps.collect(), marks }
+    };
+    let curves: Vec<Curve> = churns.iter().map(curve).collect();
+    let title = format!("half leave and return: {}", place_of(network));
+    let (across, across_name) = (Across::Numbers, "s");
+    Chart { title: &title, across, across_name, up_name: "MB/s", curves: &curves }.draw()
+}
+
+fn place_of(network: &EmulatedNetwork) -> String {
+    let EmulatedNetwork { scenario, scale, layout, .. } = network;
+    let slower = if *scale == 1.0 { String::new() } else { format!(", {scale} times slower") };
+    format!("{} members, {scenario}{slower}", layout.hosts)
 }
 
 /// One tree of a comparison.

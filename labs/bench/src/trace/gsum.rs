@@ -73,7 +73,7 @@ pub(super) fn measure(
     let sorted = bench.run(Watched::Not, AS_LONG_AS_A_SUM)?.sorted;
     let (ranks, iterations) = (ranks(arguments).into(), arguments.iterations);
     for (name, sorted) in [("gsum", 0), ("compute_gsum", sorted)] {
-        let program = Program { name, place: "one host", ranks, iterations, sorted };
+        let program = Program { name, place: &arguments.place, ranks, iterations, sorted };
         let rows = bench.compare(&program, facts, progress)?;
         facts.setting(name, rows);
     }
@@ -129,6 +129,7 @@ impl Bench<'_> {
         for variable in ["LD_PRELOAD", "SAPWOOD_MPI_WAITS", "SAPWOOD_MPI_DUMP_DIR"] {
             command.env_remove(variable);
         }
+        command.args(self.arguments.launch.split_whitespace());
         command.args(["-np", &ranks(self.arguments).to_string()]);
         if matches!(watched, Watched::Collectors) {
             command.arg("env").arg(format!("LD_PRELOAD={}", self.shim.display()));

@@ -150,10 +150,7 @@ impl OpenCall {
         let missing: Vec<(RankSet, String)> =
             answer.missing.iter().map(|(names, why)| (names.clone(), why.to_string())).collect();
         let mut line = self.called.told(self.number, &answer.contributors, &missing);
-        let digest = |bytes: &[u8]| {
-            let digest = Digest::of_bytes(bytes);
-            json!({ "bytes": digest.bytes, "digest": digest.mixed })
-        };
+        let digest = |bytes: &[u8]| Digest::of_bytes(bytes).told();
         if self.collective.has_parts() {
             let part =
                 |(name, bytes): (Rank, &[u8])| json!({ "name": name, "value": digest(bytes) });

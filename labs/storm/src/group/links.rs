@@ -10,22 +10,26 @@ use std::time::{Duration, Instant};
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::net::{connect_unspec, getpeername};
+use sapwood::Rank;
 
 /// The first words of the lines for it.
 const RESET: &str = "reset";
 const CUT: &str = "cut";
+const LEAVE: &str = "leave";
 /// What addresses of members on TCP begin with.
 const TCP: &str = "tcp:";
 /// The open descriptors of this process.
 const DESCRIPTORS: &str = "/proc/self/fd";
 
-/// What a member is told to do to its links.
+/// What a member is told to do to its links: some of them, or all when it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Break one of them, chosen by this number.
     Reset { choice: u64 },
     /// Break those that lead to where a member listens, also new ones, for this time.
     Cut { peer: SocketAddr, time: Duration },
+    /// Leave; to the member that carries this virtual node, if one is named.
+    Leave { heir: Option<Rank> },
 }
 
 impl Order {
@@ -34,6 +38,8 @@ impl Order {
         match self {
             Self::Reset { choice } => format!("{RESET} {choice}\n"),
             Self::Cut { peer, time } => format!("{CUT} {} {peer}\n", time.as_millis()),
+            Self::Leave { heir: None } => format!("{LEAVE}\n"),
+            Self::Leave { heir: Some(heir) } => format!("{LEAVE} {heir}\n"),
         }
     }
 
@@ -45,6 +51,10 @@ impl Order {
             CUT => {
                 let time = Duration::from_millis(words.next()?.parse().ok()?);
                 Some(Self::Cut { peer: words.next()?.parse().ok()?, time })
+            }
+            LEAVE => {
+                let heir = words.next().map(str::parse).transpose().ok()?;
+                Some(Self::Leave { heir })
             }
             _ => None,
         }
@@ -146,12 +156,15 @@ mod tests {
         let orders = [
             Order::Reset { choice: u64::MAX },
             Order::Cut { peer, time: Duration::from_millis(30) },
+            Order::Leave { heir: None },
+            Order::Leave { heir: Some(3) },
         ];
         for order in orders {
             assert_eq!(Order::read(&order.line()), Some(order));
         }
         assert_eq!(Order::read("reset"), None);
         assert_eq!(Order::read("cut 3 nowhere"), None);
+        assert_eq!(Order::read("leave x"), None, "it would leave to any");
         assert_eq!(socket_address("unix:/tmp/member"), None);
     }
 

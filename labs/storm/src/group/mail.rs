@@ -53,9 +53,8 @@ impl Mail {
             }
             let awaited = self.awaited.remove(&number);
             let called = awaited.map_or_else(|| Called::now(group), |awaited| awaited.called);
-            let digest = Digest::of_bytes(delivery.bytes());
             let mut line = called.told(number, &delivery.sender_names, &[]);
-            line["value"] = json!({ "bytes": digest.bytes, "digest": digest.mixed });
+            line["value"] = Digest::of_bytes(delivery.bytes()).told();
             say(&line)?;
         }
         let now = Instant::now();

@@ -23,8 +23,6 @@ use super::value::Ask;
 /// The hidden argument with which this program is a member of a group in the storm.
 pub const GROUP_MEMBER: &str = "storm-group-member";
 
-/// The line after which it leaves; with a virtual node, to the member that carries that one.
-pub(super) const LEAVE: &str = "leave";
 /// The line after which it waits until it knows this number of members.
 pub(super) const MEET: &str = "meet";
 
@@ -144,33 +142,38 @@ impl Serving {
         while let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.input.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line).into_owned();
-            if let Some(heir) = line.strip_prefix(LEAVE) {
-                return Ok(Next::Leave { heir: heir.trim().parse().ok() });
+            let next = self.handle(&line)?;
+            if next != Next::GoOn {
+                return Ok(next);
             }
-            self.handle(&line)?;
         }
         // The end of the input: the storm is over, in whatever way.
         Ok(if count == 0 { Next::Leave { heir: None } } else { Next::GoOn })
     }
 
-    fn handle(&mut self, line: &str) -> Result<(), Failure> {
+    fn handle(&mut self, line: &str) -> Result<Next, Failure> {
         if let Some(ask) = Ask::read(line) {
-            return match self.mail.expects(&ask, &self.group) {
-                true => Ok(()),
-                false => self.calls.begin(&self.group, &ask),
-            };
+            if !self.mail.expects(&ask, &self.group) {
+                self.calls.begin(&self.group, &ask)?;
+            }
+            return Ok(Next::GoOn);
         }
         match Order::read(line) {
-            Some(Order::Reset { choice }) => return say(&json!({ "broken": reset_one(choice) })),
+            Some(Order::Reset { choice }) => {
+                say(&json!({ "broken": reset_one(choice) }))?;
+                return Ok(Next::GoOn);
+            }
             Some(Order::Cut { peer, time }) => {
                 self.cuts.push(Cut::new(peer, time));
-                return Ok(());
+                return Ok(Next::GoOn);
             }
+            Some(Order::Leave { heir }) => return Ok(Next::Leave { heir }),
             None => {}
         }
         let count = line.strip_prefix(MEET).and_then(|count| count.trim().parse().ok());
         let wrong = || Failure::usage(format!("a member does not understand '{}'", line.trim()));
         self.group.wait_for(count.ok_or_else(wrong)?, MEET_LIMIT)?;
-        say(&json!({ "met": self.group.everyone().to_string() }))
+        say(&json!({ "met": self.group.everyone().to_string() }))?;
+        Ok(Next::GoOn)
     }
 }

@@ -212,20 +212,15 @@ fn given(line: &Value) -> Option<Option<Given>> {
     if let Some(parts) = line["parts"].as_array() {
         let part = |part: &Value| {
             let name = Rank::try_from(part["name"].as_u64()?).ok()?;
-            Some(Part { name, digest: digest(&part["value"])? })
+            Some(Part { name, digest: Digest::read(&part["value"])? })
         };
         let parts: Option<Vec<Part>> = parts.iter().map(part).collect();
         return Some(Some(Given::Parts(parts?)));
     }
     match &line["value"] {
         Value::Null => Some(None),
-        value => Some(Some(Given::Whole(digest(value)?))),
+        value => Some(Some(Given::Whole(Digest::read(value)?))),
     }
-}
-
-fn digest(value: &Value) -> Option<Digest> {
-    let bytes = usize::try_from(value["bytes"].as_u64()?).ok()?;
-    Some(Digest { bytes, mixed: value["digest"].as_u64()? })
 }
 
 #[cfg(test)]

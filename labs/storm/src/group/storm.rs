@@ -19,8 +19,9 @@ use sapwood_random::Random;
 use super::collective::Collective;
 use super::estate::Estate;
 use super::lie::falsify;
+use super::links::Order;
 use super::lives::{Lives, ProcessNumber};
-use super::member::{LEAVE, MEET};
+use super::member::MEET;
 use super::oracle::{DEADLINE, Operation};
 use super::plan::GroupPlan;
 use super::process::{Stage, StormedMember, Told};
@@ -467,7 +468,7 @@ impl<'a> GroupStorm<'a> {
         for (process, member) in &mut self.members {
             self.lives.disturb(*process, now);
             member.stage = Stage::Leaving { until };
-            member.tell(&format!("{LEAVE}\n"));
+            member.tell(&Order::Leave { heir: None }.line());
         }
         while !self.members.is_empty() && self.began.elapsed() < until + LEAVE_LIMIT {
             self.take()?;

@@ -8,7 +8,6 @@ use sapwood_random::Random;
 
 use super::links::{Order, socket_address};
 use super::lives::{ProcessNumber, Span};
-use super::member::LEAVE;
 use super::process::{Stage, StormedMember};
 use super::report::Deed;
 use super::storm::{GroupStorm, LEAVE_LIMIT};
@@ -39,7 +38,7 @@ const DEEDS: [Deed; 18] = [
 /// Time between two deeds, in milliseconds.
 const PAUSE_MS: (f64, f64) = (50.0, 1200.0);
 /// One in this number of long values is struck this long after it was asked for, in milliseconds.
-const CALM_LONG_VALUES: u64 = 6;
+const STRUCK_LONG_VALUES: u64 = 6;
 const STRIKE_MS: (f64, f64) = (1.0, 40.0);
 /// How long a member is stopped, in milliseconds: to far more than what makes it count as dead.
 const STOP_MS: (f64, f64) = (30.0, 6000.0);
@@ -113,7 +112,7 @@ impl GroupStorm<'_> {
 
     /// One in some long values is struck at once.
     pub(super) fn strike_soon(&mut self, ask: &Ask) {
-        if ask.has_several_segments() && self.random.one_in(CALM_LONG_VALUES) {
+        if ask.has_several_segments() && self.random.one_in(STRUCK_LONG_VALUES) {
             let soon = self.began.elapsed() + time(&mut self.random, STRIKE_MS.0, STRIKE_MS.1);
             self.next.deed = self.next.deed.min(soon);
         }
@@ -163,7 +162,7 @@ impl GroupStorm<'_> {
             }
             Deed::Leave => {
                 member.stage = Stage::Leaving { until: now + LEAVE_LIMIT };
-                member.tell(&format!("{LEAVE}\n"));
+                member.tell(&Order::Leave { heir: None }.line());
                 Ok(())
             }
             _ => {
@@ -179,7 +178,7 @@ impl GroupStorm<'_> {
         self.estate.leave((giver, self.lives.name(giver)), heir, now);
         if let Some(member) = self.members.get_mut(&giver) {
             member.stage = Stage::Leaving { until: now + LEAVE_LIMIT };
-            member.tell(&format!("{LEAVE} {}\n", self.lives.name(heir)));
+            member.tell(&Order::Leave { heir: Some(self.lives.name(heir)) }.line());
         }
     }
 

@@ -8,6 +8,7 @@ use std::fmt;
 
 use sapwood::{Rank, RankSet};
 use sapwood_random::mix;
+use serde_json::{Value, json};
 
 use super::collective::Collective;
 
@@ -156,6 +157,17 @@ impl Digest {
             mixed = mix(mixed.wrapping_add(1) ^ u64::from_le_bytes(word));
         }
         Self { bytes: bytes.len(), mixed }
+    }
+
+    /// As a member tells it to the storm.
+    pub(super) fn told(self) -> Value {
+        json!({ "bytes": self.bytes, "digest": self.mixed })
+    }
+
+    /// What a member has told; none if it is no digest.
+    pub(super) fn read(told: &Value) -> Option<Self> {
+        let bytes = usize::try_from(told["bytes"].as_u64()?).ok()?;
+        Some(Self { bytes, mixed: told["digest"].as_u64()? })
     }
 
     /// That of numbers as a group carries them: little-endian.

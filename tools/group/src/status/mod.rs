@@ -284,6 +284,18 @@ mod tests {
     }
 
     #[test]
+    fn one_member_is_counted_as_one_and_clusters_without_members_are_left_out() {
+        let mut status = state(0, &[(0, Life::Alive), (1, Life::Dead)]);
+        let cluster = |id: u64, names: &RankSet| (MemberId(id), names.into());
+        status.clusters = vec![cluster(1, &RankSet::range(0, 0)), cluster(2, &RankSet::new())];
+        status.distances = vec![(0, 0, 5), (0, 1, 7), (1, 1, 9)];
+        let text = text::picture(&status, &[], true);
+        assert!(text.starts_with("1 member, name space 0 to 15\n"), "{text}");
+        assert!(text.contains("clusters (inferred)\n0   0\n\nround trips"), "{text}");
+        assert!(text.contains("\n  0 - 0 ") && !text.contains("0 - 1"), "{text}");
+    }
+
+    #[test]
     fn the_first_answer_that_does_not_come_ends_the_questions() {
         let ask_for = |root: Rank| match root {
             0 => Ok(state(root, &[(0, Life::Alive)])),

@@ -106,15 +106,19 @@ pub(super) fn encode(status: &Status) -> String {
 impl Known<'_> {
     /// The clusters with their colours.
     fn legend(&self, y: &mut f64) -> Markup {
-        let clusters = &self.status.clusters;
+        let clusters = self.status.clusters.iter().enumerate();
+        let clusters: Vec<(usize, String)> = clusters
+            .filter(|(_, cluster)| !cluster.1.as_set().is_empty())
+            .map(|(index, cluster)| (index, cluster.1.as_set().to_set().to_string()))
+            .collect();
         let rest = clusters.len().saturating_sub(LEGEND_MAX);
         html! {
-            @for (index, (_, names)) in clusters.iter().enumerate().take(LEGEND_MAX) {
+            @for (index, names) in clusters.iter().take(LEGEND_MAX) {
                 @let top = next(y, LINE);
-                rect.box x=(MARGIN) y=(top) width="12" height="12" fill=(colour(index)) {}
+                rect.box x=(MARGIN) y=(top) width="12" height="12" fill=(colour(*index)) {}
                 text.faint x=(MARGIN + LINE) y=(top + 11.0) {
                     "cluster " (index) ": virtual nodes "
-                    (cut(&names.as_set().to_set().to_string(), 4 * NAMES_MAX))
+                    (cut(names, 4 * NAMES_MAX))
                 }
             }
             @if rest > 0 {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use sapwood::group_status::{ChangeKind, Status, TreeStatus};
 use sapwood::{Life, MemberId, Step};
+use sapwood_report::quantity::counted;
 
 use super::{heading, label, labels, milliseconds, reason, word};
 
@@ -12,7 +13,8 @@ pub(super) fn picture(status: &Status, trees: &[TreeStatus], is_brief: bool) -> 
     let labels = labels(status);
     let alive = |member: &&sapwood::group_status::MemberStatus| member.life == Life::Alive;
     let count = status.members.iter().filter(alive).count();
-    let mut text = format!("{count} members, name space 0 to {}\n\n", status.space - 1);
+    let members = counted(count as u128, "members");
+    let mut text = format!("{members}, name space 0 to {}\n\n", status.space - 1);
     text += "virtual nodes  cluster  site  address\n";
     for member in &status.members {
         let cluster = match (member.life, member.cluster) {
@@ -25,11 +27,18 @@ pub(super) fn picture(status: &Status, trees: &[TreeStatus], is_brief: bool) -> 
         let _ = writeln!(text, "{names:<13}  {cluster:<7}  {site:<4}  {address}");
     }
     text += "\nclusters (inferred)\n";
-    for (index, (_, names)) in status.clusters.iter().enumerate() {
+    let is_there = |index: usize| {
+        status.clusters.get(index).is_some_and(|(_, names)| !names.as_set().is_empty())
+    };
+    let clusters = status.clusters.iter().enumerate().filter(|entry| is_there(entry.0));
+    for (index, (_, names)) in clusters {
         let _ = writeln!(text, "{index:<3} {}", names.as_set().to_set());
     }
     text += "\nround trips between clusters\n";
-    for (from, to, time) in &status.distances {
+    let is_between = |&&(from, to, _): &&(u16, u16, u64)| {
+        is_there(usize::from(from)) && is_there(usize::from(to))
+    };
+    for (from, to, time) in status.distances.iter().filter(is_between) {
         let _ = writeln!(text, "{from:>3} - {to:<3} {}", milliseconds(*time));
     }
     let (table, probes) = (status.table, status.probes);

@@ -182,7 +182,7 @@ impl Daemon {
     /// Is the thread of a tree that takes the place of another.
     fn keep(mut network: Network, terms: Arc<Terms>, mut handover: Handover) -> Ended {
         if let Some(name) = handover.name.take() {
-            network.take_name(name);
+            network.name().keep(name);
         } else if let Err(error) = network.publish(&terms.name) {
             // It can be used all the same.
             tell(&format!("tree '{}' is not visible: {error}", terms.name));

@@ -64,6 +64,30 @@ pub struct Found {
     line: Line,
 }
 
+/// What is found of trees that stay up.
+struct KeptTrees {
+    found: Vec<Found>,
+    silent: Vec<SilentTree>,
+}
+
+/// A tree whose daemon does not answer, as one that is stopped.
+#[derive(Debug)]
+struct SilentTree {
+    name: String,
+    /// The process of the daemon; none where no file says so.
+    process: Option<u32>,
+}
+
+impl fmt::Display for SilentTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tree '{}' does not answer: its daemon", self.name)?;
+        if let Some(process) = self.process {
+            write!(f, ", process {process},")?;
+        }
+        f.write_str(" is stopped or busy, or of another version")
+    }
+}
+
 /// The control socket of a tree in the folder of this user.
 fn socket_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.{ENDING}"))
@@ -82,26 +106,43 @@ fn address_of(path: &Path) -> Result<Address, Failure> {
 /// When the folder cannot be trusted.
 pub fn all() -> Result<Vec<Found>, Failure> {
     let Some(folder) = sapwood::existing_runtime_folder()? else { return Ok(Vec::new()) };
-    let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(Vec::new()) };
+    let KeptTrees { found, silent } = kept_trees(&folder)?;
+    silent.iter().for_each(ignore);
+    Ok(found)
+}
+
+fn ignore(tree: &SilentTree) {
+    complain(format_args!("{tree}; it is ignored"));
+}
+
+/// The trees in this folder.
+fn kept_trees(folder: &Path) -> Result<KeptTrees, Failure> {
+    let mut kept = KeptTrees { found: Vec::new(), silent: Vec::new() };
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(kept) };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == ENDING));
     paths.sort();
-    let mut found = Vec::new();
     for path in paths {
         match connect_own(&address_of(&path)?) {
             Ok(link) => match greeted(link) {
-                Some(tree) => found.push(tree),
-                None => complain(format_args!(
-                    "the daemon of the tree at {} does not answer, or is of another \
-                     version; it is ignored",
-                    path.display()
-                )),
+                Some(tree) => kept.found.push(tree),
+                None => kept.silent.push(SilentTree::at(&path)?),
             },
-            Err(Error::Refused { .. }) => remove_if_left(&folder, &path)?,
+            Err(Error::Refused { .. }) => remove_if_left(folder, &path)?,
             Err(error) => complain(format_args!("{error}; it is ignored")),
         }
     }
-    Ok(found)
+    Ok(kept)
+}
+
+impl SilentTree {
+    /// That of a control socket. Its network is visible under the same name.
+    fn at(path: &Path) -> Result<Self, Failure> {
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        let networks = VisibleNetwork::all()?;
+        let process = networks.iter().find(|network| network.name == name).map(|one| one.pid);
+        Ok(Self { name, process })
+    }
 }
 
 /// Removes a control socket whose daemon was killed, and leaves that as the reason. One that is
@@ -232,9 +273,21 @@ impl fmt::Display for Asking {
 /// The tree of this name, or the only one where none is named.
 ///
 /// # Errors
-/// Where there is none, or several and no name.
+/// Where there is none, several and no name, or one that does not answer.
 pub fn named(name: Option<&str>) -> Result<Found, Failure> {
-    let mut found = all()?;
+    let kept = match sapwood::existing_runtime_folder()? {
+        Some(folder) => kept_trees(&folder)?,
+        None => KeptTrees { found: Vec::new(), silent: Vec::new() },
+    };
+    let KeptTrees { mut found, silent } = kept;
+    let is_meant = |tree: &&SilentTree| match name {
+        Some(name) => name == tree.name,
+        None => found.is_empty(),
+    };
+    if let Some(tree) = silent.iter().find(is_meant) {
+        return Err(Failure::timeout(tree));
+    }
+    silent.iter().for_each(ignore);
     let names = found.iter().map(|tree| tree.description.name.clone()).collect::<Vec<_>>();
     match name {
         Some(name) => match names.iter().position(|known| known == name) {
@@ -306,6 +359,20 @@ mod tests {
         remove_if_left(folder.path(), &path).unwrap();
         assert!(path.exists(), "a tree is reached by it");
         assert!(ending::take(folder.path(), |_, _| true).is_empty());
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_answer_is_not_taken_for_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let _listener = UnixListener::bind(socket_path(folder.path(), "mute")).unwrap();
+        let KeptTrees { found, silent } = kept_trees(folder.path()).unwrap();
+        let [tree] = &silent[..] else { panic!("one tree: {silent:?}") };
+        assert!(found.is_empty());
+        let why = "is stopped or busy, or of another version";
+        assert_eq!(tree.to_string(), format!("tree 'mute' does not answer: its daemon {why}"));
+        let stopped = SilentTree { name: "warm".to_owned(), process: Some(17) };
+        let text = "tree 'warm' does not answer: its daemon, process 17, ".to_owned() + why;
+        assert_eq!(stopped.to_string(), text);
     }
 
     #[test]

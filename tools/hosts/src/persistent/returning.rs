@@ -166,9 +166,9 @@ impl<C: Send + 'static, E: Send + 'static> Attempt<C, E> {
         let work = move || {
             // Closed, and so rung, after all that is declared later: when nothing is left.
             let mut ringer = ringer;
-            let network = search.tree()?;
+            let mut network = search.tree()?;
             let there = network.everyone().ranks().clone();
-            let anew = Anew { there, name: network.prepare_name(&name).ok() };
+            let anew = Anew { there, name: network.name().prepare(&name).ok() };
             ringer.write_all(b"!").ok()?;
             tell.send(anew).ok()?;
             let charge = taken.recv().ok()?;

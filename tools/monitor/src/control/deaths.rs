@@ -20,6 +20,9 @@ const KILLED_WITHIN: Duration = Duration::from_millis(500);
 /// them: each learns of an end when it gets a processor, and answers some time after it was asked.
 const TOGETHER: Duration = Duration::from_millis(10);
 
+/// The code with which `timeout` ends when it has told a program to end.
+const TIMED_OUT: i32 = 124;
+
 /// Ends of ranks, in the order in which they were told.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Deaths {
@@ -215,7 +218,7 @@ impl Deaths {
     /// have died of that.
     pub(crate) fn ended_before(&self) -> Option<RankEnd> {
         let deaths: Vec<&End> = self.ends.iter().filter(|end| !end.kind.is_in_order()).collect();
-        let first = first_of(&deaths, self.launcher)?;
+        let first = first_of(&deaths, self.launcher).filter(|end| !self.is_as_told(end))?;
         let earlier = self.ends.iter().filter(|end| end.kind.is_in_order());
         let earlier: Vec<&End> = earlier.filter(|end| end.elapsed < first.elapsed).collect();
         let mut ranks = RankSet::new();
@@ -262,15 +265,19 @@ impl Deaths {
 /// Whether a launcher has killed all of these ranks at once, as MPICH's does when MPI ends a
 /// program with an error: none of them is known to have died first. Where another has killed a
 /// rank, the launcher ends with the number of that signal, as MPICH's does, or with 128 more; a
-/// code of 0 says nothing of it. The ends are in order of time.
+/// code of 0 says nothing of it. The ends are in order of time. A launcher below `timeout` may
+/// end its ranks more gently, and some later than others.
 fn were_killed_together(ends: &[&End], launcher: Option<i32>) -> bool {
-    let kill = Signal::KILL.as_raw();
+    let (kill, term) = (Signal::KILL.as_raw(), Signal::TERM.as_raw());
     let is_other = launcher.is_some_and(|code| ![0, kill, 128 + kill].contains(&code));
     let are_killed = ends.iter().all(|end| end.kind.cause == Cause::Signal(kill));
     let ranks: u64 = ends.iter().map(|end| end.ranks.len()).sum();
     let (Some(first), Some(last)) = (ends.first(), ends.last()) else { return false };
     let is_at_once = last.elapsed <= first.elapsed + FOLLOWS_WITHIN;
-    is_other && are_killed && is_at_once && ranks > 1
+    let by_launcher = [Cause::Signal(kill), Cause::Signal(term), Cause::Unknown];
+    let is_ended = |end: &&End| by_launcher.contains(&end.kind.cause);
+    let are_timed_out = launcher == Some(TIMED_OUT) && ends.iter().all(is_ended);
+    ranks > 1 && (are_timed_out || is_other && are_killed && is_at_once)
 }
 
 /// The death that others followed: the first one, but for the signal by which a launcher ends the
@@ -469,6 +476,28 @@ mod tests {
             assert!(told(38_000_000, "MPI_Barrier", launcher).1, "{launcher:?}: one was killed");
         }
         assert!(told(900_000_000, "MPI_Barrier", Some(14)).1, "long before the others");
+    }
+
+    #[test]
+    fn none_is_the_first_of_ranks_whose_launcher_was_below_a_time_limit() {
+        let told = |last: Cause, launcher| {
+            let mut report = RankReport::default();
+            report.end(0, kind(Cause::Signal(15), false), 140_000_000);
+            report.end(1, kind(Cause::Signal(15), false), 139_000_000);
+            report.end(2, kind(last, false), 40_000_000);
+            let mut deaths = Deaths::default();
+            deaths.take(&report, Duration::from_secs(2));
+            deaths.launcher_ended(launcher);
+            deaths.section()
+        };
+        for last in [Cause::Signal(15), Cause::Signal(9)] {
+            let deaths = told(last, TIMED_OUT);
+            assert!(deaths.iter().all(|death| !death.is_first), "{deaths:?}");
+            let line = &Death::lines(&deaths, 8)[0];
+            assert!(line.contains("were killed together"), "{line}");
+            assert!(told(last, 143)[0].is_first, "the launcher has ended as a rank did");
+        }
+        assert!(told(Cause::Code(1), TIMED_OUT).iter().any(|death| death.is_first));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use sapwood_transport::monotonic_clock;
 use super::FreezeQuestion;
 use crate::standing::Stood;
 use crate::tables::Tables;
-use crate::waits::{RankEvents, facts};
+use crate::waits::{RankEvents, facts, whole_record};
 
 /// Records that are copied at once.
 const COPIED_MAX: usize = 1024;
@@ -139,13 +139,17 @@ impl Sheet {
             begin: self.clock.time(event.time),
             span: self.clock.span(event.span),
         };
-        let events: Vec<FrozenEvent> = raw.events.iter().map(event).collect();
+        let has_peer = |event: &&Event| {
+            let known = spaces.get(event.space).filter(|space| space.since <= event.time);
+            known.is_none_or(|space| space.has_peer_of(event))
+        };
+        let events: Vec<FrozenEvent> = raw.events.iter().filter(has_peer).map(event).collect();
         let ring = FrozenRing {
             written: raw.written,
             overwritten: raw.overwritten,
             oldest: events.iter().map(|event| event.begin).min().unwrap_or(self.now),
             left_out: 0,
-            unknown: raw.unknown,
+            damaged: raw.damaged + (raw.events.len() - events.len()) as u64,
         };
         ReadRing { ring, events }
     }
@@ -268,7 +272,7 @@ struct RawRing {
     moments: Vec<(u64, u64)>,
     written: u64,
     overwritten: u64,
-    unknown: u64,
+    damaged: u64,
 }
 
 impl RawRing {
@@ -277,6 +281,7 @@ impl RawRing {
         let written = events.written(ring, file);
         let mut raw = Self { written, ..Self::default() };
         let mut cursor = RingCursor::default();
+        let bounds = events.bounds(file);
         let mut at = 0;
         while at < written {
             let (records, lost) = events.copy(&mut cursor, ring, file, COPIED_MAX);
@@ -287,10 +292,10 @@ impl RawRing {
             let (records, _) = records.as_chunks::<RECORD_WORDS>();
             at = at.saturating_add(lost).saturating_add(records.len() as u64);
             for record in records {
-                match Record::decode(*record) {
+                match whole_record(*record, &bounds) {
                     Some(Record::Clock(ticks, ns)) => raw.moments.push((ticks, ns)),
                     Some(Record::Event(event)) => raw.events.push(event),
-                    None => raw.unknown += 1,
+                    None => raw.damaged += 1,
                 }
             }
         }

@@ -38,10 +38,10 @@ impl KeptEnds {
         matches!(&self.found, Ok(Some(ends)) if ends.has_ended)
     }
 
-    /// How ranks ended; none where that is not known, or they may have died of what they were told.
+    /// How ranks ended; none where that is not known. Of those that ended as they were told none is
+    /// the first.
     pub(super) fn told(&self) -> Option<&Ends> {
-        let ends = self.found.as_ref().ok().and_then(Option::as_ref);
-        ends.filter(|ends| !ends.was_told_to_end)
+        self.found.as_ref().ok().and_then(Option::as_ref)
     }
 
     /// Lines for what is not known of it; `is_over` says whether all ranks have ended.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use sapwood::RankSet;
 use sapwood_command_line::exit::{Failure, complain_all};
 use sapwood_report::freeze::{Freeze, FreezeParts, FreezeReason};
-use sapwood_report::why::{Parts, Stuck, Why};
+use sapwood_report::why::{Parts, RankEnds, Stuck, Why};
 use sapwood_report::{nanoseconds, ranks_text};
 use sapwood_trace::{
     Coscheduling, Findings, Frozen, FrozenEvent, Ledger, Presence, Standing, Verdict,
@@ -26,7 +26,7 @@ use self::files::KeptFolder;
 use self::unread::{what_they_tell, without_file};
 use super::freeze::FreezeQuestion;
 use super::freezing::FreezeWishes;
-use super::rank_control::now_ns;
+use super::host_time::now_ns;
 use super::standing::{STANDING_DEADLINE, long_waits};
 use super::tables::{KeptTime, Tables};
 use super::waits::{Question, WaitsQuestion};
@@ -40,8 +40,8 @@ const LIVING_READINGS_MAX: u64 = 16;
 /// Readings in turn that bring nothing new.
 const QUIET_READINGS: u32 = 2;
 /// What is not known of waits in which ranks have ended.
-const WHEN_KILLED: &str = "when the ranks were killed: a wait is told until the last call that \
-                           began or returned, and may have been one of a program that did well";
+const WHEN_KILLED: &str = "when the ranks were killed: a wait is known until the last call \
+                           that began or returned, and may have been one of a program that did well";
 /// The same where it is known how they ended.
 const UNTIL_LAST_CALL: &str = "how long ranks waited after the last call that began or returned";
 /// All processor time that a reading wants.
@@ -78,7 +78,7 @@ pub fn why_of_files(folder: &Path) -> Result<Why, Failure> {
         why.unknown.splice(0..0, told);
     }
     if let Some(told) = ends.told() {
-        why.note_ends(&told.deaths, told.before.clone());
+        why.ended = RankEnds::of(&told.deaths, told.before.clone());
     }
     why.unknown.extend(ends.unknown(folder, is_over));
     if !is_over {
@@ -129,7 +129,7 @@ fn note_living(
 ) {
     let lost = found_dead(standing, ends);
     if !lost.is_empty() {
-        why.note_found_dead(&lost);
+        why.ended.note_found_dead(&lost, why.elapsed_s);
     }
     let mut elsewhere = living.clone();
     hosts.iter().for_each(|host| elsewhere.subtract(host.attended().as_ref()));
@@ -218,12 +218,12 @@ fn note_frozen_ends(
     running: Option<&Standing>,
 ) {
     if let Some(told) = ends.told() {
-        freeze.note_ends(&told.deaths, told.before.clone());
+        freeze.ended = RankEnds::of(&told.deaths, told.before.clone());
     }
     freeze.unknown.extend(ends.unknown(folder, running.is_none()));
     let lost = running.map(|standing| found_dead(standing, ends)).unwrap_or_default();
     if !lost.is_empty() {
-        freeze.note_found_dead(&lost);
+        freeze.ended.note_found_dead(&lost, freeze.elapsed_s);
     }
 }
 
@@ -486,18 +486,35 @@ mod tests {
         };
         let why = told_by(&ends);
         let line = "rank 2 died first, 1.500 s after the start: signal 9 (killed)";
-        assert_eq!((why.deaths[0].as_str(), why.ends.len()), (line, 2));
+        assert_eq!((why.ended.deaths[0].as_str(), why.ended.ends.len()), (line, 2));
         let unknown = ["how ranks ended", "when the ranks were killed"];
         assert!(!unknown.iter().any(|text| has(&why, text)), "{:?}", why.unknown);
         // Its monitor may be killed before it.
         let gone = Ends { has_ended: false, elapsed_s: 2.0, ..ends.clone() };
         assert!(has(&told_by(&gone), "how ranks ended after 2.0 s: the monitor"));
         let ended = told_by(&Ends { was_told_to_end: true, ..ends.clone() });
-        assert!(ended.deaths.is_empty() && has(&ended, "how ranks would have ended"));
+        assert!(ended.ended.ends.len() == 2 && has(&ended, "how ranks would have ended"));
         let other = told_by(&Ends { ranks: 4, ..ends.clone() });
-        assert!(other.deaths.is_empty() && has(&other, "how ranks ended: '"), "{other:?}");
+        assert!(other.ended.deaths.is_empty() && has(&other, "how ranks ended: '"), "{other:?}");
         set_word(&folder, 0, 52, 1_000_000_000_000);
         assert!(has(&told_by(&ends), "how ranks ended: '"), "the file was made after it");
+    }
+
+    #[test]
+    fn damaged_records_are_left_out_and_counted() {
+        let folder = folder_on(*b"aaa");
+        // A function that is none, a root that no communicator of three has, and a later time than
+        // the file was written at.
+        set_word_of(&folder, 0, "events", RING + 9, 65_535 | 5 << 16);
+        set_word_of(&folder, 1, "events", RING + 11, 4_000_000);
+        set_word_of(&folder, 2, "events", RING + 8, 3_600_000_000_000);
+        let why = why_of_files(folder.path()).expect("three ranks");
+        assert_eq!((why.collectives, why.slow.len()), (0, 0));
+        let line = "3 damaged records of calls left out";
+        assert!(why.unknown.iter().any(|told| told == line), "{:?}", why.unknown);
+        let freeze = frozen(&folder).expect("three ranks");
+        assert!(freeze.unknown.iter().any(|told| told == line), "{:?}", freeze.unknown);
+        assert!(freeze.events.iter().all(|event| event.is_open), "{:?}", freeze.events);
     }
 
     #[test]
@@ -567,7 +584,7 @@ mod tests {
         );
         let [ends, killed] = &freeze.unknown[..] else { panic!("two lines: {freeze:?}") };
         assert!(ends.starts_with("how ranks ended, and which of them first: no monitor"), "{ends}");
-        assert_eq!((killed.as_str(), freeze.ends.len()), (WHEN_KILLED, 0));
+        assert_eq!((killed.as_str(), freeze.ended.ends.len()), (WHEN_KILLED, 0));
         let error = frozen(&folder_on(*b"aba")).expect_err("two hosts");
         assert!(error.to_string().contains("the files are of 2 hosts"), "{error}");
     }
@@ -588,16 +605,16 @@ mod tests {
         ends.write(folder.path()).expect("it may be written");
         let why = why_of_files(folder.path()).expect("three ranks");
         let freeze = frozen(&folder).expect("three ranks");
-        assert_eq!((&freeze.deaths, &freeze.ends), (&why.deaths, &why.ends));
-        assert_eq!(freeze.ends.len(), 2);
+        assert_eq!(freeze.ended, why.ended);
+        assert_eq!(freeze.ended.ends.len(), 2);
         assert_eq!(freeze.unknown, [UNTIL_LAST_CALL]);
         let line = "rank 2 died first, 1.500 s after the start: signal 9 (killed)";
         assert!(freeze.summary().iter().any(|told| told == line), "{:?}", freeze.summary());
-        // Of a program that was told to end it is not told who died.
+        // Of a program that was told to end it is said that ranks may have died of that.
         let told = Ends { was_told_to_end: true, ..ends };
         told.write(folder.path()).expect("it may be written");
         let freeze = frozen(&folder).expect("three ranks");
-        assert_eq!((freeze.ends.len(), freeze.unknown[0].as_str()), (0, WHEN_TOLD_TO_END));
+        assert_eq!((freeze.ended.ends.len(), freeze.unknown[0].as_str()), (2, WHEN_TOLD_TO_END));
     }
 
     #[test]

@@ -1,22 +1,20 @@
 //! The leaf's side: reads the rings of the ranks that a scope wants, and reduces what it selects.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use sapwood_profile::{Function, TableReader};
 use sapwood_report::nanoseconds;
 use sapwood_trace::{
     Event, EventFile, EventKind, HostClock, OTHERS, RECORD_WORDS, Record, RingCursor, Scope,
-    ScopeCounter, ScopeFigures, ScopeKey, ScopeValue, Space,
+    ScopeCounter, ScopeFigures, ScopeKey, ScopeValue, ScopeWindows, Space, WindowOwner, WindowRule,
 };
 
 use super::ScopeQuestion;
 use crate::effort::{Effort, Turn, begin_at};
-use crate::waits::RankEvents;
+use crate::waits::{RankEvents, whole_record};
 
 /// Scopes of one run, at most; one more takes the place of the oldest.
 const SCOPES_MAX: usize = 64;
-/// Groups and threads whose last events are kept, at most.
-const WINDOWS_MAX: usize = 4096;
 
 /// The scopes of a run, by their numbers.
 #[derive(Default)]
@@ -29,7 +27,7 @@ pub(crate) struct LeafScopes {
 struct LeafScope {
     ranks: BTreeMap<u32, RankReader>,
     /// The last events of each group and thread, where figures are of these.
-    windows: BTreeMap<(ScopeKey, u32, usize), VecDeque<u64>>,
+    windows: ScopeWindows,
     /// The rank that is read first: the one behind the last of which something was read.
     next: u32,
 }
@@ -125,12 +123,7 @@ impl LeafScopes {
             reading.figures.count(ScopeCounter::Waiting, unread);
         }
         let Reading { mut figures, effort, .. } = reading;
-        if question.scope.window > 0 {
-            let reduction = question.scope.reduction;
-            for ((key, ..), values) in &one.windows {
-                figures.add_all(*key, values.iter().copied(), reduction);
-            }
-        }
+        one.windows.add_to(&mut figures, question.scope.reduction);
         if let Some(groups) = question.scope.part_groups_max() {
             figures.keep_largest(groups);
         }
@@ -190,9 +183,10 @@ impl Reading<'_> {
         file: &EventFile,
         spaces: &[Space],
         reader: &mut RankReader,
-        windows: &mut BTreeMap<(ScopeKey, u32, usize), VecDeque<u64>>,
+        windows: &mut ScopeWindows,
     ) -> bool {
         let clock = HostClock::shared(file.clock);
+        let bounds = events.bounds(file);
         reader.rings.resize(file.rings(), RingReader::default());
         let RankReader { rings, names, .. } = reader;
         let mut is_read = false;
@@ -228,7 +222,14 @@ impl Reading<'_> {
                 }
                 left = left.saturating_sub(lost.saturating_add(records.len() as u64));
                 for record in records {
-                    let Some(Record::Event(event)) = Record::decode(*record) else { continue };
+                    let event = match whole_record(*record, &bounds) {
+                        Some(Record::Event(event)) => event,
+                        Some(Record::Clock(..)) => continue,
+                        None => {
+                            self.figures.count(ScopeCounter::Damaged, 1);
+                            continue;
+                        }
+                    };
                     if !is_start(&event) {
                         self.event(&event, &source, state, windows);
                     }
@@ -243,13 +244,17 @@ impl Reading<'_> {
         event: &Event,
         source: &Source<'_>,
         state: &mut RingReader,
-        windows: &mut BTreeMap<(ScopeKey, u32, usize), VecDeque<u64>>,
+        windows: &mut ScopeWindows,
     ) {
+        let known = source.spaces.get(event.space);
+        let space = known.filter(|space| source.events.is_of(event, space, source.file));
+        if space.is_some_and(|space| !space.has_peer_of(event)) {
+            self.figures.count(ScopeCounter::Damaged, 1);
+            return;
+        }
         self.figures.count(ScopeCounter::Read, 1);
         let call = state.call(event);
         let span = source.clock.span(event.span);
-        let known = source.spaces.get(event.space);
-        let space = known.filter(|space| source.events.is_of(event, space, source.file));
         // One that was not there yet has no name either.
         let is_former = known.is_some() && space.is_none();
         let name = source.names.get(&event.space).filter(|_| !is_former);
@@ -281,21 +286,9 @@ impl Reading<'_> {
         if by.communicator && !name.is_empty() {
             self.figures.names.entry(key.communicator).or_insert_with(|| name.to_owned());
         }
-        let window = usize::try_from(self.scope.window).unwrap_or(usize::MAX);
-        if window == 0 {
-            self.figures.add(key, value, self.scope.reduction);
-            return;
-        }
-        let place = (key, source.rank, source.ring);
-        if windows.len() >= WINDOWS_MAX && !windows.contains_key(&place) {
-            self.figures.count(ScopeCounter::Folded, 1);
-            return;
-        }
-        let values = windows.entry(place).or_default();
-        values.push_back(value);
-        while values.len() > window {
-            values.pop_front();
-        }
+        let owner = WindowOwner { key, rank: source.rank, ring: source.ring };
+        let rule = WindowRule { window: self.scope.window, reduction: self.scope.reduction };
+        windows.add(owner, value, rule, &mut self.figures);
     }
 }
 

@@ -10,9 +10,9 @@ use sapwood_profile::{
 use sapwood_trace::{
     CallKind, Pattern, Posture, Presence, SEATS_MAX, Seat, Side, Space, Standing, Standpoint,
 };
-use sapwood_transport::monotonic_clock;
 
 use crate::condition::waits_for_lock;
+use crate::host_time::now_ns;
 use crate::lock_waits::lock_waits;
 use crate::tables::Tables;
 use crate::waits::facts;
@@ -62,16 +62,16 @@ impl Tables {
         for (&number, rank) in &mut ranks {
             let Ok(profile) = rank.profile(world_size, long_ns) else { continue };
             // Before the copy, so that no call seems to last longer than it does.
-            let now_ns = u64::try_from(monotonic_clock()).unwrap_or(0);
+            let now_ns = now_ns();
             let Ok(words) = rank.words() else { continue };
             let Ok(table) = TableReader::new(&words) else { continue };
             let ended_ns = rank.control.closed_ns;
             let moment = Moment { now_ns, long_ns, ended_ns, ..Moment::default() };
             seen_ns.insert(number, i64::try_from(moment.last_ns()).unwrap_or(i64::MAX));
             // After the table: a rank that is still in the call that was read has not gone on.
-            let (spaces, is_numbered) = self.waits.spaces(number).unwrap_or_default();
+            let recording = self.waits.recording(number, moment.last_ns());
             let call = table.calls(moment).into_iter().max_by_key(|call| call.for_ns);
-            let mut posture = posture(&profile, &table, call.as_ref(), &spaces);
+            let mut posture = posture(&profile, &table, call.as_ref(), &recording.spaces);
             if let Some(process) = rank.process().filter(|_| posture.for_ns >= long_ns) {
                 note_locks(&mut posture, process, &table);
             }
@@ -79,11 +79,11 @@ impl Tables {
                 note_data(&mut posture, long_ns);
             }
             // One that has ended was paused until then.
-            posture.unrecorded_ns = self.waits.unrecorded_ns(number, moment.last_ns());
-            posture.is_order_lost = self.waits.is_order_lost(number);
+            posture.unrecorded_ns = recording.unrecorded_ns;
+            posture.is_order_lost = recording.is_order_lost;
             standing.postures.insert(number, posture);
             note_shared(&mut standing, number, &profile);
-            seats(&mut standing, number, &spaces, is_numbered, &table);
+            seats(&mut standing, number, &recording.spaces, recording.is_numbered, &table);
         }
         self.ranks = ranks;
         Stood { standing, seen_ns }
@@ -213,9 +213,9 @@ fn kind_of(function: &Function, has_communicator: bool) -> CallKind {
     let word = word.strip_suffix("_c").unwrap_or(word);
     let is_started = word.starts_with('I') && word != "Init";
     match function.class {
-        Class::Collective if word.contains("eighbor_") || word.ends_with("_init") => {
-            CallKind::Other
-        }
+        Class::Collective if word.ends_with("_init") => CallKind::Other,
+        // Which others it waits for once it has been started is not followed.
+        Class::Collective if word.starts_with("Ineighbor_") => CallKind::Other,
         // It returns at once, and is counted by then.
         Class::Collective if is_started => CallKind::CollectiveStart,
         Class::Collective => CallKind::Collective,
@@ -232,19 +232,30 @@ fn kind_of(function: &Function, has_communicator: bool) -> CallKind {
             CallKind::File
         }
         Class::Rma if LOCK_CALLS.contains(&word) => CallKind::Lock,
-        Class::Rma if has_communicator => CallKind::Creation,
         Class::Rma if WINDOW_CALLS.contains(&word) => CallKind::Window,
+        Class::Rma if has_communicator => CallKind::Creation,
         Class::Other if has_communicator && makes(word) => CallKind::Creation,
         _ => CallKind::Other,
     }
 }
 
-/// Whether a function makes a communicator together with all processes of another one.
+/// Whether a function makes a communicator together with all processes of another one, or starts
+/// processes with them. `MPI_Comm_create_group` waits for those of a group, which is not known.
 fn makes(word: &str) -> bool {
-    const BEGINS: [&str; 8] = [
+    const NO_MAKERS: [&str; 7] = [
+        "Comm_create_group",
+        "Cart_coords",
+        "Cart_get",
+        "Cart_rank",
+        "Cart_shift",
+        "Graph_get",
+        "Graph_neighbors",
+    ];
+    const BEGINS: [&str; 9] = [
         "Comm_dup",
         "Comm_split",
         "Comm_create",
+        "Comm_spawn",
         "Intercomm_",
         "Cart_",
         "Graph_",
@@ -252,9 +263,7 @@ fn makes(word: &str) -> bool {
         "init_process_group",
     ];
     BEGINS.iter().any(|begin| word.starts_with(begin))
-        && !["Cart_coords", "Cart_get", "Cart_rank", "Cart_shift", "Graph_get", "Graph_neighbors"]
-            .iter()
-            .any(|begin| word.starts_with(begin))
+        && !NO_MAKERS.iter().any(|begin| word.starts_with(begin))
 }
 
 /// Notes the collective calls on files and windows.
@@ -307,6 +316,8 @@ fn seats(
             is_between: space.is_between,
             is_number_lost: !is_numbered || space.is_number_lost,
             is_last_of_neighbours: facts(space.last_function).pattern == Pattern::Unknown,
+            is_last_started: Function::of(space.last_function)
+                .is_some_and(|last| kind_of(last, true) == CallKind::CollectiveStart),
         };
         standing.seats.insert((space.identity, rank), seat);
         let given = table.given_name(space.name);
@@ -365,6 +376,7 @@ mod tests {
         };
         assert_eq!(kind("MPI_Allreduce", true), CallKind::Collective);
         assert_eq!(kind("MPI_Iallreduce", true), CallKind::CollectiveStart);
+        assert_eq!(kind("MPI_Neighbor_alltoall", true), CallKind::Collective);
         assert_eq!(kind("MPI_Ineighbor_alltoall", true), CallKind::Other);
         assert_eq!(kind("MPI_Allreduce_init", true), CallKind::Other);
         assert_eq!(kind("MPI_Recv", true), CallKind::Receive);
@@ -378,9 +390,12 @@ mod tests {
         assert_eq!(kind("MPI_File_write_at_all", false), CallKind::File);
         assert_eq!(kind("MPI_File_write_at", false), CallKind::Other);
         assert_eq!(kind("MPI_Win_fence", false), CallKind::Window);
+        assert_eq!(kind("MPI_Win_fence", true), CallKind::Window);
         assert_eq!(kind("MPI_Win_lock", true), CallKind::Lock);
         assert_eq!(kind("MPI_Win_allocate", true), CallKind::Creation);
         assert_eq!(kind("MPI_Comm_split", true), CallKind::Creation);
+        assert_eq!(kind("MPI_Comm_spawn", true), CallKind::Creation);
+        assert_eq!(kind("MPI_Comm_create_group", true), CallKind::Other);
         assert_eq!(kind("MPI_Cart_shift", true), CallKind::Other);
         assert_eq!(kind("MPI_Finalize", false), CallKind::Other);
     }

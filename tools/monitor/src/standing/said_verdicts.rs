@@ -13,17 +13,24 @@ pub(crate) struct SaidVerdicts {
     /// How long a rank waits before that; none where nothing is said.
     least_ns: Option<u64>,
     said: Vec<Verdict>,
+    /// Whether there was another one after the last that is said.
+    has_left_out: bool,
+    is_left_out_told: bool,
 }
 
 impl SaidVerdicts {
     /// Of verdicts in which a rank has waited for the time of the deadline.
     pub(crate) fn new(deadline: Deadline) -> Self {
-        Self { least_ns: deadline.time().map(nanoseconds), said: Vec::new() }
+        Self::lasting(deadline.time().map(nanoseconds))
     }
 
     /// Of all verdicts, however long ranks have waited.
     pub(crate) fn without_deadline() -> Self {
-        Self { least_ns: Some(0), said: Vec::new() }
+        Self::lasting(Some(0))
+    }
+
+    fn lasting(least_ns: Option<u64>) -> Self {
+        Self { least_ns, said: Vec::new(), has_left_out: false, is_left_out_told: false }
     }
 
     /// Whether a verdict is to be said now. Another process may have asked with a shorter deadline:
@@ -32,11 +39,26 @@ impl SaidVerdicts {
         let Some(least_ns) = self.least_ns else { return false };
         let has_lasted = verdict.waiting.iter().any(|group| group.longest_ns >= least_ns);
         let is_said = self.said.iter().any(|said| said.is_like(verdict));
-        if !has_lasted || is_said || self.said.len() == SAID_MAX {
+        if !has_lasted || is_said {
+            return false;
+        }
+        if self.said.len() == SAID_MAX {
+            self.has_left_out = true;
             return false;
         }
         self.said.push(verdict.clone());
         true
+    }
+
+    /// A line that verdicts are not said any more; once.
+    pub(crate) fn take_left_out(&mut self) -> Option<String> {
+        let is_new = self.has_left_out && !std::mem::replace(&mut self.is_left_out_told, true);
+        is_new.then(|| {
+            format!(
+                "ranks are stuck again: more than {SAID_MAX} different verdicts are not printed; \
+                 the report has the one that holds when the program ends"
+            )
+        })
     }
 }
 
@@ -80,8 +102,15 @@ mod tests {
     #[test]
     fn no_more_than_some_verdicts_are_said_and_none_where_the_deadline_is_never() {
         let mut said = SaidVerdicts::new(Deadline::After(Duration::from_secs(10)));
+        let all = i32::try_from(SAID_MAX).unwrap();
+        assert!((0..all).all(|tag| said.is_due(&verdict(tag, 20))));
+        assert_eq!(said.take_left_out(), None, "all were said");
         let count = (0..100).filter(|&tag| said.is_due(&verdict(tag, 20))).count();
-        assert_eq!(count, SAID_MAX);
+        assert_eq!(count, 0);
+        let line = said.take_left_out().expect("others were left out");
+        assert!(line.contains("more than 32 different verdicts are not printed"), "{line}");
+        assert!(!said.is_due(&verdict(200, 20)));
+        assert_eq!(said.take_left_out(), None, "once");
         let mut told = SaidVerdicts::without_deadline();
         assert!(told.is_due(&verdict(7, 1)) && !told.is_due(&verdict(7, 20)));
         let count = (0..100).filter(|&tag| told.is_due(&verdict(tag, 1))).count();

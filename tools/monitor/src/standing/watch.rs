@@ -134,6 +134,11 @@ impl StandingWatch {
         self.said.is_due(&held.verdict).then_some(held)
     }
 
+    /// A line that verdicts are not said to the user any more; once.
+    pub(crate) fn take_left_out(&mut self) -> Option<String> {
+        self.said.take_left_out()
+    }
+
     /// Takes an answer, if one has come; what is to be told of it.
     pub(crate) fn take(&mut self, elapsed: Duration) -> Option<&Held> {
         let standing = self.inquiry.take()?.clone();

@@ -12,8 +12,9 @@ use sapwood_trace::{CallKind, EventFile, Presence, Source, Standing};
 use sapwood_transport::SharedTable;
 
 use super::{RankTable, Tables};
+use crate::host_time::now_ns;
 use crate::presence::Presence as Process;
-use crate::rank_control::{RankControl, now_ns};
+use crate::rank_control::RankControl;
 
 /// No process has this number.
 const NO_PROCESS: i32 = i32::MAX;
@@ -84,6 +85,9 @@ pub(crate) struct KeptRank {
     table: SharedTable,
     events: OwnedFd,
     events_bytes: u64,
+    /// The last moment of which the table knows, by the host's monotonic clock; none if it knows
+    /// none.
+    last_ns: Option<u64>,
 }
 
 impl KeptRank {
@@ -106,7 +110,8 @@ impl KeptRank {
             KeptProcess::Here(_) if profile.host != own_host_name() => KeptProcess::Elsewhere,
             process => process,
         };
-        let time = whole.kept_time().unwrap_or_default();
+        let known = whole.kept_time();
+        let time = known.unwrap_or_default();
         let header = KeptHeader {
             rank: profile.mpi_rank,
             world_size: profile.world_size,
@@ -119,7 +124,8 @@ impl KeptRank {
         };
         let events_bytes = length(&events).map_err(KeptError::Events)?;
         let events = OwnedFd::from(events);
-        let one = Self { header, process, table: whole.table, events, events_bytes };
+        let last_ns = known.map(|time| time.last_ns);
+        let one = Self { header, process, table: whole.table, events, events_bytes, last_ns };
         one.check_events().map_err(KeptError::Events)?;
         Ok(one)
     }
@@ -174,6 +180,13 @@ impl Tables {
     pub(crate) fn keep(&mut self, kept: KeptRank) -> Result<(), String> {
         let KeptHeader { rank, world_size, .. } = kept.header;
         self.waits.admit(rank, kept.events, kept.events_bytes)?;
+        match kept.process {
+            KeptProcess::Here(_) => {}
+            KeptProcess::Ended => {
+                self.waits.note_written(rank, kept.last_ns.unwrap_or(u64::MAX));
+            }
+            KeptProcess::Elsewhere => self.waits.note_written(rank, u64::MAX),
+        }
         let peer = kept.process.attached();
         let control = RankControl::new(None, peer.as_ref().map_or(NO_PROCESS, Process::process));
         let table = RankTable::without_process(kept.table, control, world_size);

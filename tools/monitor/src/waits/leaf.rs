@@ -1,25 +1,26 @@
-//! The leaf's side: reads the rings of its ranks when it is asked.
+//! The leaf's side: the event files of its ranks, and the answer that it makes of them when it is
+//! asked.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Arc, LazyLock};
 
-use sapwood_profile::{Class, Function, SizeClass};
+use sapwood_profile::SizeClass;
 use sapwood_trace::{
-    Beside, BypassHop, Circumstances, Counter, ENTRIES_MAX, Event, EventFile, EventKind, FileClock,
-    Gathered, HEADER_WORDS, HostClock, Observer, Pattern, READING_ERROR_NS, RECORD_WORDS, Record,
-    RingCursor, SEATS_MAX, Space, Total, settled_spaces, since_words,
+    Circumstances, Counter, Event, EventFile, EventKind, FileClock, Gathered, HEADER_WORDS,
+    HostClock, Observer, READING_ERROR_NS, RECORD_WORDS, RecordBounds, RingCursor, SEATS_MAX,
+    Space, Total, settled_spaces, since_words,
 };
 use sapwood_transport::SharedTable;
 
+use super::facts::{Facts, facts};
 use super::question::Question;
-use crate::effort::{Effort, Turn, begin_at};
-
-/// A leaf that has gathered this many entries leaves the rest in the rings until the next question.
-const GATHERED_MAX: usize = ENTRIES_MAX / 2;
+use super::reading::{GATHERED_MAX, Reading};
+use crate::effort::{Effort, begin_at};
+use crate::host_time::now_ns;
 
 /// The events of a leaf's ranks.
 #[derive(Default)]
@@ -35,7 +36,7 @@ pub(crate) struct LeafWaits {
 /// The event file of one rank.
 pub(crate) struct RankEvents {
     file: Arc<SharedTable>,
-    cursors: Vec<RingCursor>,
+    pub(super) cursors: Vec<RingCursor>,
     /// Of its communicators, by their places, those that records have named, as they were then.
     spaces: BTreeMap<usize, Space>,
     /// What the file counts by itself, as it was at the question before.
@@ -46,6 +47,32 @@ pub(crate) struct RankEvents {
     has_told_hops: bool,
     /// Whether it was told that it cannot be read any more.
     is_unreadable: bool,
+    /// When it was written last, by `CLOCK_MONOTONIC`; none while its rank may write it.
+    written_ns: Option<u64>,
+    /// Nanoseconds of the collectives that were read.
+    called_ns: u64,
+}
+
+/// What the event file of a rank says at a moment, by one reading of its header.
+#[derive(Debug, Default)]
+pub(crate) struct RecordingState {
+    /// Its communicators in the order of their places: the first one, those in use, and the
+    /// [`SEATS_MAX`] that were freed last.
+    pub(crate) spaces: Vec<Space>,
+    /// Whether the numbers of their collectives mean something.
+    pub(crate) is_numbered: bool,
+    /// For how long it has not recorded its calls, in nanoseconds; 0 if it does.
+    pub(crate) unrecorded_ns: u64,
+    /// Whether collectives were not counted for a time.
+    pub(crate) is_order_lost: bool,
+}
+
+fn unrecorded_ns(file: &EventFile, now_ns: u64) -> u64 {
+    if file.is_recording {
+        return 0;
+    }
+    // One that has never recorded has not done so since its file was made.
+    now_ns.saturating_sub(file.paused_ns.max(file.clock.ns)).max(1)
 }
 
 impl LeafWaits {
@@ -65,11 +92,27 @@ impl LeafWaits {
             is_totalled: false,
             has_told_hops: false,
             is_unreadable: false,
+            written_ns: None,
+            called_ns: 0,
         };
         let header = events.header()?;
         events.cursors = vec![RingCursor::default(); header.hop_rings().end];
         self.ranks.insert(rank, events);
         Ok(())
+    }
+
+    /// Says when the file of a rank that has ended was written last, by its host's
+    /// `CLOCK_MONOTONIC`; [`u64::MAX`] if that is not known.
+    pub(crate) fn note_written(&mut self, rank: u32, written_ns: u64) {
+        if let Some(events) = self.ranks.get_mut(&rank) {
+            events.written_ns = Some(written_ns);
+        }
+    }
+
+    /// How long a rank was in collectives that have ended, as far as they were read, in
+    /// nanoseconds; none without an event file.
+    pub(crate) fn called_ns(&self, rank: u32) -> Option<u64> {
+        self.ranks.get(&rank).map(|events| events.called_ns)
     }
 
     /// The event file of a rank.
@@ -97,29 +140,25 @@ impl LeafWaits {
         clock
     }
 
-    /// The communicators of a rank as they are now, in the order of their places, and whether their
-    /// numbers mean something: the first one, those in use, and the [`SEATS_MAX`] that were freed
-    /// last.
-    pub(crate) fn spaces(&self, rank: u32) -> Option<(Vec<Space>, bool)> {
-        let events = self.ranks.get(&rank)?;
-        let file = events.header().ok()?;
-        Some((events.spaces_in_use(&file)?, !file.is_order_lost))
+    /// What the file of a rank says now; nothing where it has none.
+    pub(crate) fn recording(&self, rank: u32, now_ns: u64) -> RecordingState {
+        let events = self.ranks.get(&rank);
+        let read = events.and_then(|events| Some((events, events.header().ok()?)));
+        let Some((events, file)) = read else { return RecordingState::default() };
+        let spaces = events.spaces_in_use(&file);
+        RecordingState {
+            is_numbered: spaces.is_some() && !file.is_order_lost,
+            spaces: spaces.unwrap_or_default(),
+            unrecorded_ns: unrecorded_ns(&file, now_ns),
+            is_order_lost: file.is_order_lost,
+        }
     }
 
     /// For how long a rank has not recorded its calls at a moment of `CLOCK_MONOTONIC`, in
     /// nanoseconds; 0 if it does, and where it has no file.
     pub(crate) fn unrecorded_ns(&self, rank: u32, now_ns: u64) -> u64 {
         let file = self.ranks.get(&rank).and_then(|events| events.header().ok());
-        file.filter(|file| !file.is_recording).map_or(0, |file| {
-            // One that has never recorded has not done so since its file was made.
-            now_ns.saturating_sub(file.paused_ns.max(file.clock.ns)).max(1)
-        })
-    }
-
-    /// Whether collectives of a rank were not counted for a time.
-    pub(crate) fn is_order_lost(&self, rank: u32) -> bool {
-        let file = self.ranks.get(&rank).and_then(|events| events.header().ok());
-        file.is_some_and(|file| file.is_order_lost)
+        file.map_or(0, |file| unrecorded_ns(&file, now_ns))
     }
 
     /// The answer to a question, within `effort`; `leaf` is the own number.
@@ -133,16 +172,14 @@ impl LeafWaits {
         let mut headers = self.headers(question.world_size);
         let reference = headers.first().map(|(rank, file)| (*rank, file.clock));
         begin_at(&mut headers, self.next);
-        if let Some(clock) = &self.clock {
+        if let Some(clock) = &mut self.clock {
             question.settled.iter().for_each(|one| self.observer.settle(one, clock));
+            let mut reading = Reading::new(&mut self.observer, clock, &mut effort, headers.len());
+            if let Some(last) = reading.read(&mut self.ranks, &headers) {
+                self.next = last + 1;
+            }
             for (rank, file) in &headers {
                 let Some(events) = self.ranks.get_mut(rank) else { continue };
-                let (observer, clock) = (&mut self.observer, self.clock.as_mut());
-                if observer.gathered().open_entries() < GATHERED_MAX
-                    && events.read(*rank, file, observer, clock, &mut effort)
-                {
-                    self.next = rank + 1;
-                }
                 events.count(file, self.observer.gathered());
                 // What has no room now comes with the next answer.
                 if self.observer.gathered().totals.len() < GATHERED_MAX {
@@ -151,6 +188,7 @@ impl LeafWaits {
             }
         }
         let mut gathered = self.observer.take();
+        gathered.settle_hops();
         gathered.reference = reference;
         gathered
     }
@@ -264,6 +302,11 @@ impl RankEvents {
         Arc::clone(&self.file)
     }
 
+    /// Between which times its records lie.
+    pub(crate) fn bounds(&self, file: &EventFile) -> RecordBounds {
+        RecordBounds::new(file.clock, self.written_ns.unwrap_or_else(now_ns))
+    }
+
     /// How many records a ring has had.
     pub(crate) fn written(&self, ring: usize, file: &EventFile) -> u64 {
         self.file.load_word(file.head(ring)).unwrap_or(0)
@@ -285,75 +328,10 @@ impl RankEvents {
             false => *file,
         };
         let read = self.spaces_in(file.space(number));
-        let now = read.and_then(|read| read.first().copied()).ok_or(Counter::LeftOut)?;
+        let read = read.ok_or(Counter::LeftOut)?;
+        let now = read.first().copied().ok_or(Counter::Damaged)?;
         self.spaces.insert(number, now);
         self.is_of(event, &now, &file).then_some(now).ok_or(Counter::Former)
-    }
-
-    /// Reads what is new in all rings, as far as the effort allows; whether it allowed anything.
-    fn read(
-        &mut self,
-        rank: u32,
-        file: &EventFile,
-        observer: &mut Observer,
-        mut clock: Option<&mut HostClock>,
-        effort: &mut Effort<'_>,
-    ) -> bool {
-        let Some(clock) = clock.as_mut() else { return false };
-        let mut is_read = false;
-        for ring in 0..self.cursors.len().min(file.hop_rings().end) {
-            let has_hops = file.hop_rings().contains(&ring);
-            let mut copied = 0;
-            // A writer that is faster than this reader is not followed for ever.
-            while copied <= file.ring_records() {
-                let mut cursor = self.cursors[ring];
-                let unread = self.written(ring, file).saturating_sub(cursor.position());
-                if unread == 0 {
-                    break;
-                }
-                let turn = effort.turn(unread, file.ring_records());
-                let counter = match turn {
-                    Turn::Throttled => Some(Counter::Throttled),
-                    Turn::PutOff => Some(Counter::PutOff),
-                    Turn::Now | Turn::Overdue => None,
-                };
-                if let Some(counter) = counter {
-                    observer.gathered().count(counter, 1);
-                    return is_read;
-                }
-                is_read = true;
-                let (records, lost) = self.copy(&mut cursor, ring, file, effort.piece());
-                self.cursors[ring] = cursor;
-                let dropped = if has_hops { Counter::HopsDropped } else { Counter::Dropped };
-                observer.gathered().count(dropped, lost);
-                if records.is_empty() {
-                    break;
-                }
-                // Behind the records: if the order was lost before one of them, the header says so.
-                let file = &self.header().unwrap_or(*file);
-                copied += records.len() / RECORD_WORDS;
-                let (records, _) = records.as_chunks::<RECORD_WORDS>();
-                if turn == Turn::Overdue {
-                    observer.gathered().count(Counter::Overdue, records.len() as u64);
-                }
-                if has_hops {
-                    take_hops(records, observer.gathered());
-                }
-                for record in records.iter().filter(|_| !has_hops) {
-                    match Record::decode(*record) {
-                        Some(Record::Clock(ticks, ns)) => clock.note(ticks, ns),
-                        Some(Record::Event(event)) => {
-                            self.observe(rank, file, &event, observer, clock);
-                        }
-                        None => observer.gathered().count(Counter::LeftOut, 1),
-                    }
-                }
-                if observer.gathered().open_entries() >= GATHERED_MAX {
-                    return true;
-                }
-            }
-        }
-        true
     }
 
     /// Copies the next records of a ring that are whole, at most `most`; and how many were
@@ -366,7 +344,8 @@ impl RankEvents {
         most: usize,
     ) -> (Vec<u64>, u64) {
         let plan = cursor.plan(self.written(ring, file), file.ring_records(), most);
-        let mut words = Vec::with_capacity(most * RECORD_WORDS);
+        let planned = usize::try_from(plan.end - plan.start).unwrap_or(most);
+        let mut words = Vec::with_capacity(planned * RECORD_WORDS);
         for number in plan.clone() {
             if self.file.append_words(file.record(ring, number), &mut words).is_err() {
                 return (Vec::new(), 0);
@@ -382,7 +361,8 @@ impl RankEvents {
         (words, lost)
     }
 
-    fn observe(
+    /// Gives the observer an event of this rank.
+    pub(super) fn observe(
         &mut self,
         rank: u32,
         file: &EventFile,
@@ -401,6 +381,12 @@ impl RankEvents {
             Ok(space) => space,
             Err(counter) => return observer.gathered().count(counter, 1),
         };
+        if !space.has_peer_of(event) {
+            return observer.gathered().count(Counter::Damaged, 1);
+        }
+        if is_collective && event.kind != EventKind::CollectiveStarted {
+            self.called_ns = self.called_ns.saturating_add(clock.span(event.span));
+        }
         let Facts { procedure, pattern, has_communicator, beside } = facts(event.function);
         let size_class = match has_communicator {
             true => space.size.max(1).next_power_of_two().trailing_zeros(),
@@ -443,70 +429,6 @@ impl RankEvents {
             }
         }
     }
-}
-
-/// Hops of bypassed reductions, whose times are those of the host.
-fn take_hops(records: &[[u64; RECORD_WORDS]], gathered: &mut Gathered) {
-    let known = records.iter().filter_map(|record| BypassHop::decode(*record));
-    let before = gathered.hops.len();
-    gathered.hops.extend(known);
-    let taken = gathered.hops.len() - before;
-    gathered.count(Counter::HopsUnknown, (records.len() - taken) as u64);
-}
-
-/// What is known of a function.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
-    /// The function; of a collective with large counts, as `MPI_Bcast_c`, that with counts of type
-    /// int: processes may call the one and the other together.
-    pub(crate) procedure: u32,
-    /// Who waits for whom, if it is a collective.
-    pub(crate) pattern: Pattern,
-    /// Whether a communicator is among its arguments.
-    pub(crate) has_communicator: bool,
-    /// What else it waits for, if it receives.
-    pub(crate) beside: Beside,
-}
-
-pub(crate) fn facts(function: u32) -> Facts {
-    /// By the numbers of functions, which begin at 1.
-    static ALL: LazyLock<Vec<Facts>> =
-        LazyLock::new(|| Function::all().iter().map(facts_by_name).collect());
-    let place = usize::try_from(function).ok().and_then(|number| number.checked_sub(1));
-    let known = place.and_then(|place| ALL.get(place)).copied();
-    known.unwrap_or(Facts { procedure: function, ..Facts::default() })
-}
-
-fn facts_by_name(function: &Function) -> Facts {
-    let plain = match function.class {
-        Class::Collective => function.name.strip_suffix("_c").and_then(Function::named),
-        _ => None,
-    };
-    let word = function.name.strip_prefix("MPI_").unwrap_or(function.name);
-    let word = word.strip_suffix("_c").unwrap_or(word).to_ascii_lowercase();
-    let is = |names: &[&str]| {
-        names.contains(&word.as_str()) || word.strip_prefix('i').is_some_and(|w| names.contains(&w))
-    };
-    // Under PyTorch a sender waits for the receiver, so that a root does for the others as well.
-    let pattern = if !function.is_mpi() {
-        Pattern::All
-    } else if word.contains("neighbor_") {
-        Pattern::Unknown
-    } else if is(&["bcast", "scatter", "scatterv"]) {
-        Pattern::FromRoot
-    } else if is(&["reduce", "gather", "gatherv"]) {
-        Pattern::ToRoot
-    } else {
-        Pattern::All
-    };
-    let beside = match word.as_str() {
-        "wait" | "recv" | "mrecv" => Beside::Nothing,
-        "sendrecv" | "sendrecv_replace" => Beside::Send,
-        _ => Beside::Requests,
-    };
-    let has_communicator = function.class != Class::Wait && !word.starts_with("start");
-    let procedure = plain.map_or(function.id, |plain| plain.id);
-    Facts { procedure, pattern, has_communicator, beside }
 }
 
 #[cfg(test)]
@@ -650,7 +572,7 @@ mod tests {
             events.observe(0, &header, &event, &mut waits.observer, &clock);
         }
         let counters = waits.observer.take().counters;
-        let told = [Counter::Former, Counter::LeftOut].map(|one| counters[one as usize]);
+        let told = [Counter::Former, Counter::Damaged].map(|one| counters[one as usize]);
         assert_eq!(told, [1, 1], "another one has its place, and there is no such place");
     }
 
@@ -668,51 +590,10 @@ mod tests {
         // One that had the place of another, and one that is changed at this moment.
         write(&file, SPACE + 2 * 8 + 7, 44);
         write(&file, SPACE + (spaces - 1) * 8 + 7, u64::MAX);
-        let (read, is_numbered) = waits.spaces(0).expect("its communicators");
+        let RecordingState { spaces: read, is_numbered, .. } = waits.recording(0, 0);
         let identities: Vec<u64> = read.iter().map(|space| space.identity).collect();
         let latest = (spaces - 2 - (most - 1)..spaces - 1).map(|place| place + 1);
         assert_eq!(identities, [1, 3].into_iter().chain(latest).collect::<Vec<_>>());
         assert!(is_numbered && read[1].since == 44);
-    }
-
-    #[test]
-    fn rooted_collectives_are_told_by_their_names() {
-        let of = |name| {
-            let facts = facts(Function::named(name).expect("a function of MPI").id);
-            (facts.pattern, facts.has_communicator)
-        };
-        assert_eq!(of("MPI_Allreduce"), (Pattern::All, true));
-        for name in ["MPI_Bcast", "MPI_Ibcast", "MPI_Scatterv_c", "MPI_Iscatter"] {
-            assert_eq!(of(name), (Pattern::FromRoot, true), "{name}");
-        }
-        for name in ["MPI_Reduce", "MPI_Ireduce_c", "MPI_Gatherv", "MPI_Igather"] {
-            assert_eq!(of(name), (Pattern::ToRoot, true), "{name}");
-        }
-        for name in ["all_reduce", "broadcast", "gather", "all_gather_object"] {
-            assert_eq!(of(name), (Pattern::All, true), "{name}");
-        }
-        for name in ["MPI_Neighbor_alltoallw", "MPI_Ineighbor_allgather_c"] {
-            assert_eq!(of(name), (Pattern::Unknown, true), "{name}");
-        }
-        for name in ["MPI_Reduce_scatter", "MPI_Allgather", "MPI_Ibarrier"] {
-            assert_eq!(of(name), (Pattern::All, true), "{name}");
-        }
-        let procedure = |name| {
-            let number = facts(Function::named(name).expect("a function of MPI").id).procedure;
-            Function::of(number).expect("a function of MPI").name
-        };
-        for (name, plain) in [
-            ("MPI_Bcast_c", "MPI_Bcast"),
-            ("MPI_Iallreduce_c", "MPI_Iallreduce"),
-            ("MPI_Bcast", "MPI_Bcast"),
-            ("MPI_Send_c", "MPI_Send_c"),
-            ("broadcast", "broadcast"),
-        ] {
-            assert_eq!(procedure(name), plain);
-        }
-        assert_eq!(facts(u32::MAX).procedure, u32::MAX);
-        for name in ["MPI_Waitall", "MPI_Test", "MPI_Start", "MPI_Startall"] {
-            assert_eq!(of(name), (Pattern::All, false), "{name}");
-        }
     }
 }

@@ -2,15 +2,21 @@
 //! together by the front-end. How they are matched is `sapwood-trace`'s.
 //!
 //! Each question tells the leaves how the collectives of earlier answers have ended; with the next
-//! answer they tell how long their ranks have waited in them.
+//! answer they tell how long their ranks have waited in them. Collectives whose processes are all
+//! at one leaf end there.
 
+mod facts;
 mod inquiry;
 mod leaf;
 mod question;
+mod reading;
+mod whole_record;
 
+pub(crate) use facts::facts;
 pub(crate) use inquiry::{WaitsInquiry, offsets};
-pub(crate) use leaf::{LeafWaits, RankEvents, facts};
+pub(crate) use leaf::{LeafWaits, RankEvents};
 pub(crate) use question::{Question, WAITS, WaitsQuestion};
+pub(crate) use whole_record::whole_record;
 
 /// The variable that has ranks record from the start.
 pub(crate) const VARIABLE: &str = "SAPWOOD_MPI_WAITS";

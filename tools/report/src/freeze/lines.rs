@@ -48,7 +48,7 @@ impl Freeze {
     /// The window, how ranks ended, and what is known to be wrong.
     fn found(&self) -> Vec<String> {
         let mut lines = vec![self.head(), self.window()];
-        lines.extend(self.deaths.iter().cloned());
+        lines.extend(self.ended.deaths.iter().cloned());
         if !self.statement.is_empty() {
             lines.push(self.statement.clone());
         }
@@ -69,12 +69,8 @@ impl Freeze {
     /// What was frozen, when and why.
     #[must_use]
     pub fn head(&self) -> String {
-        let (elapsed, ranks) = (self.elapsed_s, self.ranks);
-        format!(
-            "{}: {ranks} ranks, frozen {} after {elapsed:.1} s",
-            self.program,
-            self.reason.text()
-        )
+        let (elapsed, ranks) = (self.elapsed_s, quantity::counted(self.ranks.into(), "ranks"));
+        format!("{}: {ranks}, frozen {} after {elapsed:.1} s", self.program, self.reason.text())
     }
 
     /// How long the window is, and what it holds.

@@ -18,18 +18,16 @@ use serde::{Deserialize, Serialize};
 use crate::mixed_calls::{MixedCalls, mixed_calls};
 use crate::mpi_call::{function_name, kind_word};
 use crate::quantity;
-use crate::record::Death;
-use crate::text::unnamed;
+use crate::text::{agreeing, unnamed};
 use crate::why::amounts::told_amounts;
-use crate::why::{RankEnd, RankEnds, UnequalAmounts};
+use crate::why::{RankEnds, UnequalAmounts};
 pub use place::{FreezeLast, FreezePlace};
 
 /// The form of the JSON object.
 pub const FREEZE_SCHEMA: &str = "sapwood.freeze/1";
 
-/// What is said of ranks whose calls are not known, and what to do.
-const NOT_RECORDED: &str = "did not record their calls at that moment; \
-                            'sapwood mpi control --tracing on' has them do so";
+/// What has ranks record their calls.
+const RECORD: &str = "'sapwood mpi control --tracing on'";
 
 /// Why a job was frozen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,12 +103,9 @@ pub struct Freeze {
     pub messages: Vec<FreezeMessage>,
     /// The calls, by their begin.
     pub events: Vec<FreezeEvent>,
-    /// How ranks ended that did not end in order, the first of them first, where files tell that.
-    #[serde(default)]
-    pub deaths: Vec<String>,
-    /// The same as fields, of all of them.
-    #[serde(default)]
-    pub ends: Vec<RankEnd>,
+    /// How ranks ended that did not end in order, where files tell that: `deaths` and `ends`.
+    #[serde(flatten)]
+    pub ended: RankEnds,
     /// What is missing from the window.
     pub unknown: Vec<String>,
 }
@@ -316,19 +311,6 @@ impl Freeze {
         freeze
     }
 
-    /// Notes how ranks ended: those that did not end in order, and those that had before.
-    pub fn note_ends(&mut self, deaths: &[Death], before: Option<RankEnd>) {
-        let RankEnds { lines, ends } = RankEnds::of(deaths, before);
-        (self.deaths, self.ends) = (lines, ends);
-    }
-
-    /// Notes ranks that were found dead, of which it is not known how or when they ended.
-    pub fn note_found_dead(&mut self, ranks: &RankSet) {
-        let end = RankEnd::found_dead(&ranks.to_string(), self.elapsed_s);
-        self.deaths.push(end.text.clone());
-        self.ends.push(end);
-    }
-
     /// Lines for what the window lacks.
     fn gaps(&self, frozen: &Frozen, missing: &RankSet) -> Vec<String> {
         let sum = |of: fn(&FreezeThread) -> u64| {
@@ -342,23 +324,27 @@ impl Freeze {
         let total = |of: fn(&sapwood_trace::FrozenRank) -> u64| {
             frozen.ranks.values().map(of).fold(0, u64::saturating_add)
         };
-        let unknown = frozen.rings.values().map(|ring| ring.unknown).fold(0, u64::saturating_add);
+        let damaged = frozen.rings.values().map(|ring| ring.damaged).fold(0, u64::saturating_add);
         let counts = [
-            (self.dropped(), "calls overwritten, of which some may be of the window"),
+            (self.dropped(), "calls", "overwritten, of which some may be of the window"),
             (
                 sum(|thread| thread.left_out),
-                "older calls of the window that did not fit into an answer",
+                "older calls",
+                "of the window that did not fit into an answer",
             ),
-            (total(|rank| rank.without_ring), "calls of threads that have no ring"),
+            (total(|rank| rank.without_ring), "calls", "of threads that have no ring"),
             (
                 total(|rank| rank.without_space),
-                "calls on communicators beyond the capacity of a table",
+                "calls",
+                "on communicators beyond the capacity of a table",
             ),
-            (unknown, "events of an unknown kind"),
+            (damaged, "damaged records", "of calls left out"),
         ];
-        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
         let mut lines: Vec<String> = counts
-            .map(|(count, what)| format!("{} {what}", quantity::whole(count.into())))
+            .map(|(count, things, what)| {
+                format!("{} {what}", quantity::counted(count.into(), things))
+            })
             .collect();
         let all = match self.ranks {
             0 => missing.clone(),
@@ -366,17 +352,14 @@ impl Freeze {
         };
         let none = missing.difference(all.as_ref());
         let silent = missing.difference(none.as_ref());
-        let sets = [
-            (none.to_string(), "not of this program"),
-            (silent.to_string(), "did not answer"),
-            (ranks(|rank| !rank.is_recording), NOT_RECORDED),
-            (
-                ranks(|rank| rank.is_order_lost),
-                "were not counted for a time: which rank was late is unknown",
-            ),
-        ];
+        let sets =
+            [(none.to_string(), "not of this program"), (silent.to_string(), "did not answer")];
         let sets = sets.iter().filter(|(ranks, _)| !ranks.is_empty());
         lines.extend(sets.map(|(ranks, what)| format!("{} {what}", crate::ranks_text(ranks))));
+        let paused = ranks(|rank| !rank.is_recording);
+        lines.extend((!paused.is_empty()).then(|| not_recorded(&paused)));
+        let uncounted = ranks(|rank| rank.is_order_lost);
+        lines.extend((!uncounted.is_empty()).then(|| not_counted(&uncounted)));
         lines
     }
 
@@ -517,12 +500,28 @@ fn call(event: &FrozenEvent, communicator: Option<usize>, wait_ns: Option<u64>) 
     }
 }
 
+/// What is said of ranks whose calls are not known, and what to do.
+fn not_recorded(ranks: &str) -> String {
+    let (whose, whom) = (agreeing(ranks, "its", "their"), agreeing(ranks, "it", "them"));
+    let ranks = crate::ranks_text(ranks);
+    format!("{ranks} did not record {whose} calls at that moment; {RECORD} has {whom} do so")
+}
+
+/// What is said of ranks whose collectives have no number.
+fn not_counted(ranks: &str) -> String {
+    let were = agreeing(ranks, "was", "were");
+    let ranks = crate::ranks_text(ranks);
+    format!("{ranks} {were} not counted for a time: which rank was late is unknown")
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use sapwood_profile::Function;
     use sapwood_trace::{EventKind, FrozenRank, FrozenRing, FrozenSeat};
 
     use super::*;
+    use crate::record::Death;
+    use crate::why::RankEnd;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -595,14 +594,16 @@ pub(crate) mod tests {
         let cause = "signal 9 (killed)".to_owned();
         let death =
             Death { ranks: "1".into(), elapsed_s: 2.0, is_first: true, cause, ..Death::default() };
-        freeze.note_ends(&[death], Some(RankEnd::in_order("3", 1.0)));
-        freeze.note_found_dead(&RankSet::range(0, 0));
-        assert_eq!((freeze.deaths.len(), freeze.ends.len()), (3, 3));
+        freeze.ended = RankEnds::of(&[death], Some(RankEnd::in_order("3", 1.0)));
+        freeze.ended.note_found_dead(&RankSet::range(0, 0), freeze.elapsed_s);
+        assert_eq!((freeze.ended.deaths.len(), freeze.ended.ends.len()), (3, 3));
         let lines = freeze.summary();
         assert_eq!(lines[2], "rank 1 died first, 2.000 s after the start: signal 9 (killed)");
         assert_eq!(lines[4..6], ["rank 0 has died, and others run", freeze.statement.as_str()]);
         let value: serde_json::Value = serde_json::from_str(&freeze.json()).expect("JSON");
         sapwood_schema::assert_fits("freeze-1", &value);
+        assert_eq!(value["ends"].as_array().map(Vec::len), Some(3));
+        assert_eq!(serde_json::from_value::<Freeze>(value).expect("as it was written"), freeze);
     }
 
     #[test]
@@ -725,14 +726,17 @@ pub(crate) mod tests {
         let ring = all.rings.get_mut(&(2, 0)).expect("it writes");
         (ring.oldest, ring.left_out) = (9_000_000_000, 5);
         all.ranks.get_mut(&3).expect("a rank").is_recording = false;
+        assert!(not_recorded("1-2").starts_with("ranks 1-2 did not record their calls at that "));
+        assert!(not_counted("2").starts_with("rank 2 was not counted for a time: "));
+        assert!(not_counted("2,4").starts_with("ranks 2,4 were not counted for a time: "));
         let freeze = freeze(all);
         assert_eq!(
             freeze.unknown,
             [
                 "3 calls overwritten, of which some may be of the window",
                 "5 older calls of the window that did not fit into an answer",
-                "rank 3 did not record their calls at that moment; 'sapwood mpi control --tracing on' \
-                 has them do so",
+                "rank 3 did not record its calls at that moment; 'sapwood mpi control --tracing on' \
+                 has it do so",
             ]
         );
         assert_eq!(freeze.processes[2].threads[0].dropped, 3);

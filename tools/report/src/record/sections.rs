@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sapwood_packet::{Rank, RankSet};
+use sapwood_packet::Rank;
 use serde::{Deserialize, Serialize};
 
 use super::{Event, Metric};
@@ -297,8 +297,7 @@ pub struct Settings {
 impl Settings {
     /// Whether ranks leave out a number of the events of a functional class: `calls`, `time` or
     /// `bytes`. One that is 0 then was not counted.
-    #[must_use]
-    pub fn leaves_out(&self, class: &str, number: &str) -> bool {
+    pub(super) fn leaves_out(&self, class: &str, number: &str) -> bool {
         let is_off = |name: &str| {
             let has = |groups: &[String]| groups.iter().any(|group| group == name);
             has(&self.groups_known) && !has(&self.groups)
@@ -306,20 +305,18 @@ impl Settings {
         is_off(if class == "region" { "regions" } else { class }) || is_off(number)
     }
 
-    /// The ranks that count; none where all do.
-    #[must_use]
-    pub fn counting(&self) -> Option<RankSet> {
-        self.ranks.parse::<RankSet>().ok().filter(|ranks| !ranks.is_empty())
-    }
-
     /// A line for people, of settings that were changed while the program ran: the counts of such a
     /// run are not those of all of it.
     #[must_use]
     pub fn changed_line(&self) -> Option<String> {
-        if self.change == 0 {
-            return None;
-        }
-        let times = if self.change == 1 { "once" } else { &format!("{} times", self.change) };
+        let has_left_out = !self.ranks.is_empty() || self.groups.len() < self.groups_known.len();
+        let changed = match self.change {
+            // Of a job that another process controls.
+            0 if has_left_out => "changed by another 'sapwood mpi attach'".to_owned(),
+            0 => return None,
+            1 => "changed once while the program ran".to_owned(),
+            times => format!("changed {times} times while the program ran"),
+        };
         let groups = match self.groups.as_slice() {
             [] => "nothing".to_owned(),
             groups if groups.len() == self.groups_known.len() => "all groups".to_owned(),
@@ -335,8 +332,8 @@ impl Settings {
             seconds => format!("a round every {seconds} s"),
         };
         Some(format!(
-            "changed {times} while the program ran, so that counts may lack what was left out: \
-             {groups} on {chosen}, {rounds}; applied by {obeyed}"
+            "{changed}, so that counts may lack what was left out: {groups} on {chosen}, {rounds}; \
+             applied by {obeyed}"
         ))
     }
 }

@@ -119,6 +119,66 @@ pub struct Waits {
     /// Events of communicators whose place another one had before they were read.
     #[serde(default)]
     pub former: u64,
+    /// Records that their rank cannot have written.
+    #[serde(default)]
+    pub damaged: u64,
+}
+
+/// Something for lack of which collectives are not matched.
+pub(crate) struct MatchingLoss {
+    /// As what it is counted.
+    pub(crate) counter: Counter,
+    of: fn(&Waits) -> u64,
+    things: &'static str,
+    what: &'static str,
+}
+
+/// All of them, in the order in which they are told.
+pub(crate) static MATCHING_LOSSES: [MatchingLoss; 6] = [
+    MatchingLoss {
+        counter: Counter::Dropped,
+        of: |waits| waits.dropped,
+        things: "calls",
+        what: "overwritten unread",
+    },
+    MatchingLoss {
+        counter: Counter::Unordered,
+        of: |waits| waits.unordered,
+        things: "collectives",
+        what: "while ranks were not counted, or after one that failed",
+    },
+    MatchingLoss {
+        counter: Counter::WithoutSpace,
+        of: |waits| waits.without_communicator,
+        things: "calls",
+        what: "on communicators beyond the capacity of a table",
+    },
+    MatchingLoss {
+        counter: Counter::WithoutRing,
+        of: |waits| waits.without_ring,
+        things: "calls",
+        what: "of threads that have no ring",
+    },
+    MatchingLoss {
+        counter: Counter::Unreadable,
+        of: |waits| waits.unreadable,
+        things: "ranks",
+        what: "whose calls cannot be read any more",
+    },
+    MatchingLoss {
+        counter: Counter::Damaged,
+        of: |waits| waits.damaged,
+        things: "damaged records",
+        what: "of calls left out",
+    },
+];
+
+impl MatchingLoss {
+    /// For people; none if nothing was lost so.
+    pub(crate) fn line(&self, count: u64) -> Option<String> {
+        (count > 0)
+            .then(|| format!("{} {}", quantity::counted(count.into(), self.things), self.what))
+    }
 }
 
 impl Waits {
@@ -155,6 +215,7 @@ impl Waits {
             overdue: findings.counter(Counter::Overdue),
             unreadable: findings.counter(Counter::Unreadable),
             former: findings.counter(Counter::Former),
+            damaged: findings.counter(Counter::Damaged),
         }
     }
 
@@ -179,27 +240,17 @@ impl Waits {
         if self.collectives == 0 {
             return self.without_collectives(waited);
         }
-        let known = quantity::whole(self.collectives.into());
+        let known = quantity::counted(self.collectives.into(), "collectives");
         let waited = quantity::time(waited as f64);
         let unknown = self.unknown_waits();
-        format!(
-            "no rank stands out: {waited} waited by all ranks, {known} collectives matched{unknown}"
-        )
+        format!("no rank stands out: {waited} waited by all ranks, {known} matched{unknown}")
     }
 
     /// The same where no collective was matched, and why not.
     #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
     fn without_collectives(&self, waited_ns: u64) -> String {
-        let counted = [
-            (self.dropped, "calls were overwritten unread"),
-            (self.unordered, "collectives were called while ranks were not counted"),
-            (self.without_ring, "calls of threads that have no ring"),
-            (self.without_communicator, "calls on communicators beyond the capacity of a table"),
-            (self.unreadable, "ranks whose calls cannot be read any more"),
-        ];
-        let told = counted.iter().filter(|(count, _)| *count > 0);
-        let told = told.map(|(count, what)| format!("{} {what}", quantity::whole((*count).into())));
-        let mut reasons: Vec<String> = told.collect();
+        let losses = MATCHING_LOSSES.iter().filter_map(|loss| loss.line((loss.of)(self)));
+        let mut reasons: Vec<String> = losses.collect();
         if self.events == 0 {
             reasons.insert(0, "no call was recorded".to_owned());
         }
@@ -211,7 +262,7 @@ impl Waits {
             ),
         };
         let why = if reasons.is_empty() { "" } else { ": " };
-        let reasons = reasons.join(", ");
+        let reasons = reasons.join("; ");
         format!("{waited}no collective was matched{why}{reasons}{}", self.unknown_waits())
     }
 
@@ -222,12 +273,12 @@ impl Waits {
         match (receives, self.incomplete) {
             (0, 0) => String::new(),
             (receives, 0) => {
-                format!("; {} receives could not be matched", quantity::whole(receives.into()))
+                format!("; {} could not be matched", quantity::counted(receives.into(), "receives"))
             }
             (receives, incomplete) => format!(
-                "; {} receives and {} collectives could not be matched",
-                quantity::whole(receives.into()),
-                quantity::whole(incomplete.into())
+                "; {} and {} could not be matched",
+                quantity::counted(receives.into(), "receives"),
+                quantity::counted(incomplete.into(), "collectives")
             ),
         }
     }
@@ -339,8 +390,8 @@ pub(crate) mod tests {
         let some = Waits { events: 90, dropped: 20, unordered: 7, ..Waits::default() };
         assert_eq!(
             told(some),
-            "no collective was matched: 20 calls were overwritten unread, 7 collectives were called \
-             while ranks were not counted"
+            "no collective was matched: 20 calls overwritten unread; 7 collectives while ranks were \
+             not counted, or after one that failed"
         );
         let rank = RankWait { wait_ns: 12_000_000, ..RankWait::default() };
         let line = told(Waits { events: 9, ranks: vec![rank], ..Waits::default() });

@@ -1,5 +1,6 @@
 //! How ranks ended, as fields and as a sentence.
 
+use sapwood_packet::RankSet;
 use serde::{Deserialize, Serialize};
 
 use crate::record::Death;
@@ -8,18 +9,21 @@ use crate::text::{agreeing, ranks_text};
 /// Kinds of deaths that are told in words.
 const DEATHS_MAX: usize = 4;
 
-/// How the ranks of a program ended.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct RankEnds {
+/// How ranks ended that did not end in order, the first of them first, as documents have it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankEnds {
     /// In words; the last ones are summed up.
-    pub(crate) lines: Vec<String>,
-    /// All of them.
-    pub(crate) ends: Vec<RankEnd>,
+    #[serde(default)]
+    pub deaths: Vec<String>,
+    /// The same as fields, of all of them.
+    #[serde(default)]
+    pub ends: Vec<RankEnd>,
 }
 
 impl RankEnds {
     /// Those that did not end in order, and those that had before.
-    pub(crate) fn of(deaths: &[Death], before: Option<RankEnd>) -> Self {
+    #[must_use]
+    pub fn of(deaths: &[Death], before: Option<RankEnd>) -> Self {
         let mut lines = Death::lines(deaths, DEATHS_MAX);
         let texts = Death::sentences(deaths);
         let ends = deaths.iter().zip(texts).map(|(death, text)| RankEnd::of_death(death, text));
@@ -28,7 +32,14 @@ impl RankEnds {
         let at = ends.len().min(1);
         lines.splice(at..at, before.iter().map(|end| end.text.clone()));
         ends.splice(at..at, before);
-        Self { lines, ends }
+        Self { deaths: lines, ends }
+    }
+
+    /// Notes ranks that were found dead by this time: how or when they ended is not known.
+    pub fn note_found_dead(&mut self, ranks: &RankSet, elapsed_s: f64) {
+        let end = RankEnd::found_dead(&ranks.to_string(), elapsed_s);
+        self.deaths.push(end.text.clone());
+        self.ends.push(end);
     }
 }
 

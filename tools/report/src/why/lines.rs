@@ -93,7 +93,7 @@ impl Why {
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.head()];
-        for death in &self.deaths {
+        for death in &self.ended.deaths {
             lines.extend(wrapped(death, ""));
         }
         // Ranks may be stuck because calls before that did not fit together.
@@ -111,7 +111,7 @@ impl Why {
         if is_even
             && self.collectives > 0
             && self.stuck.is_none()
-            && self.deaths.is_empty()
+            && self.ended.deaths.is_empty()
             && self.ranks > 1
         {
             lines.push("no communicator has made its ranks wait for 1 % of their time".to_owned());

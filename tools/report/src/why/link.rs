@@ -1,8 +1,9 @@
-//! Ways from one rank to another on which messages take long.
+//! Ways from one rank to another on which messages take long, by their times, or by what the kernel
+//! counts of TCP connections.
 
 use std::time::Duration;
 
-use sapwood_trace::{Findings, LINK_BYTES_MIN, Link, LinkFigures, OTHERS};
+use sapwood_trace::{Findings, LINK_BYTES_MIN, Link, LinkFigures, OTHERS, SlowFlow, slow_flows};
 use serde::{Deserialize, Serialize};
 
 use crate::quantity;
@@ -24,14 +25,15 @@ const SHARE_PERCENT: u128 = 2;
 /// Links told, at most.
 const LINKS_MAX: usize = 8;
 
-/// A way from one rank to another on which messages took long, though both sides had begun.
+/// A way from one rank to another on which messages took long, though both sides had begun, or
+/// whose TCP connection is slow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlowLink {
     /// The sender.
     pub from: u32,
     /// The receiver.
     pub to: u32,
-    /// Messages.
+    /// Messages; 0 where only its TCP connection is known.
     pub messages: u64,
     /// Those that were compared with messages of other links: all of them, or where the link was
     /// slow only for a part of the time, those of its slowest stretch.
@@ -42,12 +44,63 @@ pub struct SlowLink {
     pub typical_s: f64,
     /// How long messages of this size take on the median of the links that are not slow.
     pub median_s: f64,
-    /// All of them together.
+    /// All of them together; of a link that is only known by its TCP connection, for how long that
+    /// had data under way.
     pub transfer_s: f64,
+    /// What the kernel counts of its TCP connection; null where that is not slow, or not known.
+    #[serde(default)]
+    pub tcp: Option<SlowTcp>,
+}
+
+/// A TCP connection that was busy for much of the time, and slow beside others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SlowTcp {
+    /// The time that is looked at: until the end, or the stretch in which it was busiest.
+    pub elapsed_s: f64,
+    /// The part of it in which data was under way for which the receiver had room.
+    pub busy_share: f64,
+    /// The bytes that were received in it.
+    pub bytes: u64,
+    /// These in a second in which data was under way.
+    pub bytes_per_s: u64,
+    /// The same of the median of the connections.
+    pub median_bytes_per_s: u64,
+}
+
+impl SlowTcp {
+    fn of(slow: &SlowFlow) -> Self {
+        let seconds = |ns| Duration::from_nanos(ns).as_secs_f64();
+        Self {
+            elapsed_s: seconds(slow.flow.elapsed_ns),
+            busy_share: f64::from(u32::try_from(slow.flow.sending_ppm()).unwrap_or(0)) / 1e6,
+            bytes: slow.flow.bytes,
+            bytes_per_s: slow.flow.bytes_per_s(),
+            median_bytes_per_s: slow.usual_bytes_per_s,
+        }
+    }
+
+    fn line(&self, from: u32, to: u32) -> String {
+        let rate = |bytes: u64| {
+            #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
+            let bytes = quantity::bytes(bytes as f64);
+            format!("{bytes}/s")
+        };
+        format!(
+            "the link from rank {from} to rank {to} is slow: its TCP connection had data under way \
+             in {} of {} and sent {}, other links send {}",
+            quantity::percent(Some(self.busy_share)),
+            quantity::time(self.elapsed_s * 1e9),
+            rate(self.bytes_per_s),
+            rate(self.median_bytes_per_s),
+        )
+    }
 }
 
 impl SlowLink {
     pub(super) fn line(&self) -> String {
+        if let (0, Some(tcp)) = (self.messages, &self.tcp) {
+            return tcp.line(self.from, self.to);
+        }
         let time = |seconds: f64| quantity::time(seconds * 1e9);
         let messages = quantity::whole(self.messages.into());
         let messages = match self.slow_messages < self.messages {
@@ -101,9 +154,32 @@ pub(super) fn links(findings: &Findings, elapsed: Duration) -> Vec<SlowLink> {
     let ends: Vec<_> = slow.iter().map(|one| (one.from, one.to)).collect();
     let changed = slow_by(findings, elapsed, |figures| &figures.slowest);
     slow.extend(changed.into_iter().filter(|one| !ends.contains(&(one.from, one.to))));
+    add_slow_tcp(&mut slow, findings, elapsed);
     slow.sort_by(|one, other| other.transfer_s.total_cmp(&one.transfer_s));
     slow.truncate(LINKS_MAX);
     slow
+}
+
+/// Adds those whose TCP connections are slow: under collectives there are no messages by which to
+/// compare.
+fn add_slow_tcp(slow: &mut Vec<SlowLink>, findings: &Findings, elapsed: Duration) {
+    for one in slow_flows(&findings.tcp) {
+        let busy = Duration::from_micros(one.all.sending_us());
+        if busy.as_nanos() * 100 < elapsed.as_nanos() * SHARE_PERCENT {
+            continue;
+        }
+        let tcp = Some(SlowTcp::of(&one));
+        match slow.iter_mut().find(|link| (link.from, link.to) == (one.from, one.to)) {
+            Some(link) => link.tcp = tcp,
+            None => slow.push(SlowLink {
+                from: one.from,
+                to: one.to,
+                transfer_s: busy.as_secs_f64(),
+                tcp,
+                ..SlowLink::default()
+            }),
+        }
+    }
 }
 
 /// Those that are slow by a part of their messages.
@@ -140,6 +216,7 @@ fn slow_by(
             typical_s: seconds(one.part.typical_ns()),
             median_s: seconds(u64::try_from(usual_ns).unwrap_or(u64::MAX)),
             transfer_s: seconds(one.all.transfer_ns),
+            tcp: None,
         }
     });
     told.collect()
@@ -170,6 +247,9 @@ fn is_explained(one: &Compared<'_>, slow: &[Compared<'_>]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use sapwood_trace::{TcpFigures, TcpFlow};
+
+    use super::super::{WHY_SCHEMA, Why};
     use super::*;
 
     /// A link on which messages took this long, gathered ten by ten.
@@ -222,6 +302,58 @@ mod tests {
         assert_eq!(of(3_010), [], "more than four times the median");
         assert_eq!(of(7_340), [], "as where the sender waits for a processor");
         assert_eq!(of(12_000), [(7, 0)], "sixteen times as long");
+    }
+
+    /// Adds a ring of connections over some quarters of a second, in which that from rank 2 to
+    /// rank 3 is busy all the time.
+    fn add_ring(findings: &mut Findings, quarters: u32) {
+        for from in 0..4 {
+            let flow = TcpFlow {
+                elapsed_ns: 250 * MS,
+                called_ns: 200 * MS,
+                busy_us: if from == 2 { 250_000 } else { 1_250 },
+                bytes: 240_000,
+                readings: 1,
+                queued: u32::from(from == 2),
+                ..TcpFlow::default()
+            };
+            let mut figures = TcpFigures::default();
+            figures.is_within = true;
+            (0..quarters).for_each(|_| figures.add(&flow));
+            findings.tcp.insert((from, (from + 1) % 4), figures);
+        }
+    }
+
+    #[test]
+    fn a_link_that_is_slow_under_collectives_is_told_by_its_connection() {
+        let mut findings = Findings::default();
+        add_ring(&mut findings, 40);
+        let [one] = &links(&findings, Duration::from_secs(10))[..] else { panic!("one link") };
+        assert_eq!((one.from, one.to, one.messages, one.transfer_s), (2, 3, 0, 10.0));
+        assert_eq!(
+            one.line(),
+            "the link from rank 2 to rank 3 is slow: its TCP connection had data under way in \
+             100.0 % of 10.0 s and sent 960 KB/s, other links send 192 MB/s"
+        );
+        assert_eq!(links(&findings, Duration::from_secs(501)), [], "2 % of the time");
+        let value = serde_json::to_value(Why { links: vec![one.clone()], ..why() }).expect("text");
+        sapwood_schema::assert_fits("why-1", &value);
+    }
+
+    fn why() -> Why {
+        Why { schema: WHY_SCHEMA.to_owned(), ..Why::default() }
+    }
+
+    #[test]
+    fn a_link_that_is_slow_by_its_messages_is_told_once() {
+        let mut findings = Findings::default();
+        for (from, to, ms) in [(0, 1, 1), (1, 2, 1), (3, 0, 1), (2, 3, 90)] {
+            findings.links.insert((from, to), link(std::iter::repeat_n(ms * MS, 100), 100));
+        }
+        add_ring(&mut findings, 40);
+        let [one] = &links(&findings, Duration::from_secs(10))[..] else { panic!("one link") };
+        assert_eq!((one.from, one.to, one.messages, one.tcp.is_some()), (2, 3, 100, true));
+        assert!(one.line().contains("100 messages took"), "{}", one.line());
     }
 
     #[test]

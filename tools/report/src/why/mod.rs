@@ -22,15 +22,14 @@ use crate::communicator::place_name;
 use crate::mixed_calls::{MixedCalls, mixed_calls};
 use crate::paused::PausedTracing;
 use crate::quantity::counted;
-use crate::record::{Death, Stacks};
+use crate::record::{MATCHING_LOSSES, Stacks};
 use crate::text::ranks_text;
 use crate::uneven_calls::{UnevenCalls, uneven_calls};
 pub use amounts::{GivenAmount, UnequalAmounts};
-pub use end::RankEnd;
-pub(crate) use end::RankEnds;
+pub use end::{RankEnd, RankEnds};
 pub use hops::{BypassEdgeHops, BypassHops, HopTimes};
 pub(crate) use lines::passed_line;
-pub use link::SlowLink;
+pub use link::{SlowLink, SlowTcp};
 pub use slow::{SlowGroup, SlowMessages, SlowPlace};
 pub use stuck::{Stuck, StuckOdd, StuckWaiting};
 
@@ -57,6 +56,12 @@ pub struct Why {
     pub known_s: f64,
     /// Collectives of which all processes are known.
     pub collectives: u64,
+    /// Events of calls that were read.
+    #[serde(default)]
+    pub events: u64,
+    /// Events that were overwritten before they were read.
+    #[serde(default)]
+    pub events_dropped: u64,
     /// Whether the program had ended by then.
     pub has_ended: bool,
     /// The standstill that goes on, or in which the program ended.
@@ -79,16 +84,14 @@ pub struct Why {
     pub slow: Vec<SlowPlace>,
     /// Messages that came late, by sender, and sends that waited for their receiver.
     pub messages: Vec<SlowMessages>,
-    /// Ways from one rank to another on which messages took long.
+    /// Ways from one rank to another on which messages took long, or what a collective sends.
     pub links: Vec<SlowLink>,
     /// Hops of bypassed reductions; null where they were not asked for.
     #[serde(default)]
     pub hops: Option<BypassHops>,
-    /// How ranks ended that did not end in order, the first of them first.
-    pub deaths: Vec<String>,
-    /// The same as fields, of all of them.
-    #[serde(default)]
-    pub ends: Vec<RankEnd>,
+    /// How ranks ended that did not end in order: `deaths` and `ends`.
+    #[serde(flatten)]
+    pub ended: RankEnds,
     /// What is not known.
     pub unknown: Vec<String>,
 }
@@ -136,6 +139,8 @@ impl Why {
             Some((until, findings)) => {
                 why.known_s = until.as_secs_f64();
                 why.collectives = findings.collectives;
+                why.events = findings.counter(Counter::Events);
+                why.events_dropped = findings.counter(Counter::Dropped);
                 let name = |space, size| place_name(&standing, space, size);
                 why.mixed = mixed_calls(&findings.mixtures, name);
                 if let Some((_, verdict, _)) = parts.verdict {
@@ -165,8 +170,8 @@ impl Why {
         why.unknown.extend(PausedTracing::of(&standing).map(|paused| paused.line()));
         why.unknown.extend(uncounted(&standing));
         if standing.left_out > 0 {
-            let left_out = standing.left_out;
-            why.unknown.push(format!("{left_out} communicators that found no room"));
+            let left_out = counted(standing.left_out.into(), "communicators");
+            why.unknown.push(format!("{left_out} that found no room"));
         }
         // Of files it is told which are missing.
         let is_unseen = |there: &Standing, verdict: &Verdict| {
@@ -174,24 +179,10 @@ impl Why {
         };
         let unseen = parts.verdict.filter(|(_, one, there)| is_unseen(there, one));
         if let Some((_, verdict, _)) = unseen {
-            why.unknown.push(format!("{} ranks that were never seen", verdict.unseen));
+            let unseen = counted(verdict.unseen.into(), "ranks");
+            why.unknown.push(format!("{unseen} never seen"));
         }
         why
-    }
-}
-
-impl Why {
-    /// Notes how ranks ended: those that did not end in order, and those that had before.
-    pub fn note_ends(&mut self, deaths: &[Death], before: Option<RankEnd>) {
-        let RankEnds { lines, ends } = RankEnds::of(deaths, before);
-        (self.deaths, self.ends) = (lines, ends);
-    }
-
-    /// Notes ranks that were found dead, of which it is not known how or when they ended.
-    pub fn note_found_dead(&mut self, ranks: &RankSet) {
-        let end = RankEnd::found_dead(&ranks.to_string(), self.elapsed_s);
-        self.deaths.push(end.text.clone());
-        self.ends.push(end);
     }
 }
 
@@ -203,14 +194,7 @@ fn ranks_that(standing: &Standing, is_one: impl Fn(&Posture) -> bool) -> RankSet
 
 /// Whether no collective was matched though there may have been some.
 fn lacks_all(findings: &Findings, standing: &Standing) -> bool {
-    let lacking = [
-        Counter::Dropped,
-        Counter::Unordered,
-        Counter::WithoutSpace,
-        Counter::WithoutRing,
-        Counter::Unreadable,
-    ];
-    let has_lost = lacking.into_iter().any(|counter| findings.counter(counter) > 0);
+    let has_lost = MATCHING_LOSSES.iter().any(|loss| findings.counter(loss.counter) > 0);
     let is_paused = standing.postures.values().any(|one| one.unrecorded_ns > 0);
     findings.collectives == 0 && (has_lost || is_paused || findings.incomplete > 0)
 }
@@ -226,30 +210,27 @@ fn uncounted(standing: &Standing) -> Option<String> {
 
 /// Lines for what the waits do not tell.
 fn gaps(findings: &Findings) -> Vec<String> {
-    let known = [
-        (findings.counter(Counter::Dropped), "calls", "overwritten unread"),
+    let losses =
+        MATCHING_LOSSES.iter().filter_map(|loss| loss.line(findings.counter(loss.counter)));
+    let others = [
         (
             findings.undecided,
             "collectives",
             "whose last rank is unknown, as the hosts' clocks are not exact enough",
         ),
         (findings.mixed, "collectives", "in which ranks did not call the same"),
-        (
-            findings.counter(Counter::Unordered),
-            "collectives",
-            "while ranks were not counted, or after one that failed",
-        ),
-        (
-            findings.counter(Counter::WithoutSpace),
-            "calls",
-            "on communicators beyond the capacity of a table",
-        ),
-        (findings.counter(Counter::WithoutRing), "calls", "of threads that have no ring"),
         (findings.counter(Counter::Unsure), "receives", "whose message is unknown"),
-        (findings.counter(Counter::Unreadable), "ranks", "whose calls cannot be read any more"),
+        (
+            findings.counter(Counter::TcpUnreadable),
+            "leaves",
+            "that may not read what the kernel counts of TCP connections: slow links in collectives",
+        ),
+        (findings.counter(Counter::TcpLeftOut), "TCP connections", "that found no room"),
     ];
-    let told = known.into_iter().filter(|(count, ..)| *count > 0);
-    told.map(|(count, things, what)| format!("{} {what}", counted(count.into(), things))).collect()
+    let told = others.into_iter().filter(|(count, ..)| *count > 0);
+    let told =
+        told.map(|(count, things, what)| format!("{} {what}", counted(count.into(), things)));
+    losses.chain(told).collect()
 }
 
 /// The ranks of a communicator where its name does not tell them.
@@ -265,6 +246,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::record::Death;
 
     const WORLD: u64 = 7;
 
@@ -326,28 +308,27 @@ mod tests {
             ..Death::default()
         };
         let deaths: Vec<Death> = (0..kinds).map(death).collect();
-        let mut why = Why::default();
-        why.note_ends(&deaths, Some(RankEnd::in_order("20", 1.5)));
-        why
+        let ended = RankEnds::of(&deaths, Some(RankEnd::in_order("20", 1.5)));
+        Why { ended, ..Why::default() }
     }
 
     #[test]
     fn how_ranks_ended_is_told_in_words_and_as_fields() {
-        let why = why_with_ends(6);
+        let RankEnds { deaths, ends } = why_with_ends(6).ended;
         assert_eq!(
-            why.deaths[..2],
+            deaths[..2],
             [
                 "ranks 0-1 died first, 2.500 s after the start: exit code 0, inside MPI_Barrier",
                 "rank 20 had ended normally by then, 1.500 s after the start",
             ]
         );
-        assert_eq!(why.deaths.last().map(String::as_str), Some("2 more ends of other kinds"));
-        let ranks: Vec<&str> = why.ends.iter().map(|end| end.ranks.as_str()).collect();
+        assert_eq!(deaths.last().map(String::as_str), Some("2 more ends of other kinds"));
+        let ranks: Vec<&str> = ends.iter().map(|end| end.ranks.as_str()).collect();
         assert_eq!(ranks, ["0-1", "20", "2-3", "4-5", "6-7", "8-9", "10-11"]);
-        let in_order: Vec<bool> = why.ends.iter().map(|end| end.is_in_order).collect();
+        let in_order: Vec<bool> = ends.iter().map(|end| end.is_in_order).collect();
         assert_eq!(in_order, [false, true, false, false, false, false, false]);
-        assert!(why.ends[0].is_first && !why.ends[2].is_first);
-        for (end, text) in why.ends.iter().zip(&why.deaths[..5]) {
+        assert!(ends[0].is_first && !ends[2].is_first);
+        for (end, text) in ends.iter().zip(&deaths[..5]) {
             assert_eq!(end.text, *text);
         }
     }
@@ -418,6 +399,16 @@ mod tests {
         let value = serde_json::to_value(&why).expect("numbers and text");
         sapwood_schema::assert_fits("why-1", &value);
         assert_eq!(serde_json::from_value::<Why>(value).expect("as it was written"), why);
+    }
+
+    #[test]
+    fn events_that_were_overwritten_are_told_as_numbers_too() {
+        let mut findings = findings();
+        findings.counters[Counter::Events as usize] = 90;
+        findings.counters[Counter::Dropped as usize] = 10;
+        let why = why(&findings, false);
+        assert_eq!((why.events, why.events_dropped), (90, 10));
+        assert!(why.unknown.contains(&"10 calls overwritten unread".to_owned()), "{why:?}");
     }
 
     #[test]

@@ -413,7 +413,8 @@ fn doing_text(one: &Odd, standing: &Standing) -> Option<String> {
         Doing::Finalizing => format!("ended early ({is} in MPI_Finalize for {for_so_long})"),
         Doing::Ended => format!("{has} ended"),
         Doing::Polling(function) => {
-            format!("calls {} over and over, and nothing else", function_name(function))
+            let calls = if is_one { "calls" } else { "call" };
+            format!("{calls} {} over and over, and nothing else", function_name(function))
         }
         Doing::Computing => format!("{is} computing outside {outside} for {for_so_long}"),
         Doing::Sleeping => format!("{is} sleeping outside {outside} for {for_so_long}"),
@@ -547,6 +548,8 @@ fn waiting_text(one: &Waiting, standing: &Standing) -> String {
     if !one.targets.is_empty() {
         let any = if one.is_any { "any of " } else { "" };
         text.push_str(&format!(" for {any}{}", ranks_text(&one.targets.to_string())));
+    } else if !one.also.is_empty() {
+        text.push_str(&format!(" for some of {}", ranks_text(&one.also.to_string())));
     } else if one.is_known {
         text.push_str(", and no rank is missing");
     } else {
@@ -602,6 +605,15 @@ mod tests {
     fn stuck(standing: &Standing, stacks: Option<&Stacks>) -> Stuck {
         let verdict = Verdict::of(standing, 2 * SECOND).expect("ranks wait");
         Stuck::of(Duration::from_secs(10), &verdict, standing, stacks)
+    }
+
+    #[test]
+    fn ranks_that_wait_for_some_of_others_are_told_with_these() {
+        let ranks = sapwood_packet::RankSet::range(0, 0);
+        let also = sapwood_packet::RankSet::range(1, 2);
+        let one = Waiting { ranks, also, ..Waiting::default() };
+        let text = waiting_text(&one, &Standing::default());
+        assert!(text.ends_with(" for some of ranks 1-2"), "{text}");
     }
 
     #[test]

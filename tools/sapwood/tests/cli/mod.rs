@@ -41,9 +41,14 @@ pub fn program() -> &'static str {
 /// After this long a test gives up what it waits for.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// The command, which sees of the test's environment no more than where programs and files are.
+/// The command, which sees of the test's environment no more than where programs and files are, and
+/// no network of another program: a user's own tree would carry out what is ordered here.
 pub fn command() -> Command {
-    clean_command(program())
+    let folder = Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/runtime"));
+    std::fs::create_dir_all(folder).unwrap();
+    let mut command = clean_command(program());
+    command.env("XDG_RUNTIME_DIR", folder);
+    command
 }
 
 /// Runs the command without input.

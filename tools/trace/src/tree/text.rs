@@ -26,16 +26,22 @@ const SHARE_MIN: f64 = 0.001;
 /// Lines of what answers waited for, at most.
 const BLAMES_MAX: usize = 8;
 
+/// A number of things, without marks between its digits.
+fn plain(number: u64, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
+}
+
 /// The whole report.
 pub(crate) fn draw(followed: &Followed) -> String {
     let losses = followed.trace.losses();
     let processes = followed.status.nodes.iter().filter(|node| node.record.is_some()).count();
     let mut text = format!(
-        "{}: {:.1} s, {} events of {processes} processes in {} readings",
+        "{}: {:.1} s, {} of {} in {}",
         followed.network,
         followed.took.as_secs_f64(),
-        losses.noted,
-        followed.readings
+        plain(losses.noted, "event", "events"),
+        plain(processes as u64, "process", "processes"),
+        plain(followed.readings.into(), "reading", "readings")
     );
     let lacking =
         [(losses.overwritten, "overwritten before they were read"), (losses.unread, "not read")];
@@ -50,23 +56,25 @@ pub(crate) fn draw(followed: &Followed) -> String {
     if losses.lapsed > 0 {
         let _ = writeln!(
             text,
-            "{} recording sessions ended early, because no reading arrived in time: the figures lack some events",
-            losses.lapsed
+            "{} ended early, because no reading arrived in time: the figures lack some events",
+            plain(losses.lapsed, "recording session", "recording sessions")
         );
     }
     // Of each stream one may have been under way at the end.
     if losses.unfinished > followed.trace.streams().len() as u64 {
         let _ = writeln!(
             text,
-            "{} waves are left out of the times of answers: the front-end's events of them were not read",
-            losses.unfinished
+            "left out of the times of answers: {}, of which the front-end's events were not read",
+            plain(losses.unfinished, "wave", "waves")
         );
     }
     if losses.refused > 0 {
+        let (record, they) =
+            if losses.refused == 1 { ("records", "it does") } else { ("record", "they do") };
         let _ = writeln!(
             text,
-            "{} processes record no events for this command: they do so for eight others already",
-            losses.refused
+            "{} {record} no events for this command: {they} so for eight others already",
+            plain(losses.refused, "process", "processes")
         );
     }
     for (ranks, cause) in by_cause(&followed.status.missing, nameless) {
@@ -102,7 +110,7 @@ fn draw_stream(stream: StreamId, figures: &StreamFigures, followed: &Followed, t
     let sums = sums.unwrap_or_default();
     let waves: u64 = sums.iter().map(|sums| sums.waves).sum();
     let partial: u64 = sums.iter().map(|sums| sums.partial).sum();
-    let _ = write!(text, "{waves} waves");
+    let _ = write!(text, "{}", plain(waves, "wave", "waves"));
     // One may have been under way when this began.
     if partial > 1 {
         let _ = write!(text, ", {partial} without some of their parts");

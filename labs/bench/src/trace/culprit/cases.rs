@@ -47,6 +47,8 @@ pub(crate) enum FaultKind {
     EndlessLoop,
     /// It tests or probes without end for a message that is never sent.
     PollingLoop,
+    /// It gives one element more than the others to a reduction, so that MPI ends the program.
+    OtherCount,
 }
 
 /// When the answer to a kind of fault is due.
@@ -64,7 +66,7 @@ impl FaultKind {
     pub(super) fn due(self) -> Due {
         match self {
             Self::SlowCompute | Self::SlowLink => Due::End,
-            Self::Killed => Due::Death,
+            Self::Killed | Self::OtherCount => Due::Death,
             _ => Due::Verdict,
         }
     }
@@ -85,8 +87,15 @@ pub(crate) enum Target {
 impl Target {
     /// Why a kind of fault is not put into it.
     pub(super) fn excludes(self, kind: FaultKind) -> Option<&'static str> {
-        let is_excluded = (self, kind) == (Self::Lammps, FaultKind::OtherRoot);
-        is_excluded.then_some("LAMMPS calls no collective with a root while it computes")
+        match (self, kind) {
+            (Self::Lammps, FaultKind::OtherRoot) => {
+                Some("LAMMPS calls no collective with a root while it computes")
+            }
+            (Self::Training, FaultKind::OtherCount) => {
+                Some("sapwood.torch does not record how much data is given")
+            }
+            _ => None,
+        }
     }
 }
 

@@ -15,6 +15,8 @@
 #include <time.h>
 
 enum { SLOW_NS = 60000000, LINK_BYTES_PER_S = 500000, DESCRIPTORS = 1024, TAG_OF_NO_MESSAGE = 99 };
+/* After this time all others wait for a rank in a reduction. */
+enum { OTHERS_COME_NS = 200000000 };
 
 static const char *setting(const char *name)
 {
@@ -68,15 +70,33 @@ static void poll(MPI_Comm comm, int call)
     }
 }
 
+typedef int Allreduce(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+
+/* Gives one element more than the others, out of memory of its own, once all others wait for it. */
+static int give_more(Allreduce *next, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    MPI_Aint lowest, extent;
+    MPI_Type_get_extent(type, &lowest, &extent);
+    size_t elements = (size_t)count + 1;
+    void *own = calloc(elements, (size_t)extent), *all = calloc(elements, (size_t)extent);
+    if (!own || !all)
+        abort();
+    nanosleep(&(struct timespec){.tv_nsec = OTHERS_COME_NS}, NULL);
+    int code = next(own, all, count + 1, type, op, comm);
+    free(own);
+    free(all);
+    return code;
+}
+
 int MPI_Allreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     static int calls, at, is_mine = -1;
-    static int (*next)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+    static Allreduce *next;
     const char *kind = setting("FAULT_KIND");
     if (is_mine < 0) {
         is_mine = strcmp(setting("OMPI_COMM_WORLD_RANK"), setting("FAULT_RANK")) == 0;
         at = atoi(setting("FAULT_CALL"));
-        next = (int (*)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm))dlsym(RTLD_NEXT, "MPI_Allreduce");
+        next = (Allreduce *)dlsym(RTLD_NEXT, "MPI_Allreduce");
     }
     if (is_mine && ++calls == at) {
         note();
@@ -84,6 +104,8 @@ int MPI_Allreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_
             pace_sockets();
         if (strcmp(kind, "other_operation") == 0)
             return MPI_Barrier(comm);
+        if (strcmp(kind, "other_count") == 0)
+            return give_more(next, count, type, op, comm);
         if (strcmp(kind, "polling_loop") == 0)
             poll(comm, calls);
         for (volatile int turn = 0; strcmp(kind, "endless_loop") == 0;)

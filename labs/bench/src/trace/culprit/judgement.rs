@@ -1,7 +1,8 @@
 //! Which ranks an answer of `sapwood trace why --json` names as the cause, whatever the fault was.
 //!
 //! Owns the rule, in the order in which docs/trace.md explains one finding by another: the rank
-//! that died first; the ranks that a standstill names; the senders of slow links; the ranks whose
+//! that gave another amount of data, for which MPI often ends another one; the rank that died
+//! first; the ranks that a standstill names; the senders of slow links; the ranks whose
 //! messages came late for another reason than their own waits; the ranks that came last to a
 //! collective. Of the last two, in each of which some rank is always the first, only what stands
 //! out by the rule of docs/monitor-metrics.md is an accusation.
@@ -44,6 +45,7 @@ impl Accused {
 /// The accused of an answer.
 pub(super) fn accused(why: &Value) -> Accused {
     let found = [
+        (amounts(why), "amounts"),
         (death(why), "death"),
         (stuck(why), "stuck"),
         (links(why), "link"),
@@ -74,6 +76,12 @@ fn ranks(text: &Value) -> BTreeSet<u32> {
         Some(first.parse().ok()?..=last.parse().ok()?)
     };
     parts.filter_map(range).flatten().collect()
+}
+
+fn amounts(why: &Value) -> Option<BTreeSet<u32>> {
+    let culprit = |one: &Value| u32::try_from(one["culprit"].as_u64()?).ok();
+    let all: BTreeSet<u32> = list(why, "amounts").iter().filter_map(culprit).collect();
+    (!all.is_empty()).then_some(all)
 }
 
 fn death(why: &Value) -> Option<BTreeSet<u32>> {
@@ -170,6 +178,18 @@ mod tests {
         all["ends"] = json!([]);
         all["stuck"] = json!({"culprits": ""});
         assert_eq!(of(&all), (vec![], "stuck"), "a standstill of which the cause is not known");
+    }
+
+    #[test]
+    fn a_rank_that_gave_another_amount_comes_before_the_one_that_mpi_has_ended() {
+        let ends = json!([{"ranks": "4", "is_first": true}]);
+        let given = |culprit: Value| json!({"amounts": [{"culprit": culprit}], "ends": ends});
+        assert_eq!(of(&given(json!(5))), (vec![5], "amounts"));
+        assert_eq!(
+            of(&given(Value::Null)),
+            (vec![4], "death"),
+            "as many gave the one as the other"
+        );
     }
 
     #[test]

@@ -39,12 +39,18 @@ const LATE_NS: u64 = 30 * MS;
 const TRANSFER_NS: u64 = MS;
 const SLOW_TRANSFER_NS: u64 = 30 * MS;
 const SIZE_CLASS: u32 = 18;
+/// The tag of a message; of a collective the bytes of one element, and 1.
+const TAG: i32 = ELEMENT + 1;
+const ELEMENT: i32 = 8;
 
 /// Whom the analysis accuses where one rank has a fault; none has without a kind.
 fn simulate(kind: Option<FaultKind>, rank: u32, random: &mut Random) -> Result<Accused, Failure> {
-    let is_slow = matches!(kind, None | Some(FaultKind::SlowCompute | FaultKind::SlowLink));
-    let standing = if is_slow { together()? } else { standstill(kind, rank, random)? };
-    let findings = if is_slow { slowness(kind, rank, random)? } else { Findings::default() };
+    let goes_on = matches!(
+        kind,
+        None | Some(FaultKind::SlowCompute | FaultKind::SlowLink | FaultKind::OtherCount)
+    );
+    let standing = if goes_on { together()? } else { standstill(kind, rank, random)? };
+    let findings = if goes_on { rounds(kind, rank, random)? } else { Findings::default() };
     let standing = through_leaves(&standing)?;
     let elapsed = Duration::from_nanos(ROUND_NS) * ROUNDS;
     let verdict = Verdict::of(&standing, nanoseconds(DEADLINE) / 2);
@@ -163,7 +169,7 @@ fn through_leaves(job: &Standing) -> Result<Standing, Failure> {
 }
 
 /// Rounds of a reduction and of a message to the next rank, as the rings of all have them.
-fn slowness(kind: Option<FaultKind>, odd: u32, random: &mut Random) -> Result<Findings, Failure> {
+fn rounds(kind: Option<FaultKind>, odd: u32, random: &mut Random) -> Result<Findings, Failure> {
     let clock = HostClock::shared(FileClock { ticks: 0, ns: 0, scale: 1 << 32, is_cycles: true });
     let [reduce, send, receive] =
         [function("MPI_Allreduce")?, function("MPI_Send")?, function("MPI_Recv")?];
@@ -182,13 +188,18 @@ fn slowness(kind: Option<FaultKind>, odd: u32, random: &mut Random) -> Result<Fi
         let exchange = last + JITTER_NS;
         for rank in 0..RANKS {
             let observer = &mut observers[(rank / RANKS_PER_LEAF) as usize];
+            // MPI takes no notice here: what was given is known whether or not it does.
+            let gives_more =
+                kind == Some(FaultKind::OtherCount) && rank == odd && round == ROUNDS / 2;
             let mut note = |function: u32, kind: EventKind, time: u64, span: u64, peer: u32| {
                 let (space, size) = (0, SIZE_CLASS as _);
                 let sequence = round + 1;
                 let peer = if kind == EventKind::Collective { -1 } else { peer.cast_signed() };
                 let members = if kind == EventKind::Send { size } else { 1 };
+                let is_other = gives_more && kind == EventKind::Collective;
+                let tag = TAG + if is_other { ELEMENT } else { 0 };
                 let event =
-                    Event { time, span, function, space, kind, members, sequence, peer, tag: 3 };
+                    Event { time, span, function, space, kind, members, sequence, peer, tag };
                 let space = Space { identity: WORLD, size: RANKS, rank, ..Space::default() };
                 let about = Circumstances {
                     rank,

@@ -9,9 +9,10 @@ use sapwood_command_line::exit::Failure;
 use sapwood_report::nanoseconds;
 use serde_json::Value;
 
+use super::super::super::back_end_process::machine_nanoseconds;
 use super::cases::{Case, Due, FaultKind, Targets};
 use super::judgement::{Accused, accused};
-use super::watch::{Ends, WatchedRun, now_ns};
+use super::watch::{Ends, WatchedRun};
 
 /// Calls that last this long are such in which ranks wait: the default of `sapwood trace why`.
 pub(super) const DEADLINE: Duration = Duration::from_secs(2);
@@ -130,14 +131,14 @@ fn moments(watch: &mut WatchedRun, case: &Case) -> Result<Moments, Failure> {
                 |watch: &mut WatchedRun| watch.verdicts().last().is_some_and(|&at| at > fault_ns);
             watch.watch_until(fault_ns + nanoseconds(VERDICT_TIME), has_verdict)?;
             if has_verdict(watch) {
-                watch.watch_until(now_ns() + nanoseconds(SETTLE_TIME), |_| false)?;
+                watch.watch_until(machine_nanoseconds() + nanoseconds(SETTLE_TIME), |_| false)?;
             }
         }
         Due::Death => {}
         Due::End => watch.watch_until(fault_ns + nanoseconds(SLOW_TIME), |_| false)?,
     }
     let verdict_ns = watch.verdicts().last().copied().filter(|&at| at > fault_ns);
-    let told_ns = now_ns();
+    let told_ns = machine_nanoseconds();
     if due != Due::Death {
         watch.stop()?;
     }
@@ -153,11 +154,14 @@ fn fault(watch: &mut WatchedRun, case: &Case) -> Result<u64, Failure> {
         Some(_) => return watch.wait_for_fault(START_TIME),
         None => {
             watch.wait_for_step(case.step, START_TIME)?;
-            return Ok(now_ns());
+            return Ok(machine_nanoseconds());
         }
     };
     watch.wait_for_step(case.step, START_TIME)?;
-    watch.watch_until(now_ns() + nanoseconds(Duration::from_millis(case.delay_ms)), |_| false)?;
+    watch.watch_until(
+        machine_nanoseconds() + nanoseconds(Duration::from_millis(case.delay_ms)),
+        |_| false,
+    )?;
     watch.signal_rank(case.rank, signal)
 }
 

@@ -11,10 +11,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::time::{ClockId, clock_gettime};
 use sapwood_command_line::exit::Failure;
 use sapwood_report::nanoseconds;
 
+use super::super::super::back_end_process::machine_nanoseconds;
 use super::super::super::processes::{children, is_alive};
 
 /// How often a run is looked at.
@@ -28,13 +28,6 @@ const END_TIME: Duration = Duration::from_secs(60);
 const VERDICT: &str = "sapwood: stuck for ";
 /// By which Open MPI's launcher tells each process its rank.
 const RANK_VARIABLE: &str = "OMPI_COMM_WORLD_RANK";
-
-/// Nanoseconds of CLOCK_MONOTONIC.
-pub(super) fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
-}
 
 /// A line of standard error, and when it came.
 struct Line {
@@ -124,13 +117,13 @@ impl WatchedRun {
         limit: Duration,
         mut is_there: impl FnMut(&mut Self) -> Option<T>,
     ) -> Result<T, Failure> {
-        let until = now_ns() + nanoseconds(limit);
+        let until = machine_nanoseconds() + nanoseconds(limit);
         loop {
             if let Some(found) = is_there(self) {
                 return Ok(found);
             }
             let has_ended = self.has_ended()?;
-            if has_ended || now_ns() >= until {
+            if has_ended || machine_nanoseconds() >= until {
                 let said = self.told();
                 let last = said.lines().last().unwrap_or("nothing").to_owned();
                 let why = if has_ended { "ended" } else { "took too long" };
@@ -146,7 +139,7 @@ impl WatchedRun {
         until_ns: u64,
         mut is_enough: impl FnMut(&mut Self) -> bool,
     ) -> Result<(), Failure> {
-        while now_ns() < until_ns && !is_enough(self) && !self.has_ended()? {
+        while machine_nanoseconds() < until_ns && !is_enough(self) && !self.has_ended()? {
             std::thread::sleep(LOOK_INTERVAL);
         }
         Ok(())
@@ -179,7 +172,7 @@ impl WatchedRun {
         let found = pids.iter().find(|one| one.rank == rank);
         let pid = found.and_then(|one| Pid::from_raw(one.pid.cast_signed()));
         let pid = pid.ok_or_else(|| Failure::own(&format!("rank {rank} has no process")))?;
-        let at_ns = now_ns();
+        let at_ns = machine_nanoseconds();
         kill_process(pid, signal).map_err(|error| Failure::own(&error))?;
         Ok(at_ns)
     }
@@ -215,9 +208,9 @@ impl WatchedRun {
     pub(super) fn wait_for_end(&mut self) -> Result<Ends, Failure> {
         let ranks = self.ranks()?;
         self.program_ends_within(END_TIME)?;
-        let program_ns = now_ns();
+        let program_ns = machine_nanoseconds();
         let has_ended = self.ends_within(END_TIME)?;
-        let run_ns = now_ns();
+        let run_ns = machine_nanoseconds();
         kill(&ranks);
         if has_ended {
             return Ok(Ends { program_ns, run_ns });
@@ -228,12 +221,12 @@ impl WatchedRun {
     fn program_ends_within(&mut self, limit: Duration) -> Result<bool, Failure> {
         let launcher = self.launcher;
         let has_ended = move || launcher.is_none_or(|launcher| !is_alive(launcher));
-        self.watch_until(now_ns() + nanoseconds(limit), |_| has_ended())?;
+        self.watch_until(machine_nanoseconds() + nanoseconds(limit), |_| has_ended())?;
         Ok(has_ended())
     }
 
     fn ends_within(&mut self, limit: Duration) -> Result<bool, Failure> {
-        self.watch_until(now_ns() + nanoseconds(limit), |_| false)?;
+        self.watch_until(machine_nanoseconds() + nanoseconds(limit), |_| false)?;
         self.has_ended()
     }
 
@@ -262,7 +255,7 @@ impl Drop for WatchedRun {
 
 fn pass_lines(errors: ChildStderr, mut pass: impl FnMut(Line) -> bool) {
     for text in BufReader::new(errors).lines().map_while(Result::ok) {
-        if !pass(Line { at_ns: now_ns(), text }) {
+        if !pass(Line { at_ns: machine_nanoseconds(), text }) {
             return;
         }
     }

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Runs the commands of the guide's tour, and compares what they print with what the page shows.
+
+    tour.py PROGRAM
+
+PROGRAM is the command `sapwood`, with `sapwood-node` beside it. A command is a line of code that begins with `$`, the
+lines of code below it are what it prints: standard output, then standard error. Times, rates and shares may be others
+than those of the page, and so may the name of the host. A process has another number than on the page: a later command
+that has the page's number gets the one that was printed in its place. Needs no network and no root; the commands that
+begin with another word than `sapwood` or `kill` are not run.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TOUR = Path(__file__).resolve().parent.parent / "docs" / "guide" / "tour.md"
+FIRST_WORDS = ("sapwood", "kill")
+LIMIT = 60
+# What differs from run to run, by what stands in its place.
+MEASURED = re.compile(r"(?<= pid )(?P<pid>\d+)|(?P<rate>[\d.,]+ \w+/s)|(?P<time>[\d.,]+ (?:ns|us|ms|s)\b)|"
+                      r"(?P<share>[\d.,]+ %)|(?P<host>\bvm\b)")
+ANY = {"pid": r"(\d+)", "rate": r"[\d.,]+ \w+/s", "time": r"[\d.,]+ (?:ns|us|ms|s)", "share": r"[\d.,]+ %",
+       "host": r"[\w.-]+"}
+
+
+def commands_of(text):
+    """The commands of a page, each with the number of its line and the lines that it prints."""
+    found = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("    $ "):
+            if found:
+                yield found
+            found = (number, line.removeprefix("    $ "), [])
+        elif found and line.startswith("    "):
+            found[2].append(line.removeprefix("    "))
+        elif found:
+            yield found
+            found = None
+    if found:
+        yield found
+
+
+def in_one_form(line):
+    """A line whose columns may be of other widths."""
+    return re.sub(r" {2,}", "  ", line.rstrip())
+
+
+def pattern_of(line):
+    """What a line of the page stands for, and the numbers of processes that it has."""
+    pattern, at, processes = "", 0, []
+    for found in MEASURED.finditer(line):
+        kind = found.lastgroup
+        if kind == "pid":
+            processes.append(found[0])
+        pattern += re.escape(line[at:found.start()]) + ANY[kind]
+        at = found.end()
+    return re.compile(pattern + re.escape(line[at:])), processes
+
+
+class Tour:
+    """A user with a folder for running trees, and what the processes of the page are called here."""
+
+    def __init__(self, program, folder):
+        self.processes = {}
+        self.environment = {"PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": folder, "LC_ALL": "C.UTF-8",
+                            "XDG_RUNTIME_DIR": folder}
+
+    def printed_by(self, command):
+        own = re.sub(r"\b\d{2,}\b", lambda found: self.processes.get(found[0], found[0]), command)
+        done = subprocess.run(["sh", "-c", own], env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=LIMIT, check=False)
+        return (done.stdout + done.stderr).splitlines()
+
+    def faults_of(self, command, expected):
+        """The lines in which what a command prints differs from the page."""
+        printed = self.printed_by(command)
+        faults = []
+        for line, came in zip(expected, printed):
+            pattern, processes = pattern_of(in_one_form(line))
+            matched = pattern.fullmatch(in_one_form(came))
+            if matched is None:
+                faults.append(f"the page has '{line}', it printed '{came}'")
+            else:
+                self.processes.update(zip(processes, matched.groups()))
+        faults.extend(f"the page has '{line}', it printed no more" for line in expected[len(printed):])
+        faults.extend(f"it also printed '{line}'" for line in printed[len(expected):])
+        return faults
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__.split("\n\n")[1].strip())
+    count, faults = 0, []
+    with tempfile.TemporaryDirectory(prefix="sapwood-tour-") as folder:
+        tour = Tour(Path(sys.argv[1]).resolve(), folder)
+        try:
+            for number, command, expected in commands_of(TOUR.read_text("utf-8")):
+                if command.split()[0] in FIRST_WORDS:
+                    count += 1
+                    faults.extend(f"{TOUR.name}:{number}: {fault}" for fault in tour.faults_of(command, expected))
+        finally:
+            # Where a command failed, the tree of the page may be left.
+            tour.printed_by("sapwood down --all")
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    print(f"{count} commands of the tour, {len(faults)} differences")
+    sys.exit(1 if faults or not count else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+//! Who is named where ranks wait for some of the others, and it is not known for which.
+
+use sapwood_trace::{
+    CallKind, Difference, Doing, Finding, Pattern, Posture, Presence, Seat, Source, Standing,
+    Standpoint, Verdict,
+};
+
+const WORLD: u64 = 100;
+const RING: u64 = 200;
+const SECOND: u64 = 1_000_000_000;
+// Any numbers: what a function is, the call says.
+const BARRIER: u32 = 1;
+const NEIGHBOR: u32 = 2;
+const WAITALL: u32 = 3;
+const JOIN: u32 = 4;
+const TEST: u32 = 5;
+const IBARRIER: u32 = 6;
+const FENCE: u32 = 7;
+
+/// A job whose ranks have made 40 collectives on each communicator, and have been where they are
+/// for three seconds.
+fn job(size: u32) -> Standing {
+    let mut job = Standing { world_size: size, ..Standing::default() };
+    for rank in 0..size {
+        job.postures.insert(rank, Posture { for_ns: 3 * SECOND, ..Posture::default() });
+        for space in [WORLD, RING] {
+            job.seats.insert((space, rank), Seat { rank, size, made: 40, ..Seat::default() });
+        }
+    }
+    job
+}
+
+fn enter(job: &mut Standing, ranks: &[u32], call: Standpoint) {
+    for rank in ranks {
+        job.postures.get_mut(rank).expect("a rank of the job").call = Some(call);
+    }
+}
+
+fn barrier() -> Standpoint {
+    let kind = CallKind::Collective;
+    Standpoint { function: BARRIER, kind, space: WORLD, ..Standpoint::default() }
+}
+
+fn neighbours() -> Standpoint {
+    Standpoint { function: NEIGHBOR, space: RING, pattern: Pattern::Unknown, ..barrier() }
+}
+
+fn waitall() -> Standpoint {
+    Standpoint { function: WAITALL, kind: CallKind::Wait, ..Standpoint::default() }
+}
+
+fn set_presence(job: &mut Standing, rank: u32, presence: Presence) {
+    job.postures.get_mut(&rank).expect("a rank of the job").presence = presence;
+}
+
+fn verdict(job: &Standing) -> Verdict {
+    Verdict::of(job, SECOND).expect("ranks wait")
+}
+
+/// Finding and ranks that are named.
+fn named(job: &Standing) -> (Finding, String) {
+    let verdict = verdict(job);
+    (verdict.finding, verdict.culprits().to_string())
+}
+
+#[test]
+fn a_rank_that_leaves_out_a_collective_of_neighbours_is_named_and_not_its_neighbours() {
+    // Rank 0 has what it needs and waits with 2 for those that do not have it.
+    let mut job = job(4);
+    enter(&mut job, &[1, 3], neighbours());
+    enter(&mut job, &[0, 2], barrier());
+    job.seats.get_mut(&(RING, 0)).expect("a seat").made = 41;
+    assert_eq!(named(&job), (Finding::Deviation, "2".into()));
+    let verdict = verdict(&job);
+    assert_eq!(verdict.odd[0].difference, Difference::Missed(40));
+    let those = |one: &&sapwood_trace::Waiting| one.place.function == NEIGHBOR;
+    let group = verdict.waiting.iter().find(those).expect("ranks wait there");
+    assert_eq!((group.targets.to_string(), group.also.to_string()), ("".into(), "2".to_owned()));
+}
+
+#[test]
+fn a_rank_that_calls_another_collective_than_its_neighbours_is_named() {
+    let mut job = job(4);
+    enter(&mut job, &[0, 1, 3], neighbours());
+    enter(&mut job, &[2], Standpoint { space: RING, ..barrier() });
+    assert_eq!(named(&job), (Finding::Deviation, "2".into()));
+}
+
+#[test]
+fn a_rank_that_computes_before_a_collective_of_neighbours_is_named() {
+    let mut job = job(4);
+    enter(&mut job, &[0, 1, 3], neighbours());
+    set_presence(&mut job, 2, Presence::Computing);
+    assert_eq!(named(&job), (Finding::Absent, "2".into()));
+    assert_eq!(verdict(&job).odd[0].difference, Difference::Missed(40));
+}
+
+#[test]
+fn of_groups_that_are_joined_those_that_have_come_are_not_named() {
+    // Ranks 0 to 2 join another group, whose rank 3 is in a barrier of all.
+    let mut job = job(4);
+    job.seats.retain(|&(space, rank), _| space == WORLD || rank < 3);
+    job.seats.iter_mut().filter(|(key, _)| key.0 == RING).for_each(|(_, seat)| seat.size = 3);
+    let kind = CallKind::Creation;
+    enter(&mut job, &[0, 1, 2], Standpoint { function: JOIN, kind, ..neighbours() });
+    enter(&mut job, &[3], barrier());
+    assert_eq!(named(&job), (Finding::Unknown, String::new()));
+    // One of the own group has not come.
+    enter(&mut job, &[2], barrier());
+    assert_eq!(named(&job), (Finding::Deviation, "2".into()));
+}
+
+#[test]
+fn where_all_but_few_wait_for_several_requests_those_that_stand_still_are_named() {
+    let mut job = job(4);
+    enter(&mut job, &[0, 1, 2], waitall());
+    assert_eq!(named(&job), (Finding::Unknown, String::new()), "it may go on");
+    let cases = [
+        (Presence::Sleeping, Doing::Sleeping),
+        (Presence::Computing, Doing::Computing),
+        (Presence::Stopped, Doing::Stopped),
+        (Presence::Lost, Doing::Lost),
+        (Presence::Finalizing, Doing::Finalizing),
+    ];
+    for (presence, doing) in cases {
+        set_presence(&mut job, 3, presence);
+        assert_eq!(named(&job), (Finding::Absent, "3".into()), "{presence:?}");
+        let odd = &verdict(&job).odd[0];
+        assert_eq!((odd.doing, odd.difference), (doing, Difference::Unknown));
+        assert_eq!(odd.held.to_string(), "0-2");
+    }
+}
+
+#[test]
+fn ranks_that_stand_still_are_not_named_where_another_may_act() {
+    let mut job = job(5);
+    enter(&mut job, &[0, 1, 2], waitall());
+    set_presence(&mut job, 3, Presence::Sleeping);
+    assert_eq!(named(&job), (Finding::Unknown, String::new()), "rank 4 makes calls");
+    set_presence(&mut job, 4, Presence::Computing);
+    assert_eq!(named(&job), (Finding::Absent, "3-4".into()));
+    job.postures.get_mut(&4).expect("a rank").for_ns = SECOND / 2;
+    assert_eq!(named(&job), (Finding::Unknown, String::new()), "it may come yet");
+}
+
+#[test]
+fn most_ranks_are_not_named_because_few_wait_for_several_requests() {
+    let mut job = job(5);
+    enter(&mut job, &[0, 1], waitall());
+    (2..5).for_each(|rank| set_presence(&mut job, rank, Presence::Computing));
+    assert_eq!(named(&job), (Finding::Unknown, String::new()));
+    enter(&mut job, &[2, 3], waitall());
+    assert_eq!(named(&job), (Finding::Absent, "4".into()));
+    job.source = Source::Files;
+    assert_eq!(named(&job), (Finding::Unknown, String::new()), "files do not say who stands still");
+}
+
+/// Ranks 0 to 2 have started a barrier on the ring and make tests; rank 3 waits for them elsewhere.
+fn polling_job() -> Standing {
+    let mut job = job(4);
+    for rank in 0..3 {
+        let posture = job.postures.get_mut(&rank).expect("a rank");
+        (posture.is_polling, posture.polled, posture.for_ns) = (true, TEST, 1);
+        let seat = job.seats.get_mut(&(RING, rank)).expect("a seat");
+        (seat.made, seat.last_function, seat.is_last_started) = (41, IBARRIER, true);
+    }
+    enter(&mut job, &[3], barrier());
+    job
+}
+
+#[test]
+fn ranks_that_test_for_a_collective_wait_for_the_one_that_has_not_started_it() {
+    let mut job = polling_job();
+    assert_eq!(named(&job), (Finding::Deviation, "3".into()));
+    let verdict = verdict(&job);
+    let odd = &verdict.odd[0];
+    assert_eq!((odd.difference, odd.held.to_string()), (Difference::Missed(40), "0-2".into()));
+    assert_eq!((odd.place.number, odd.place.behind), (41, IBARRIER));
+    assert_eq!(verdict.lasts_ns, 3 * SECOND, "tests are short");
+    set_presence(&mut job, 3, Presence::Sleeping);
+    enter(&mut job, &[0], barrier());
+    job.postures.get_mut(&0).expect("a rank").for_ns = 3 * SECOND;
+    job.postures.get_mut(&3).expect("a rank").call = None;
+    assert_eq!(named(&job), (Finding::Absent, "3".into()));
+}
+
+#[test]
+fn ranks_that_test_for_messages_are_those_that_are_waited_for() {
+    let mut job = polling_job();
+    job.seats.values_mut().for_each(|seat| seat.is_last_started = false);
+    assert_eq!(named(&job), (Finding::Absent, "0-2".into()));
+    assert_eq!(verdict(&job).odd[0].doing, Doing::Polling(TEST));
+}
+
+#[test]
+fn of_several_windows_the_rank_that_left_out_a_fence_of_its_own_one_is_named() {
+    // Ranks 0 to 2 have a window on which they make more fences than the others on theirs.
+    let mut job = job(6);
+    let (kind, lower, upper) = (CallKind::Window, 300, 400);
+    for rank in 0..6 {
+        let space = if rank < 3 { lower } else { upper };
+        job.seats.insert((space, rank), Seat { rank: rank % 3, size: 3, ..Seat::default() });
+        let fences = [81, 80, 81, 40, 40, 40][rank as usize];
+        job.shared.insert((rank, FENCE), (kind, fences));
+    }
+    let fence = |space| Standpoint { function: FENCE, kind, space, ..Standpoint::default() };
+    enter(&mut job, &[0, 2], fence(lower));
+    enter(&mut job, &[1, 3, 4, 5], barrier());
+    assert_eq!(named(&job), (Finding::Deviation, "1".into()));
+    // All are in a fence of theirs; which number these have there is not known.
+    enter(&mut job, &[1], fence(lower));
+    enter(&mut job, &[3, 4, 5], fence(upper));
+    assert_eq!(named(&job), (Finding::NoneMissing, String::new()));
+}

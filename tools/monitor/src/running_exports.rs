@@ -1,0 +1,145 @@
+//! The rows of rounds as other formats, while the program runs: `rounds.parquet` and `rounds.csv`
+//! are made anew from `rounds.ndjson` now and then, and replaced as a whole.
+//!
+//! That file may be long, so a thread reads it and the loop of the tree goes on meanwhile.
+
+use std::io;
+use std::path::Path;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use sapwood_export::{ExportError, Format, Run};
+
+use super::pace::REPLACED_AFTER;
+
+/// The formats that are the rows of `rounds.ndjson` and nothing else.
+const FORMATS: [Format; 2] = [Format::Parquet, Format::Csv];
+/// Files are made no sooner than this many times as long as it took the last time: what that takes
+/// is taken from the ranks of this host.
+const PAUSE_TIMES: u32 = 100;
+
+/// What a thread has made.
+struct Made {
+    result: Result<(), ExportError>,
+    took: Duration,
+}
+
+/// Formats that are wanted while the program runs, and the thread that makes them.
+pub(crate) struct RunningExports {
+    formats: Vec<Format>,
+    making: Option<JoinHandle<Made>>,
+    /// From when on they may be made again, as a time of the program.
+    due: Duration,
+}
+
+impl RunningExports {
+    /// Of all formats that a user wants, those that can be made meanwhile.
+    pub(crate) fn new(wanted: &[Format]) -> Self {
+        let is_wanted = |format: &Format| wanted.contains(format);
+        let formats = FORMATS.into_iter().filter(is_wanted).collect();
+        Self { formats, making: None, due: Duration::ZERO }
+    }
+
+    /// Begins to make the files in the folder of a run, if it is time; gives what has failed.
+    pub(crate) fn step(&mut self, folder: &Path, elapsed: Duration) -> Option<ExportError> {
+        if self.making.as_ref().is_some_and(|making| !making.is_finished()) {
+            return None;
+        }
+        if let Some(made) = self.take() {
+            self.due = self.due.max(elapsed + made.took * PAUSE_TIMES);
+            return made.result.err();
+        }
+        if self.formats.is_empty() || elapsed < self.due {
+            return None;
+        }
+        self.due = elapsed + REPLACED_AFTER;
+        match self.begin(folder) {
+            Ok(making) => self.making = Some(making),
+            Err(error) => return Some(format!("no thread for exports can be started: {error}")),
+        }
+        None
+    }
+
+    fn begin(&self, folder: &Path) -> io::Result<JoinHandle<Made>> {
+        let (folder, formats) = (folder.to_path_buf(), self.formats.clone());
+        let make = move || {
+            let began = Instant::now();
+            // No series: that is a limit of another format.
+            let made = Run::read(&folder).and_then(|run| run.export(&formats, &folder, 0));
+            Made { result: made.map(|_| ()), took: began.elapsed() }
+        };
+        thread::Builder::new().name("exports".to_owned()).spawn(make)
+    }
+
+    /// Waits until nothing is made any more: what is written later is not replaced.
+    pub(crate) fn wait(&mut self) {
+        self.take();
+    }
+
+    fn take(&mut self) -> Option<Made> {
+        // A thread that has panicked has left the files as they were.
+        self.making.take()?.join().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use sapwood_profile::{Counters, EventKey, RankProfile, Round};
+    use sapwood_report::{Report, RoundRecord, RoundsFile};
+
+    use super::*;
+
+    /// A round in which one rank has ended a region this often.
+    fn record(number: u64) -> RoundRecord {
+        let mut rank = RankProfile::new(0, 1);
+        let counters = Counters { count: number + 1, time_ns: 5, bytes: 0 };
+        rank.events.insert(EventKey::Region("solve".into()), counters);
+        let mut round = Round::new(1);
+        round.add(&rank).expect("a new rank");
+        RoundRecord::new(number, Duration::from_secs(number), &round, &[])
+    }
+
+    /// The rows of `rounds.csv`, without its header.
+    fn rows(folder: &Path) -> Option<usize> {
+        let text = fs::read_to_string(folder.join("rounds.csv")).ok()?;
+        Some(text.lines().count() - 1)
+    }
+
+    #[test]
+    fn rows_of_rounds_are_there_while_the_program_runs_and_replaced_after_a_pause() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path();
+        let mut file = RoundsFile::create(path).expect("it is made");
+        Report::default().write_summary(path).expect("it is written");
+        let mut exports = RunningExports::new(&[Format::Html, Format::Csv, Format::Parquet]);
+        let mut step = |elapsed: Duration| {
+            let trouble = exports.step(path, elapsed);
+            exports.wait();
+            trouble
+        };
+        file.append(&record(0), false).expect("there is room");
+        assert_eq!((step(Duration::ZERO), rows(path)), (None, Some(1)));
+        assert!(path.join("rounds.parquet").exists());
+        assert!(!path.join("report.html").exists(), "it is made at the end");
+        file.append(&record(1), false).expect("there is room");
+        assert_eq!((step(REPLACED_AFTER / 2), rows(path)), (None, Some(1)), "it is too soon");
+        assert_eq!((step(REPLACED_AFTER), rows(path)), (None, Some(2)));
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_told_and_nothing_is_made_that_is_not_wanted() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut none = RunningExports::new(&[Format::Html]);
+        assert_eq!(none.step(folder.path(), Duration::ZERO), None);
+        assert!(none.making.is_none());
+        let mut exports = RunningExports::new(&[Format::Parquet]);
+        assert_eq!(exports.step(folder.path(), Duration::ZERO), None);
+        while exports.making.as_ref().is_some_and(|making| !making.is_finished()) {
+            thread::yield_now();
+        }
+        let told = exports.step(folder.path(), Duration::from_secs(1)).expect("there is no run");
+        assert!(told.contains("profile.json"), "{told}");
+    }
+}

@@ -1,0 +1,272 @@
+//! The TCP connections of a leaf's ranks: which sockets are theirs, and what each has sent since
+//! the reading before. What it means is `sapwood-trace`'s, the asking `sapwood-transport`'s.
+//!
+//! The kernel is asked together with the events of the ranks, and not more often than what it costs
+//! allows: it goes through all connections of the host.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
+
+use sapwood_report::nanoseconds;
+use sapwood_trace::{Counter, Gathered, TcpEnds, TcpFlow, TcpSocket};
+use sapwood_transport::{TcpCounters, TcpSocketState, tcp_sockets};
+
+use super::effort::processor_time;
+
+/// Sockets that a leaf follows, at most.
+const SOCKETS_MAX: usize = 4096;
+/// Descriptors of a rank that are looked at, at most.
+const DESCRIPTORS_MAX: usize = 4096;
+/// Between two readings, at least.
+const PAUSE_MIN: Duration = Duration::from_millis(200);
+/// And this many times the time of a processor that the one before has taken.
+const PAUSE_TIMES: u32 = 50;
+/// What differs from host to host, and from network namespace to network namespace.
+const HOST_FILE: &str = "/proc/sys/kernel/random/boot_id";
+const NAMESPACE_LINK: &str = "/proc/self/ns/net";
+
+/// A rank that runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TcpSeat {
+    pub(crate) rank: u32,
+    pub(crate) process: i32,
+    /// Nanoseconds of the collectives that it has ended so far.
+    pub(crate) called_ns: u64,
+}
+
+/// The connections of the ranks, as they were read last.
+#[derive(Default)]
+pub(crate) struct TcpLinks {
+    sockets: BTreeMap<u32, WatchedSocket>,
+    host: Option<u64>,
+    /// When the kernel may be asked again.
+    again: Option<Instant>,
+    /// Whether it was told that it cannot be asked; it is not asked again.
+    is_unreadable: bool,
+    /// Whether it was told that the sockets of a rank cannot be seen.
+    is_hidden: bool,
+    /// How many sockets have found no room, as it was told.
+    left_out: u64,
+}
+
+/// A socket of a rank.
+struct WatchedSocket {
+    rank: u32,
+    ends: TcpEnds,
+    /// When it was read, what the kernel said then, and what the rank had called.
+    at: Instant,
+    counters: TcpCounters,
+    called_ns: u64,
+    /// What it did since it was told of.
+    flow: TcpFlow,
+}
+
+impl TcpLinks {
+    /// Adds to what is gathered what the sockets of these ranks did, if it is time to look.
+    pub(crate) fn read(&mut self, seats: &[TcpSeat], gathered: &mut Gathered) {
+        if self.is_unreadable || self.again.is_some_and(|again| Instant::now() < again) {
+            return;
+        }
+        let begun = processor_time();
+        let owners = self.owners(seats, gathered);
+        if !owners.is_empty() {
+            match tcp_sockets(|inode| owners.contains_key(&inode)) {
+                Ok(states) => self.take(&states, &owners, Instant::now(), gathered),
+                Err(_) => {
+                    self.is_unreadable = true;
+                    gathered.count(Counter::TcpUnreadable, 1);
+                }
+            }
+        }
+        let cost = processor_time().saturating_sub(begun);
+        let pause = cost.saturating_mul(PAUSE_TIMES).max(PAUSE_MIN);
+        self.again = Instant::now().checked_add(pause);
+    }
+
+    /// By its number, the rank of each socket; of one that several have, the first of these.
+    fn owners(&mut self, seats: &[TcpSeat], gathered: &mut Gathered) -> BTreeMap<u32, TcpSeat> {
+        let mut owners = BTreeMap::new();
+        for seat in seats {
+            match socket_numbers(seat.process) {
+                Ok(numbers) => {
+                    for number in numbers {
+                        owners.entry(number).or_insert(*seat);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::PermissionDenied && !self.is_hidden => {
+                    self.is_hidden = true;
+                    gathered.count(Counter::TcpUnreadable, 1);
+                }
+                // It has ended, or that was told.
+                Err(_) => {}
+            }
+        }
+        owners
+    }
+
+    fn take(
+        &mut self,
+        states: &[TcpSocketState],
+        owners: &BTreeMap<u32, TcpSeat>,
+        now: Instant,
+        gathered: &mut Gathered,
+    ) {
+        let open: BTreeSet<u32> = states.iter().map(|state| state.inode).collect();
+        self.sockets.retain(|inode, _| open.contains(inode));
+        let host = *self.host.get_or_insert_with(host_number);
+        let mut left_out: u64 = 0;
+        for state in states {
+            let Some(seat) = owners.get(&state.inode) else { continue };
+            let ends = TcpEnds::of(state.local, state.remote, host);
+            let known = self.sockets.get_mut(&state.inode);
+            let is_same = |one: &&mut WatchedSocket| one.ends == ends && one.rank == seat.rank;
+            if let Some(known) = known.filter(is_same) {
+                known.note(&state.counters, seat.called_ns, now, gathered);
+                continue;
+            }
+            if self.sockets.len() >= SOCKETS_MAX && !self.sockets.contains_key(&state.inode) {
+                left_out += 1;
+                continue;
+            }
+            let socket = WatchedSocket {
+                rank: seat.rank,
+                ends,
+                at: now,
+                counters: state.counters,
+                called_ns: seat.called_ns,
+                flow: TcpFlow::default(),
+            };
+            // So that the other end is told whose it is.
+            socket.tell(TcpFlow::default(), gathered);
+            self.sockets.insert(state.inode, socket);
+        }
+        gathered.count(Counter::TcpLeftOut, left_out.saturating_sub(self.left_out));
+        self.left_out = self.left_out.max(left_out);
+    }
+}
+
+impl WatchedSocket {
+    /// Notes what the kernel says now, and tells what it did if it has done anything.
+    fn note(&mut self, now: &TcpCounters, called_ns: u64, at: Instant, gathered: &mut Gathered) {
+        let before = std::mem::replace(&mut self.counters, *now);
+        let since = |now: u64, before: u64| now.saturating_sub(before);
+        let read = TcpFlow {
+            elapsed_ns: nanoseconds(at.saturating_duration_since(self.at)),
+            called_ns: since(called_ns, self.called_ns),
+            busy_us: since(now.busy_us, before.busy_us),
+            window_us: since(now.window_us, before.window_us),
+            bytes: since(now.acked_bytes, before.acked_bytes),
+            readings: 1,
+            queued: u32::from(now.unsent_bytes > 0),
+        };
+        (self.at, self.called_ns) = (at, called_ns);
+        self.flow.merge(&read);
+        if read.busy_us > 0 || read.bytes > 0 {
+            let flow = std::mem::take(&mut self.flow);
+            self.tell(flow, gathered);
+        }
+    }
+
+    fn tell(&self, flow: TcpFlow, gathered: &mut Gathered) {
+        let TcpEnds { own, peer, is_within } = self.ends;
+        gathered.add_socket(own, &TcpSocket { rank: self.rank, peer, is_within, flow });
+    }
+}
+
+/// The numbers of the sockets that a process has open.
+fn socket_numbers(process: i32) -> io::Result<Vec<u32>> {
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd"))?.flatten();
+    let links = descriptors.take(DESCRIPTORS_MAX).filter_map(|one| fs::read_link(one.path()).ok());
+    Ok(links.filter_map(|link| socket_number(link.to_str()?)).collect())
+}
+
+/// Out of `socket:[4711]`.
+fn socket_number(link: &str) -> Option<u32> {
+    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// A number that processes have alike which share a loopback interface, and no others.
+fn host_number() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    fs::read(HOST_FILE).unwrap_or_default().hash(&mut hasher);
+    fs::read_link(NAMESPACE_LINK).unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seat(rank: u32, called_ms: u64) -> TcpSeat {
+        TcpSeat { rank, process: 1, called_ns: called_ms * 1_000_000 }
+    }
+
+    fn state(inode: u32, port: u16, counters: TcpCounters) -> TcpSocketState {
+        let local = ([127, 0, 0, 1], port).into();
+        TcpSocketState { local, remote: ([127, 0, 0, 1], 9).into(), inode, counters }
+    }
+
+    const fn counters(busy_us: u64, acked_bytes: u64, unsent_bytes: u32) -> TcpCounters {
+        TcpCounters { busy_us, window_us: 0, acked_bytes, unsent_bytes }
+    }
+
+    #[test]
+    fn a_socket_is_named_at_once_and_told_of_again_when_it_has_sent_anything() {
+        let (mut links, begin) = (TcpLinks::default(), Instant::now());
+        let mut read = |ms: u64, port, counters| {
+            let mut gathered = Gathered::default();
+            let owners = BTreeMap::from([(7, seat(3, ms))]);
+            let at = begin + Duration::from_millis(ms);
+            links.take(&[state(7, port, counters)], &owners, at, &mut gathered);
+            let sockets: Vec<TcpSocket> = gathered.sockets.into_values().collect();
+            sockets.first().map(|one| (one.rank, one.is_within, one.flow))
+        };
+        // What it did before it was found is not known.
+        let named = Some((3, true, TcpFlow::default()));
+        assert_eq!(read(0, 80, counters(5_000, 100, 9)), named);
+        assert_eq!(read(250, 80, counters(5_000, 100, 0)), None);
+        let flow = TcpFlow {
+            elapsed_ns: 500_000_000,
+            called_ns: 500_000_000,
+            busy_us: 200_000,
+            bytes: 900,
+            readings: 2,
+            queued: 1,
+            ..TcpFlow::default()
+        };
+        assert_eq!(read(500, 80, counters(205_000, 1_000, 4)), Some((3, true, flow)));
+        // Data is under way of which none has come.
+        let last = read(750, 80, counters(455_000, 1_000, 4)).map(|(_, _, flow)| flow);
+        assert_eq!(
+            last.map(|flow| (flow.busy_us, flow.bytes, flow.readings)),
+            Some((250_000, 0, 1))
+        );
+        assert_eq!(read(900, 81, counters(1, 1, 0)), named, "another connection");
+    }
+
+    #[test]
+    fn sockets_without_room_are_counted_once() {
+        let mut links = TcpLinks::default();
+        let count = u32::try_from(SOCKETS_MAX).expect("a number of sockets") + 3;
+        let states: Vec<_> = (0..count).map(|one| state(one, 80, counters(0, 0, 0))).collect();
+        let owners: BTreeMap<_, _> = (0..count).map(|one| (one, seat(0, 0))).collect();
+        let mut told = || {
+            let mut gathered = Gathered::default();
+            links.take(&states, &owners, Instant::now(), &mut gathered);
+            gathered.counters[Counter::TcpLeftOut as usize]
+        };
+        assert_eq!([told(), told()], [3, 0]);
+    }
+
+    #[test]
+    fn the_number_of_a_socket_is_read_from_its_link() {
+        assert_eq!(socket_number("socket:[4711]"), Some(4711));
+        for other in ["pipe:[4711]", "socket:[x]", "/tmp/socket:[1", "anon_inode:[eventpoll]"] {
+            assert_eq!(socket_number(other), None, "{other}");
+        }
+        assert!(socket_numbers(i32::MAX).is_err(), "there is no such process");
+    }
+}

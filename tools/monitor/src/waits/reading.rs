@@ -1,0 +1,320 @@
+//! Reads the rings of a leaf's ranks in turns, a piece of each, so that collectives whose processes
+//! are all here are settled soon after the first of these has been read: what is open stays small.
+
+use std::collections::BTreeMap;
+
+use sapwood_trace::{
+    BypassHop, Counter, ENTRIES_MAX, EventFile, Gathered, HostClock, Observer, RECORD_WORDS, Record,
+};
+
+use super::leaf::RankEvents;
+use super::whole_record::whole_record;
+use crate::effort::{Effort, Turn};
+
+/// A leaf that has gathered this many entries leaves the rest in the rings until the next question.
+pub(super) const GATHERED_MAX: usize = ENTRIES_MAX / 2;
+/// Hops that a leaf reads for one answer, about: of each rank as many, so that those of the same
+/// reductions meet.
+const HOPS_MAX: usize = 1 << 18;
+/// Records that one ring of each rank gives in a turn, of all ranks together, about: as many may be
+/// open at a time.
+const TURN_RECORDS: usize = 1 << 13;
+/// Each gives at least as many: a look at its header comes with them.
+const PIECE_MIN: usize = 256;
+
+/// One reading of the rings of a leaf's ranks.
+pub(super) struct Reading<'a, 'e> {
+    observer: &'a mut Observer,
+    clock: &'a mut HostClock,
+    effort: &'a mut Effort<'e>,
+    /// Records of one ring that are read in a turn, at most.
+    piece: usize,
+    /// Hops of one rank that are read, about.
+    hops_max: usize,
+    /// The rank of which something was read last.
+    last: Option<u32>,
+}
+
+/// What is still to be read of a rank.
+struct OpenRank {
+    rank: u32,
+    file: EventFile,
+    rings: Vec<OpenRing>,
+    hops_left: usize,
+}
+
+/// How far a ring is read: as far as it had been written when the reading began, so that a writer
+/// that is faster than the reader is not followed for ever.
+#[derive(Clone, Copy)]
+struct OpenRing {
+    ring: usize,
+    end: u64,
+}
+
+/// What has become of a piece of a ring.
+enum Piece {
+    /// It was read.
+    Taken,
+    /// There is none: the ring has been read.
+    AllRead,
+    /// The effort does not allow it.
+    Refused,
+}
+
+impl OpenRank {
+    fn new(rank: u32, file: EventFile, events: &RankEvents, hops_max: usize) -> Self {
+        let rings = 0..events.cursors.len().min(file.hop_rings().end);
+        let open = |ring: usize| {
+            let end = events.written(ring, &file);
+            (end > events.cursors[ring].position()).then_some(OpenRing { ring, end })
+        };
+        let rings = rings.filter_map(open).collect();
+        Self { rank, file, rings, hops_left: hops_max }
+    }
+}
+
+impl<'a, 'e> Reading<'a, 'e> {
+    /// One of as many ranks.
+    pub(super) fn new(
+        observer: &'a mut Observer,
+        clock: &'a mut HostClock,
+        effort: &'a mut Effort<'e>,
+        ranks: usize,
+    ) -> Self {
+        let ranks = ranks.max(1);
+        let piece = effort.piece().min((TURN_RECORDS / ranks).max(PIECE_MIN));
+        Self { observer, clock, effort, piece, hops_max: HOPS_MAX / ranks, last: None }
+    }
+
+    /// Reads what is new in all rings, as far as the effort allows and there is room; the rank of
+    /// which something was read last.
+    pub(super) fn read(
+        &mut self,
+        ranks: &mut BTreeMap<u32, RankEvents>,
+        headers: &[(u32, EventFile)],
+    ) -> Option<u32> {
+        let open = |&(rank, file): &(u32, EventFile)| {
+            Some(OpenRank::new(rank, file, ranks.get(&rank)?, self.hops_max))
+        };
+        let mut open: Vec<OpenRank> = headers.iter().filter_map(open).collect();
+        while !open.is_empty() && self.has_room() {
+            open.retain_mut(|one| {
+                let Some(events) = ranks.get_mut(&one.rank) else { return false };
+                self.read_turn(events, one);
+                !one.rings.is_empty()
+            });
+        }
+        self.last
+    }
+
+    fn has_room(&mut self) -> bool {
+        self.observer.gathered().open_entries() < GATHERED_MAX
+    }
+
+    /// Reads a piece of each ring of a rank.
+    fn read_turn(&mut self, events: &mut RankEvents, one: &mut OpenRank) {
+        let mut place = 0;
+        while let Some(&open) = one.rings.get(place) {
+            if !self.has_room() {
+                return;
+            }
+            match self.read_piece(events, one, open) {
+                Piece::Taken => place += 1,
+                Piece::AllRead => {
+                    one.rings.remove(place);
+                }
+                Piece::Refused => one.rings.clear(),
+            }
+        }
+    }
+
+    fn read_piece(
+        &mut self,
+        events: &mut RankEvents,
+        one: &mut OpenRank,
+        OpenRing { ring, end }: OpenRing,
+    ) -> Piece {
+        let file = &one.file;
+        let has_hops = file.hop_rings().contains(&ring);
+        let mut cursor = events.cursors[ring];
+        let unread = events.written(ring, file).saturating_sub(cursor.position());
+        let left = usize::try_from(end.saturating_sub(cursor.position())).unwrap_or(usize::MAX);
+        if unread == 0 || left == 0 || has_hops && one.hops_left == 0 {
+            return Piece::AllRead;
+        }
+        let turn = self.effort.turn(unread, file.ring_records());
+        let refused = match turn {
+            Turn::Throttled => Some(Counter::Throttled),
+            Turn::PutOff => Some(Counter::PutOff),
+            Turn::Now | Turn::Overdue => None,
+        };
+        if let Some(counter) = refused {
+            self.observer.gathered().count(counter, 1);
+            return Piece::Refused;
+        }
+        self.last = Some(one.rank);
+        let most = self.piece.min(left).min(if has_hops { one.hops_left } else { left });
+        let (words, lost) = events.copy(&mut cursor, ring, file, most);
+        events.cursors[ring] = cursor;
+        let dropped = if has_hops { Counter::HopsDropped } else { Counter::Dropped };
+        self.observer.gathered().count(dropped, lost);
+        let (records, _) = words.as_chunks::<RECORD_WORDS>();
+        if turn == Turn::Overdue {
+            self.observer.gathered().count(Counter::Overdue, records.len() as u64);
+        }
+        match records {
+            [] => return Piece::AllRead,
+            _ if has_hops => {
+                one.hops_left = one.hops_left.saturating_sub(records.len());
+                take_hops(records, self.observer.gathered());
+            }
+            _ => self.observe(events, one, records),
+        }
+        Piece::Taken
+    }
+
+    fn observe(
+        &mut self,
+        events: &mut RankEvents,
+        one: &OpenRank,
+        records: &[[u64; RECORD_WORDS]],
+    ) {
+        // Behind the records: if the order was lost before one of them, the header says so.
+        let file = events.header().unwrap_or(one.file);
+        let bounds = events.bounds(&file);
+        for record in records {
+            match whole_record(*record, &bounds) {
+                Some(Record::Clock(ticks, ns)) => self.clock.note(ticks, ns),
+                Some(Record::Event(event)) => {
+                    events.observe(one.rank, &file, &event, self.observer, self.clock);
+                }
+                None => self.observer.gathered().count(Counter::Damaged, 1),
+            }
+        }
+    }
+}
+
+/// Hops of bypassed reductions, whose times are those of the host.
+fn take_hops(records: &[[u64; RECORD_WORDS]], gathered: &mut Gathered) {
+    let known = records.iter().filter_map(|record| BypassHop::decode(*record));
+    let before = gathered.hops.len();
+    gathered.hops.extend(known);
+    let taken = gathered.hops.len() - before;
+    gathered.count(Counter::HopsUnknown, (records.len() - taken) as u64);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+    use std::time::Duration;
+
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+    use sapwood_profile::Function;
+    use sapwood_trace::{Coscheduling, EventKind, FileClock, HEADER_WORDS, Made, WholeCollectives};
+
+    use super::*;
+    use crate::effort::Patience;
+    use crate::waits::{LeafWaits, Question};
+
+    /// Of the only communicator.
+    const IDENTITY: u64 = 7;
+    const SPACE: u64 = HEADER_WORDS as u64;
+    /// Of the only ring.
+    const HEAD: u64 = SPACE + 8;
+    const RECORDS: u64 = 1 << 16;
+    const CALLS: u32 = 40_000;
+    const CLOCK: FileClock = FileClock { ticks: 0, ns: 0, scale: 1 << 32, is_cycles: true };
+
+    fn allreduce() -> u32 {
+        Function::named("MPI_Allreduce").expect("every MPI has it").id
+    }
+
+    fn write(file: &File, word: u64, words: &[u64]) {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        file.write_all_at(&bytes, word * 8).expect("memory");
+    }
+
+    /// Has a rank of `size` call as many reductions, one each microsecond; each rank comes 10 ns
+    /// after the one below it.
+    fn admit(waits: &mut LeafWaits, rank: u32, size: u32, calls: u32) {
+        let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC;
+        let file = File::from(memfd_create("events", flags).expect("memory"));
+        let bytes = (HEAD + 8 + RECORDS * RECORD_WORDS as u64) * 8;
+        file.set_len(bytes).expect("its size");
+        fcntl_add_seals(&file, SealFlags::SHRINK).expect("its seal");
+        let (own, all) = (u64::from(rank), u64::from(size) << 32);
+        write(&file, 0, &[u64::from_le_bytes(*b"SWEVENTS"), 1 | 256 << 32, own | all, 1 << 32]);
+        write(&file, 7, &[CLOCK.scale, 1 << 32, 1 | 1 << 32, RECORDS | (HEAD * 8) << 32]);
+        write(&file, SPACE, &[1, IDENTITY, all, own]);
+        let record = |number: u32| {
+            let time = u64::from(number) * 1_000 + own * 10;
+            let what = (EventKind::Collective as u64) << 16 | u64::from(number) << 32;
+            [time, 500 << 16 | u64::from(allreduce()), what, 0xffff_ffff]
+        };
+        let records: Vec<u64> = (1..=calls).flat_map(record).collect();
+        write(&file, HEAD + 8, &records);
+        write(&file, HEAD, &[calls.into()]);
+        waits.admit(rank, file.into(), bytes).expect("an event file");
+    }
+
+    /// What the leaf answers with this share of a processor.
+    fn answer(waits: &mut LeafWaits, when: Coscheduling, cpu: Duration) -> Gathered {
+        let question = Question { clock: Some(CLOCK), ..Question::default() };
+        let mut patience = Patience::default();
+        waits.answer(0, &question, Effort::new(when, cpu, Vec::new(), &mut patience))
+    }
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn of_collectives_of_ranks_at_one_leaf_only_sums_go_up() {
+        let mut waits = LeafWaits::default();
+        (0..2).for_each(|rank| admit(&mut waits, rank, 2, CALLS));
+        let gathered = answer(&mut waits, Coscheduling::Any, MINUTE);
+        assert_eq!(gathered.open_entries(), 0, "more than one answer may have open");
+        let calls = u64::from(CALLS);
+        let whole = WholeCollectives { size: 2, collectives: calls, undecided: 0, last: CALLS };
+        assert_eq!(gathered.wholes[&(IDENTITY, allreduce())], whole);
+        let made = Made { last: calls, collective_ns: calls * 10, ..Made::default() };
+        assert_eq!((gathered.made.len(), gathered.made[&1]), (1, made));
+        assert_eq!(gathered.counters[Counter::Events as usize], 2 * calls);
+        assert!(answer(&mut waits, Coscheduling::Any, MINUTE).is_empty(), "each is read once");
+    }
+
+    #[test]
+    fn where_there_is_no_room_for_all_each_rank_is_read_as_far_as_the_others() {
+        let mut waits = LeafWaits::default();
+        // The third rank is elsewhere, so that all are open.
+        (0..2).for_each(|rank| admit(&mut waits, rank, 3, CALLS));
+        let first = answer(&mut waits, Coscheduling::Any, MINUTE);
+        assert!((GATHERED_MAX..CALLS as usize).contains(&first.open_entries()));
+        let alone = first.instances.values().filter(|one| one.count == 1).count();
+        assert!(alone <= 1_024, "{alone} of one rank only");
+        let second = answer(&mut waits, Coscheduling::Any, MINUTE);
+        let read = [first, second].map(|one| one.counters[Counter::Events as usize]);
+        assert_eq!(read.iter().sum::<u64>(), 2 * u64::from(CALLS));
+    }
+
+    #[test]
+    fn a_share_that_is_used_up_is_counted_for_each_rank_that_is_not_read() {
+        let mut waits = LeafWaits::default();
+        (0..3).for_each(|rank| admit(&mut waits, rank, 3, if rank == 1 { 0 } else { 9 }));
+        let gathered = answer(&mut waits, Coscheduling::Any, Duration::ZERO);
+        let told = [Counter::Throttled, Counter::Events].map(|one| gathered.counters[one as usize]);
+        assert_eq!(told, [2, 0]);
+    }
+
+    #[test]
+    fn a_ring_that_is_more_than_half_full_is_read_while_another_is_put_off() {
+        let mut waits = LeafWaits::default();
+        (0..2).for_each(|rank| admit(&mut waits, rank, 2, if rank == 0 { CALLS } else { 9 }));
+        let gathered = answer(&mut waits, Coscheduling::Waiting, MINUTE);
+        let overdue = gathered.counters[Counter::Overdue as usize];
+        let most = u64::from(CALLS) - RECORDS / 2;
+        assert!((most..most + 256).contains(&overdue), "{overdue} are read");
+        assert_eq!(gathered.counters[Counter::PutOff as usize], 2);
+        let next = answer(&mut waits, Coscheduling::Any, MINUTE);
+        assert_eq!(next.counters[Counter::Events as usize], u64::from(CALLS) - overdue + 9);
+    }
+}

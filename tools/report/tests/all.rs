@@ -1,0 +1,5 @@
+//! The tests of this crate, in one program.
+
+mod files;
+mod harness;
+mod text;

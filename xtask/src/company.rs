@@ -1,0 +1,116 @@
+//! Which steps may run beside which.
+//!
+//! A step takes something of the machine ([`Takes`]). [`Company`] knows what runs and what waits,
+//! and says whether a step may begin; it starts nothing itself.
+
+use std::collections::VecDeque;
+
+/// What a step takes of the machine for as long as it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Nothing but time of the processors.
+    Time,
+    /// It starts MPI programs, which look at all interfaces of the machine.
+    Mpi,
+    /// It makes hosts, whose interfaces come and go. The test bed exists once.
+    Hosts,
+    /// All: what it finds depends on how soon its processes run.
+    Machine,
+}
+
+impl Takes {
+    /// Whether two steps that take this and that may run beside each other.
+    pub fn fits(self, other: Takes) -> bool {
+        match (self, other) {
+            (Takes::Machine, _) | (_, Takes::Machine) => false,
+            (Takes::Hosts, Takes::Hosts | Takes::Mpi) | (Takes::Mpi, Takes::Hosts) => false,
+            (Takes::Time, _) | (_, Takes::Time) | (Takes::Mpi, Takes::Mpi) => true,
+        }
+    }
+}
+
+/// A step by its number, with what it takes.
+#[derive(Clone, Copy)]
+struct Claim {
+    step: usize,
+    takes: Takes,
+}
+
+/// The steps that run, and those that wait for them.
+#[derive(Default)]
+pub struct Company {
+    running: Vec<Claim>,
+    /// In the order of their claims, so that one that takes much is not passed by others for ever.
+    waiting: VecDeque<Claim>,
+}
+
+impl Company {
+    /// Takes a place among those that wait.
+    pub fn claim(&mut self, step: usize, takes: Takes) {
+        self.waiting.push_back(Claim { step, takes });
+    }
+
+    /// Whether a step that has claimed may begin: then it counts as running.
+    pub fn begin(&mut self, step: usize) -> bool {
+        let Some(at) = self.waiting.iter().position(|claim| claim.step == step) else {
+            return false;
+        };
+        let claim = self.waiting[at];
+        let mut before = self.running.iter().chain(self.waiting.iter().take(at));
+        let may_begin = before.all(|other| claim.takes.fits(other.takes));
+        if may_begin {
+            self.waiting.remove(at);
+            self.running.push(claim);
+        }
+        may_begin
+    }
+
+    /// A running step has ended.
+    pub fn end(&mut self, step: usize) {
+        self.running.retain(|claim| claim.step != step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_mpi_program_starts_while_there_are_hosts_and_nothing_beside_what_needs_the_machine() {
+        let all = [Takes::Time, Takes::Mpi, Takes::Hosts, Takes::Machine];
+        let fitting = |one: Takes| all.into_iter().filter(|other| one.fits(*other)).count();
+        assert_eq!(all.map(fitting), [3, 2, 1, 0]);
+        assert!(Takes::Time.fits(Takes::Hosts) && Takes::Mpi.fits(Takes::Mpi));
+        for (one, other) in all.into_iter().flat_map(|one| all.map(|other| (one, other))) {
+            assert_eq!(one.fits(other), other.fits(one), "{one:?} beside {other:?}");
+        }
+    }
+
+    #[test]
+    fn a_step_waits_for_those_that_it_does_not_fit() {
+        let mut company = Company::default();
+        company.claim(0, Takes::Mpi);
+        company.claim(1, Takes::Hosts);
+        assert!(company.begin(0));
+        assert!(!company.begin(1));
+        company.end(0);
+        assert!(company.begin(1));
+        assert!(!company.begin(2), "it has not claimed");
+    }
+
+    #[test]
+    fn who_waits_is_not_passed_by_what_would_delay_it() {
+        let mut company = Company::default();
+        company.claim(0, Takes::Time);
+        assert!(company.begin(0));
+        company.claim(1, Takes::Machine);
+        company.claim(2, Takes::Time);
+        assert!(!company.begin(1));
+        assert!(!company.begin(2), "the machine is wanted before");
+        company.end(0);
+        assert!(!company.begin(2));
+        assert!(company.begin(1));
+        company.end(1);
+        assert!(company.begin(2));
+    }
+}
