@@ -44,13 +44,15 @@ fn an_application_learns_how_every_process_of_its_network_is() {
 fn a_back_end_that_does_not_run_its_node_is_missing() {
     let (mut network, _) = network("2x2", Links::Unix);
     let mut stream = network.stream(&network.everyone()).open().unwrap();
-    stream.broadcast(tags::SLEEP, (&[1_u32][..], 3000_u32)).unwrap();
-    network.flush().unwrap();
-    let mut status = network.status(WAIT).unwrap();
-    while status.missing.is_empty() {
-        // It may have read both requests at once, and sleeps from now on.
-        status = network.status(Duration::from_millis(300)).unwrap();
-    }
+    let status = loop {
+        stream.broadcast(tags::SLEEP, (&[1_u32][..], 3000_u32)).unwrap();
+        network.flush().unwrap();
+        // It may read both requests at once: then it answers, and sleeps from then on.
+        let status = network.status(Duration::from_millis(300)).unwrap();
+        if !status.missing.is_empty() {
+            break status;
+        }
+    };
     assert_eq!(status.root().health, Health::Partial, "{status:?}");
     let silent = node(&status, 1);
     assert_eq!((silent.role, silent.health), (Role::BackEnd, Health::Lost));
