@@ -107,10 +107,11 @@ shim: build ## the MPI shims, one per MPI that is installed
 .PHONY: test-mpi
 test-mpi: shim ## only the tests that run MPI programs: TURN
 	[ -n "$$SAPWOOD_TESTS_BUILT" ] || $(BUILD_MONITOR_TEST_PROGRAMS)
-	@# Both build what they run in one folder.
-	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) SAPWOOD_MPI_TEST_OUT=$(SHIMS) \
+	@# Both build what they run in one folder, so that they are never made at once, whatever the number of jobs.
+	@status=0; for goal in $(MPI_TESTS); do \
+	    $(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) SAPWOOD_MPI_TEST_OUT=$(SHIMS) \
 	    $(MONITOR_TEST_PROGRAMS) \
-	    $(MAKE) --keep-going -C bindings/mpi $(MPI_TESTS) OUT=$(SHIMS)
+	    $(MAKE) --keep-going -C bindings/mpi $$goal OUT=$(SHIMS) || status=$$?; done; exit $$status
 
 .PHONY: torch-test
 torch-test: requirements-torch shim ## only PyTorch programs below sapwood trace why, over gloo; two minutes

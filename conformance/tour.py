@@ -6,8 +6,9 @@
 PROGRAM is the command `sapwood`, with `sapwood-node` beside it. A command is a line of code that begins with `$`, the
 lines of code below it are what it prints: standard output, then standard error. Times, rates and shares may be others
 than those of the page, and so may the name of the host. A process has another number than on the page: a later command
-that has the page's number gets the one that was printed in its place. Needs no network and no root; the commands that
-begin with another word than `sapwood` or `kill` are not run.
+that has the page's number gets the one that was printed in its place, and is not run where none was: the number may be
+that of a process of another program. Needs no network and no root; the commands that begin with another word than
+`sapwood` or `kill` are not run.
 """
 
 import os
@@ -20,6 +21,7 @@ from pathlib import Path
 TOUR = Path(__file__).resolve().parent.parent / "docs" / "guide" / "tour.md"
 FIRST_WORDS = ("sapwood", "kill")
 LIMIT = 60
+NUMBER = re.compile(r"\b\d{2,}\b")
 # What differs from run to run, by what stands in its place.
 MEASURED = re.compile(r"(?<= pid )(?P<pid>\d+)|(?P<rate>[\d.,]+ \w+/s)|(?P<time>[\d.,]+ (?:ns|us|ms|s)\b)|"
                       r"(?P<share>[\d.,]+ %)|(?P<host>\bvm\b)")
@@ -64,19 +66,30 @@ def pattern_of(line):
 class Tour:
     """A user with a folder for running trees, and what the processes of the page are called here."""
 
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, of_page):
+        self.of_page = of_page
         self.processes = {}
         self.environment = {"PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": folder, "LC_ALL": "C.UTF-8",
                             "XDG_RUNTIME_DIR": folder}
 
+    def unknown_in(self, command):
+        """The numbers of processes in a command in whose place no other has been printed: of `kill` all its words that
+        are numbers, though the page may not show them."""
+        numbers = [number for number in NUMBER.findall(command) if number in self.of_page]
+        if command.split()[0] == "kill":
+            numbers.extend(filter(str.isdigit, command.split()))
+        return sorted(set(numbers) - self.processes.keys())
+
     def printed_by(self, command):
-        own = re.sub(r"\b\d{2,}\b", lambda found: self.processes.get(found[0], found[0]), command)
+        own = NUMBER.sub(lambda found: self.processes.get(found[0], found[0]), command)
         done = subprocess.run(["sh", "-c", own], env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=LIMIT, check=False)
         return (done.stdout + done.stderr).splitlines()
 
     def faults_of(self, command, expected):
         """The lines in which what a command prints differs from the page."""
+        if unknown := self.unknown_in(command):
+            return [f"'{command}' is not run: nothing was printed in the place of process {', '.join(unknown)}"]
         printed = self.printed_by(command)
         faults = []
         for line, came in zip(expected, printed):
@@ -91,14 +104,28 @@ class Tour:
         return faults
 
 
+def check_refusals(folder):
+    """Raises if a command would run that has a process of the page for which there is none here."""
+    tour = Tour(Path(folder, "sapwood"), folder, {"13622"})
+    file = Path(folder, "has-run")
+    for command in (f"touch {file}; echo 13622", f"kill -0 13623 ; touch {file}"):
+        if len(tour.faults_of(command, [])) != 1 or file.exists():
+            raise AssertionError(f"it would run '{command}'")
+    tour.processes["13622"] = "13624"
+    if tour.faults_of("echo 13622", ["13624"]):
+        raise AssertionError("a known process is not put in the place of the page's")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__.split("\n\n")[1].strip())
-    count, faults = 0, []
+    count, faults, page = 0, [], list(commands_of(TOUR.read_text("utf-8")))
+    of_page = {process for _, _, expected in page for line in expected for process in pattern_of(line)[1]}
     with tempfile.TemporaryDirectory(prefix="sapwood-tour-") as folder:
-        tour = Tour(Path(sys.argv[1]).resolve(), folder)
+        check_refusals(folder)
+        tour = Tour(Path(sys.argv[1]).resolve(), folder, of_page)
         try:
-            for number, command, expected in commands_of(TOUR.read_text("utf-8")):
+            for number, command, expected in page:
                 if command.split()[0] in FIRST_WORDS:
                     count += 1
                     faults.extend(f"{TOUR.name}:{number}: {fault}" for fault in tour.faults_of(command, expected))

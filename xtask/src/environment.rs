@@ -3,8 +3,8 @@
 
 use std::process::Command;
 
-/// Variables whose names begin so are taken out. TMPDIR, PATH, HOME and what leads to packages
-/// stay.
+/// Variables whose names begin so are taken out, here and by `bindings/python/run-tests`, which
+/// reads both lists, one name on a line. TMPDIR, PATH, HOME and what leads to packages stay.
 const PREFIXES: [&str; 20] = [
     "CLUSTERSHELL_",
     "FLUX_",
@@ -94,5 +94,29 @@ mod tests {
         {
             assert!(!is_taken_out(name), "{name}");
         }
+    }
+
+    #[test]
+    fn the_tests_of_python_read_these_lists() {
+        let script = crate::root().join("bindings/python/run-tests");
+        let script = std::fs::read_to_string(script).unwrap();
+        let (_, rest) = script.split_once("# What a user has set").unwrap();
+        let (part, _) = rest.split_once("mkdir ").unwrap();
+        let mut command = Command::new("sh");
+        command.env_clear().current_dir(crate::root());
+        command.arg("-euc").arg(format!("# {part}\nexec env"));
+        let prefixed = PREFIXES.map(|prefix| format!("{prefix}X"));
+        let gone = NAMES.into_iter().chain(prefixed.iter().map(String::as_str));
+        command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", "/");
+        command.envs(gone.chain(["SAPWOOD_TESTS_ORDER", "TZDIR"]).map(|name| (name, "1")));
+        // The loader would complain of a library that is not there.
+        command.env("LD_PRELOAD", "");
+        let printed = command.output().unwrap().stdout;
+        let printed = String::from_utf8(printed).unwrap();
+        let mut left: Vec<_> =
+            printed.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+        left.retain(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name));
+        left.sort_unstable();
+        assert_eq!(left, ["HOME", "PATH", "SAPWOOD_TESTS_ORDER", "TZDIR"]);
     }
 }

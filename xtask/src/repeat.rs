@@ -10,14 +10,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use crate::failures::Counts;
 use crate::steps::{Act, Selection, Step, perform};
 
 /// The title under which the logs of repeated runs lie.
 const TITLE: &str = "repeat";
 /// The number that draws the order of tests.
 const ORDER_VARIABLE: &str = "SAPWOOD_TESTS_ORDER";
-/// How long one run of tests that are no step may take.
+/// The step of tests that are no step.
+const BY_PATTERN: &str = "tests by pattern";
+/// How long one run of them may take.
 const TEST_MINUTES: u64 = 30;
+
+/// What is said of a run without any test, where some were chosen.
+const NO_TEST: &str = "no test of this name ran: another step may have it (`cargo xtask steps`)";
 
 /// What `cargo xtask repeat` is asked.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,6 +79,8 @@ pub fn run(root: &Path, steps: Vec<Step>, request: &Request) -> Result<bool, Str
         Act::Program { line, .. } => Some(line.clone()),
         Act::Look(_) => None,
     };
+    // What runs several programs passes though none of them has the test.
+    let is_chosen = request.test.is_some() || step.name == BY_PATTERN;
     let load = Load::start(request.load);
     let mut failures: BTreeMap<String, u32> = BTreeMap::new();
     let mut failed_runs = 0;
@@ -80,7 +88,11 @@ pub fn run(root: &Path, steps: Vec<Step>, request: &Request) -> Result<bool, Str
         if let (Act::Program { line, .. }, Some(plain)) = (&mut step.act, &line) {
             *line = in_order(plain, run);
         }
-        let outcome = perform(root, &step, TITLE);
+        let mut outcome = perform(root, &step, TITLE);
+        if is_chosen && outcome.passed && outcome.counts == Counts::default() {
+            outcome.passed = false;
+            outcome.last = vec![NO_TEST.to_owned()];
+        }
         let word = if outcome.passed { "ok" } else { "FAILED" };
         println!("run {run} of {}: {word} in {:.1} s", request.times, outcome.took.as_secs_f64());
         if outcome.passed {
@@ -122,7 +134,7 @@ fn chosen(steps: Vec<Step>, request: &Request) -> Result<Step, String> {
     let Some(mut step) = at.and_then(|at| steps.into_iter().nth(at)) else {
         let words = request.test.as_deref().map_or(String::new(), |test| format!(" {test}"));
         let line = format!("cargo test --workspace {}{words}", request.what);
-        return Ok(Step::program("tests by pattern", line, TEST_MINUTES)
+        return Ok(Step::program(BY_PATTERN, line, TEST_MINUTES)
             .with_tests(Selection::Instead("--workspace")));
     };
     if let Some(test) = &request.test {
@@ -199,6 +211,28 @@ mod tests {
         let log = name.join(crate::target()).join("checks/repeat/sample-of-orders.log");
         assert_eq!(std::fs::read_to_string(log).unwrap(), "2\n");
         std::fs::remove_dir_all(name).unwrap();
+    }
+
+    #[test]
+    fn a_chosen_test_that_no_program_has_fails() {
+        let folder = std::env::temp_dir().join(format!("sapwood-chosen-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let request = |test: Option<&str>| Request {
+            times: 1,
+            load: 0,
+            what: "sample".into(),
+            test: test.map(str::to_owned),
+        };
+        for (line, test, passes) in [
+            ("echo 0 passed, 0 failed", Some("x"), false),
+            ("echo NO TESTS RAN", Some("x"), false),
+            ("echo 1 passed, 0 failed", Some("x"), true),
+            ("echo 0 passed, 0 failed", None, true),
+        ] {
+            let step = Step::program("sample of choice", line, 1).with_tests(Selection::Variable);
+            assert_eq!(run(&folder, vec![step], &request(test)), Ok(passes), "{line} {test:?}");
+        }
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -300,13 +300,17 @@ fn repeats(step: &Step, outcome: &Outcome) {
     }
 }
 
+/// What libtest prints behind the name of a test in documentation, and is none of it.
+const ENDINGS_OF_NAMES: [&str; 3] = [" - compile", " - compile fail", " - should panic"];
+
 /// What repeats a failed test, to be pasted into a shell.
 fn line_of_failure(step: &Step, test: &FailedTest) -> String {
     if !test.package.is_empty() {
         // With the seed of the gate, which a property test may fail with alone. The name of a
         // test in documentation has blanks, and is all of it or nothing.
         let (variable, seed) = environment::PROPERTY_SEED;
-        let name = test.name.trim_end_matches(" - should panic");
+        let trimmed = ENDINGS_OF_NAMES.iter().find_map(|ending| test.name.strip_suffix(*ending));
+        let name = trimmed.unwrap_or(&test.name);
         let name = if name.contains(' ') { format!("-- '{name}'") } else { name.to_owned() };
         return format!("{variable}={seed} cargo test {} {name}", test.package).trim_end().into();
     }
@@ -392,8 +396,6 @@ pub fn prepare(root: &Path, line: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
-
     use super::*;
 
     fn wrong(_: &Path) -> Look {
@@ -453,31 +455,49 @@ mod tests {
 
     #[test]
     fn what_needs_the_machine_runs_beside_nothing() {
-        static RUNNING: AtomicU32 = AtomicU32::new(0);
-        static COMPANY_MAX: AtomicU32 = AtomicU32::new(0);
-
-        fn beside_others(_: &Path) -> Look {
-            RUNNING.fetch_add(1, Ordering::SeqCst);
-            (0..100).for_each(|_| thread::yield_now());
-            RUNNING.fetch_sub(1, Ordering::SeqCst);
-            right(Path::new(""))
+        /// Steps that wait for each other.
+        struct Meeting {
+            running: u32,
+            has_been: bool,
         }
+        static MEETING: Mutex<Meeting> = Mutex::new(Meeting { running: 0, has_been: false });
+        static HAS_BEEN: Condvar = Condvar::new();
 
-        fn alone(_: &Path) -> Look {
-            for _ in 0..100 {
-                COMPANY_MAX.fetch_max(RUNNING.load(Ordering::SeqCst), Ordering::SeqCst);
-                thread::yield_now();
+        /// Runs until another step runs beside it, or for this time.
+        fn meet(limit: Duration) -> Look {
+            let mut meeting = MEETING.lock().unwrap();
+            meeting.running += 1;
+            if meeting.running > 1 {
+                meeting.has_been = true;
+                HAS_BEEN.notify_all();
             }
+            let waited =
+                HAS_BEEN.wait_timeout_while(meeting, limit, |meeting| !meeting.has_been).unwrap();
+            let mut meeting = waited.0;
+            meeting.running -= 1;
             right(Path::new(""))
         }
 
-        let names = ["one", "two", "three", "four", "five", "six"];
-        let mut steps: Vec<Step> =
-            names.map(|name| Step::look(name, alone).taking(Takes::Machine)).into();
-        let others = ["seven", "eight", "nine", "ten", "eleven", "twelve"];
-        steps.extend(others.map(|name| Step::look(name, beside_others).beside()));
-        assert!(run_all("sample", &root(), &steps));
-        assert_eq!(COMPANY_MAX.load(Ordering::SeqCst), 0);
+        fn meet_if_allowed(_: &Path) -> Look {
+            meet(Duration::from_millis(300))
+        }
+
+        fn meet_surely(_: &Path) -> Look {
+            meet(Duration::from_secs(60))
+        }
+
+        let have_met = |look: fn(&Path) -> Look, first: Takes, second: Takes| {
+            MEETING.lock().unwrap().has_been = false;
+            let steps = [
+                Step::look("one", look).taking(first),
+                Step::look("two", look).taking(second).beside(),
+            ];
+            assert!(run_all("sample", &root(), &steps));
+            MEETING.lock().unwrap().has_been
+        };
+        assert!(have_met(meet_surely, Takes::Time, Takes::Time));
+        assert!(!have_met(meet_if_allowed, Takes::Machine, Takes::Time));
+        assert!(!have_met(meet_if_allowed, Takes::Time, Takes::Machine));
     }
 
     #[test]
@@ -505,6 +525,17 @@ mod tests {
                 test("src/lib.rs - a (line 3)", "-p x --doc"),
                 cargo("-p x --doc -- 'src/lib.rs - a (line 3)'"),
             ),
+            (
+                &plain,
+                test("src/lib.rs - a (line 3) - compile", "-p x --doc"),
+                cargo("-p x --doc -- 'src/lib.rs - a (line 3)'"),
+            ),
+            (
+                &plain,
+                test("src/lib.rs - a (line 3) - compile fail", "-p x --doc"),
+                cargo("-p x --doc -- 'src/lib.rs - a (line 3)'"),
+            ),
+            (&plain, test("a::b - should panic", "-p x --lib"), cargo("-p x --lib a::b")),
             (&plain, test("A.test_b", ""), "cargo xtask repeat --times 1 'one'".to_owned()),
             (&chosen, test("A.test_b", ""), "cargo xtask repeat --times 1 'two' 'A.test_b'".into()),
         ] {

@@ -17,26 +17,32 @@ static_assert(sizeof(MPI_Fint) == sizeof(int), "Fortran counts are read as C int
 #define HANDLE_MAX (UINT64_C(1) << 48)
 enum { CACHED_SIZE_MAX = 0xffff };
 
-/* The communicator's place in the table, made its own. Two of one place take turns. */
-static struct sapwood_communicator *communicator_of(uint64_t handle, unsigned class)
+/* What the table tells of a communicator or window beside its name. */
+struct kind {
+    unsigned class;
+    bool between; /* it has two groups */
+};
+
+/* Its place in the table, made its own. Two of one place take turns. Callers hold the lock: two threads would mix what
+ * they tell. */
+static struct sapwood_communicator *communicator_of(uint64_t handle, struct kind kind)
 {
     struct sapwood_communicator *place = &sapwood_table->communicators[sapwood_cache_place(handle)];
     if (atomic_load_explicit(&place->handle, memory_order_relaxed) != handle) {
         SAPWOOD_TELL(place->handle, 0);
         SAPWOOD_TELL(place->name, 0);
-        SAPWOOD_TELL(place->between, 0);
     }
-    SAPWOOD_TELL(place->class, class);
+    SAPWOOD_TELL(place->class, kind.class);
+    SAPWOOD_TELL(place->between, kind.between);
     atomic_store_explicit(&place->handle, handle, memory_order_release);
     return place;
 }
 
-/* Tells of a communicator that has a place whether it has two groups. */
-static void tell_between(MPI_Comm comm, struct sapwood_communicator *place)
+static bool is_between(MPI_Comm comm)
 {
     int between = 0;
     sapwood_library.comm_test_inter(comm, &between);
-    SAPWOOD_TELL(place->between, between != 0);
+    return between != 0;
 }
 
 unsigned sapwood_class_asked(MPI_Comm comm)
@@ -49,16 +55,19 @@ unsigned sapwood_class_asked(MPI_Comm comm)
     if (handle < HANDLE_MAX)
         atomic_store_explicit(&sapwood_classes[sapwood_cache_place(handle)], handle << 8 | class,
                               memory_order_relaxed);
-    tell_between(comm, communicator_of(handle, class));
+    struct kind kind = {.class = class, .between = is_between(comm)};
+    sapwood_table_lock();
+    communicator_of(handle, kind);
+    sapwood_table_unlock();
     return class;
 }
 
 /* Gives a communicator or window its name, in the table and in its space. */
-static void name_handle(uint64_t handle, unsigned class, const char *name, size_t length)
+static void name_handle(uint64_t handle, struct kind kind, const char *name, size_t length)
 {
     sapwood_table_lock();
     uint32_t kept = sapwood_name_kept(name, length);
-    SAPWOOD_TELL(communicator_of(handle, class)->name, kept);
+    SAPWOOD_TELL(communicator_of(handle, kind)->name, kept);
     struct sapwood_space *space = sapwood_events == NULL ? NULL : sapwood_place_of(handle);
     if (space != NULL)
         sapwood_name_held(space, kept);
@@ -67,17 +76,14 @@ static void name_handle(uint64_t handle, unsigned class, const char *name, size_
 
 void sapwood_name_window(uint64_t window, const char *name, size_t length)
 {
-    name_handle(window, SAPWOOD_CLASS_NONE, name, length);
+    name_handle(window, (struct kind){.class = SAPWOOD_CLASS_NONE}, name, length);
 }
 
 void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
 {
-    unsigned class = sapwood_class(comm);
+    struct kind kind = {.class = sapwood_class(comm), .between = is_between(comm)};
     sapwood_space_seen(comm);
-    uint64_t handle = SAPWOOD_HANDLE(comm);
-    name_handle(handle, class, name, length);
-    /* Another one may have had its place since its class was asked. */
-    tell_between(comm, &sapwood_table->communicators[sapwood_cache_place(handle)]);
+    name_handle(SAPWOOD_HANDLE(comm), kind, name, length);
     /* Calls from now on are tallied under the new name. */
     sapwood_extras_forget(comm);
 }

@@ -577,7 +577,7 @@ class Mpich(Control, unittest.TestCase):
     test_a_rank_that_is_stopped_does_not_obey_and_is_named = None
 
 
-load_tests = turns.load_all_tests
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

@@ -27,6 +27,9 @@ from why import WhyTruth, expected_of, ranks_of
 CASE = "early_break"
 # So that a folder of files is small.
 RING = {"SAPWOOD_MPI_RING_BYTES": "65536"}
+# A rank looks at this many names of a folder (shim/earlier_run.c); and more.
+NAMES_LOOKED_AT = 512
+NAMES = 800
 # What the two halves of the case have called by then, but for the rank that is missing.
 COLLECTIVES_MIN = 70
 
@@ -327,6 +330,38 @@ class FolderTruth:
         self.assertEqual(errors.count("it holds files of an earlier run, such as 'rank-"), 1, errors)
         self.assertEqual(sorted(os.listdir(self.folder)), before)
 
+    def test_each_rank_looks_at_a_bounded_number_of_names(self):
+        self.run_preloaded(2)
+        with open(self.file_of(0, ".profile"), "rb") as table:
+            begin = table.read(4096)
+        for last_is_left in (False, True):
+            folder = os.path.join(self.folder, f"{last_is_left}")
+            os.mkdir(folder)
+            self.fill_beside_a_table_of_an_earlier_run(folder, begin, last_is_left)
+            before = len(os.listdir(folder))
+            with Doomed.preloaded(self.abi, "solver", 2, folder) as run:
+                _, errors = run.process.communicate(timeout=watched.RUN_SECONDS_MAX)
+            self.assertEqual(run.process.returncode, 0, errors)
+            # What is behind the bound costs nothing and is not seen; a reader of the folder tells it.
+            self.assertEqual(errors.count("it holds files of an earlier run"), 0 if last_is_left else 1, errors)
+            self.assertEqual(len(os.listdir(folder)), before + (2 * 2 if last_is_left else 0))
+
+    def fill_beside_a_table_of_an_earlier_run(self, folder, begin, is_last):
+        """Makes names of ranks that may be of the next run, as those of a large job, and among them one table: in the
+        order in which the folder is read, the first of as many, or the last, behind more names than are looked at."""
+        for rank in range(2, 2 + NAMES):
+            for kind in (".events", ".profile"):
+                with open(os.path.join(folder, f"rank-{rank}.elsewhere.1{kind}"), "xb"):
+                    pass
+        tables = [one.name for one in os.scandir(folder) if one.name.endswith(".profile")]
+        kept = tables.pop(-1 if is_last else 0)
+        with open(os.path.join(folder, kept), "wb") as file:
+            file.write(begin)
+        for name in tables:
+            os.remove(os.path.join(folder, name))
+        place = [one.name for one in os.scandir(folder)].index(kept)
+        self.assertEqual(place > NAMES_LOOKED_AT, is_last, "the folder has another order than it had")
+
     def test_a_rank_does_not_keep_files_where_all_users_may_write(self):
         os.chmod(self.folder, 0o777)
         errors = self.run_preloaded(2)
@@ -411,7 +446,7 @@ class Mpich(FolderTruth, unittest.TestCase):
     abi = "mpich"
 
 
-load_tests = turns.load_all_tests
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

@@ -134,6 +134,13 @@ class Harm(unittest.TestCase):
         self.assertNotEqual(run.code, 0)
         self.assertEqual(run.profile["ranks_covered"], RANKS)
 
+    def test_what_is_watched_hears_interrupts_though_these_tests_do_not(self):
+        # As what a shell runs in the background.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN))
+        text = "import signal; print('deaf' if signal.getsignal(signal.SIGINT) is signal.SIG_IGN else 'hears')"
+        run = Watched([SYSTEM_PYTHON, "-c", text], *SHORT, "--mpi", ABI)
+        self.assertEqual(run.output, "hears\n", run.errors)
+
     def test_every_signal_reaches_the_launcher(self):
         for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGQUIT):
             # A pause would miss a signal that comes just before it.
@@ -272,11 +279,11 @@ class Harm(unittest.TestCase):
             [launcher] = run.processes(LAUNCHERS[ABI][0])
             os.kill(launcher, signal.SIGSTOP)
 
-            def has_ended():
-                if run.process.poll() is None:
-                    run.process.send_signal(signal.SIGTERM)
-                return run.process.poll() is not None
-            run.wait_for("the end of a monitor that is told to end again and again", has_ended)
+            # Told to end again and again.
+            deadline = time.monotonic() + watched.RUN_SECONDS_MAX
+            while run.process.poll() is None and time.monotonic() < deadline:
+                run.process.send_signal(signal.SIGTERM)
+                time.sleep(0.02)
 
         run = self.harmed(stop, ends=False)
         self.assertIn("sapwood: the launcher was told to end, and is stopped; it is continued", run.errors)
@@ -558,7 +565,7 @@ def expand(text):
     return [str(rank) for part in parts for rank in range(int(part[0]), int(part[-1]) + 1)]
 
 
-load_tests = turns.load_all_tests
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

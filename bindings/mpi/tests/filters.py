@@ -198,7 +198,7 @@ class Mpich(Filters, unittest.TestCase):
     ranks = 4
 
 
-load_tests = turns.load_all_tests
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     watched.sapwood(), watched.library_folder()

@@ -36,12 +36,7 @@ class FreezeRun(RecordedRun):
         dashes = words.index("--")
         files = [word for kind in KINDS for word in (f"--{kind}", self.file(kind))]
         words = [sapwood(), "trace", "freeze", *words[2:dashes], *files, *words[dashes:]]
-        # A background job of a shell ignores interrupts, and so would this test's children.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            super().execute(words, environment, while_running)
-        finally:
-            signal.signal(signal.SIGINT, before)
+        super().execute(words, environment, while_running)
         self.freeze, self.outputs = None, {}
         with contextlib.suppress(FileNotFoundError):
             for kind in KINDS:

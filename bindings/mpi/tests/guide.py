@@ -94,12 +94,7 @@ class PageRun(Watched):
         super().__init__([], out=False, while_running=while_running)
 
     def execute(self, words, environment, while_running):
-        # A background job of a shell ignores interrupts, and so would this test's children.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            super().execute(self.own_words, environment, while_running)
-        finally:
-            signal.signal(signal.SIGINT, before)
+        super().execute(self.own_words, environment, while_running)
         self.made = {}
         for entry in os.scandir(self.folder):
             if entry.is_file():

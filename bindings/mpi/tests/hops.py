@@ -159,7 +159,7 @@ class Mpich(EachAbi, unittest.TestCase):
     abi = "mpich"
 
 
-load_tests = turns.load_all_tests
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

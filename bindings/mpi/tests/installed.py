@@ -109,7 +109,7 @@ class Installed(unittest.TestCase):
             self.assertEqual(succeed([program]), "")
 
 
-load_tests = turns.load_all_tests
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
+import turns
 import watched
 from marks import MARK, end_what_is_left, new_mark
 from watched import LAUNCHERS, has_mpi, library_folder
@@ -50,6 +51,8 @@ class MonitorBench(unittest.TestCase):
         dearer = max(found[name]["ns"] for name in ("MPI_Comm_rank", "MPI_Allreduce"))
         self.assertEqual((found["ns_per_call"], found["compiler"]), (max(dearer, 0), "mpicc.openmpi"))
 
+
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

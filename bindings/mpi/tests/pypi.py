@@ -12,6 +12,7 @@ import unittest
 ENVIRONMENTS = os.path.abspath(os.environ.get("SAPWOOD_PYPI") or "SAPWOOD_PYPI-is-not-set")
 
 import expected
+import turns
 from watched import HERE, Watched, library_folder, test_program
 
 RANKS = 2
@@ -87,6 +88,8 @@ class Pypi(unittest.TestCase):
         self.assertIn("by the MPI standard's ABI, but the preloaded shim is for MPICH; preload "
                       "libsapwood-mpi-abi.so instead", run.errors)
 
+
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

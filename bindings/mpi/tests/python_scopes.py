@@ -145,7 +145,7 @@ class PythonScopes(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
 
-load_tests = turns.load_all_tests
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

@@ -620,15 +620,28 @@ class TheTurns(unittest.TestCase):
             orders.add(str(drawn))
         self.assertEqual(len(orders), 8)
 
-    def test_programs_with_such_tests_ask_for_their_turn(self):
+    def test_programs_ask_for_their_turn_and_order(self):
         found = 0
         for path in glob.glob(os.path.join(HERE, "*.py")) + glob.glob(os.path.join(HERE, "..", "*", "tests", "*.py")):
             with open(path, encoding="utf-8") as file:
                 text = file.read()
-            if os.path.basename(path) != "run.py" and re.search(r"(?m)^ *@turns\.alone\(", text):
+            if re.search(r"(?m)^ +unittest\.main\(", text):
                 self.assertIn("\nload_tests = turns.load_tests\n", text, path)
                 found += 1
         self.assertGreater(found, 0)
+
+    def test_goals_that_build_in_one_folder_are_made_one_after_another(self):
+        root = os.path.join(HERE, "..", "..", "..")
+        for turn, goals in (("", ["check", "truth"]), (turns.SHARED, ["check", "truth-shared"]),
+                            (turns.ALONE, ["bypass-check", "truth-alone"])):
+            # Lines that call make run even so, here as those of `echo`.
+            words = ["make", "--dry-run", "--no-print-directory", "-C", root, "test-mpi", f"TURN={turn}", "MAKE=echo"]
+            settings = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+            done = subprocess.run(words, capture_output=True, text=True, check=False, env=settings)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            # --keep-going -C bindings/mpi GOAL OUT=FOLDER
+            calls = [line.split() for line in done.stdout.splitlines() if line.startswith("--keep-going ")]
+            self.assertEqual([call[3:-1] for call in calls], [[goal] for goal in goals], done.stdout)
 
 
 class TheTable(unittest.TestCase):
@@ -638,7 +651,7 @@ class TheTable(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
-load_tests = turns.load_all_tests
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--out"]:

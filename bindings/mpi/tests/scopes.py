@@ -352,7 +352,7 @@ class Mpich(ScopeTruth, unittest.TestCase):
     ranks = 2
 
 
-load_tests = turns.load_all_tests
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

@@ -318,7 +318,7 @@ class Mpich(Stacks, unittest.TestCase):
     abi = "mpich"
 
 
-load_tests = turns.load_all_tests
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

@@ -18,6 +18,7 @@ import tempfile
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
+import turns
 from standstills import words_until
 from watched import HERE, LAUNCHERS, RUN_SECONDS_MAX, SYSTEM_PYTHON, Watched, has_mpi, sapwood
 from why import WhyRun, expected_of, ranks_of
@@ -270,6 +271,8 @@ class Alone(unittest.TestCase):
             rows = re.findall(r"^(\d+) (\S+) \S+ t ", table.read(), re.MULTILINE)
         self.assertEqual(ours, {name: int(number) for number, name in rows})
 
+
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     unittest.main()

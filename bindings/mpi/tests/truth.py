@@ -374,7 +374,7 @@ class Mpich(Truth, unittest.TestCase):
             self.compare(["NPmpich2", *arguments])
 
 
-load_tests = turns.load_all_tests
+load_tests = turns.load_tests
 
 if __name__ == "__main__":
     watched.sapwood(), watched.library_folder()

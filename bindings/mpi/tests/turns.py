@@ -1,11 +1,11 @@
 """Which tests of a program are run beside another program, and which alone, and in which order.
 
 `make truth` runs programs in two turns: all of them, two at a time, without the tests that are marked by `alone`, and
-then these, one after another. A program that has such tests takes its `load_tests` from here. SAPWOOD_MPI_TURN says
-which turn it is; without it a program runs all its tests.
+then these, one after another. Programs take their `load_tests` from here. SAPWOOD_MPI_TURN says which turn it is;
+without it a program runs all its tests.
 
 SAPWOOD_TESTS_ORDER is a number that draws the order of the tests, as `cargo xtask repeat` sets it; without it they run
-in the order of their names. Programs that have no marked tests take `load_all_tests`.
+in the order of their names.
 """
 
 import os
@@ -60,8 +60,3 @@ def in_order(suite, order):
 def load_tests(_loader, suite, _pattern):
     """What unittest asks a program for its tests."""
     return in_order(of_turn(suite, TURN), ORDER)
-
-
-def load_all_tests(_loader, suite, _pattern):
-    """The same for a program whose tests all belong to the first turn."""
-    return in_order(suite, ORDER)

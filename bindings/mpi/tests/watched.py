@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,16 @@ def test_program(abi, name):
     return os.path.join(library_folder(), "tests", abi, name)
 
 
+@contextlib.contextmanager
+def interruptible():
+    """A background job of a shell ignores interrupts, and so would all that is started meanwhile."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class Hang(AssertionError):
     """A run that had to be ended at its deadline."""
 
@@ -79,7 +90,8 @@ class Watched:
             words = [sapwood(), "mpi", *options, *(["--out", self.out] if out else []), *["--"][:dashes], *command]
             told = {MARK: self.mark, "SAPWOOD_MPI_DUMP_DIR": dumps, "PYTHONPATH": library_folder(),
                     **(environment or {})}
-            self.execute(words, {**os.environ, **told}, while_running)
+            with interruptible():
+                self.execute(words, {**os.environ, **told}, while_running)
             self.profile = self.read_profile()
             self.report = self.read_report()
             self.rows = self.read_rows()

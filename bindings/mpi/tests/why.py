@@ -110,12 +110,7 @@ class WhyRun(RecordedRun):
         dashes = words.index("--")
         self.file = os.path.join(self.folder, "why.json")
         words = [sapwood(), "trace", "why", *words[2:dashes], "--json", self.file, *words[dashes:]]
-        # A background job of a shell ignores interrupts, and so would this test's children.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            super().execute(words, environment, while_running)
-        finally:
-            signal.signal(signal.SIGINT, before)
+        super().execute(words, environment, while_running)
         with contextlib.suppress(FileNotFoundError), open(self.file, encoding="utf-8") as file:
             self.why = json.load(file)
 

@@ -263,6 +263,7 @@ def until_names(member: sapwood.Group, names: str) -> None:
     end = time.monotonic() + HANG
     while (found := str(member.names)) != names:
         assert time.monotonic() < end, f"{found} and not {names}"
+        time.sleep(0.01)
 
 
 def test_a_member_that_joins_takes_virtual_nodes_from_one_that_stays(key: Path, tmp_path: Path) -> None:

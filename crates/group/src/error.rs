@@ -54,7 +54,8 @@ impl fmt::Display for Reason {
 pub enum Refusal {
     /// Another member carries some of the virtual nodes: take others.
     Overlap,
-    /// The name space has another size, or a name lies outside it: use the group's size.
+    /// The name space has another size, or none that is allowed, or a name lies outside it: use the
+    /// group's size.
     NameSpace,
     /// The group has as many members as it may have.
     Full,

@@ -1,5 +1,6 @@
 //! What two and three members give each other, without any network.
 
+use sapwood_group::limits::NAMES_MAX;
 use sapwood_group::message::{Life, Ranges, Record, Table};
 use sapwood_group::{
     Call, Config, Element, Event, FoldId, GroupError, Input, Member, MemberId, Message, Operation,
@@ -142,6 +143,21 @@ fn a_distance_is_measured_over_a_link_that_is_up() {
     give(1, Input::Message { from, message: join(from) });
     assert_eq!(give(SECOND / 4, Input::Wake), 0, "the link is being made");
     assert_eq!(give(SECOND / 4 + 1, Input::LinkUp { member: from, address: None }), 1);
+}
+
+#[test]
+fn a_name_space_of_a_size_that_no_group_has_is_refused() {
+    let refused = [Event::Refused(Refusal::NameSpace)];
+    for (space, is_right) in [(0, false), (1, true), (NAMES_MAX, true), (NAMES_MAX + 1, false)] {
+        let config = Config { space, names: RankSet::range(0, 0), ..config(MemberId(1)) };
+        let mut member = Member::new(config.clone());
+        member.handle_input(1, Input::Join { address: "2".into() });
+        let first = member.poll_output();
+        assert_eq!(matches!(first, Some(Output::Connect { .. })), is_right, "{space}: {first:?}");
+        let lonely = Lonely::new(config);
+        let is_there = lonely.events.contains(&Event::Joined);
+        assert_eq!((is_there, lonely.events == refused), (is_right, !is_right), "{space}");
+    }
 }
 
 #[test]

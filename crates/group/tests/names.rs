@@ -2,7 +2,9 @@
 
 use sapwood_group::message::{Gift, Head, Life, PartHead, Purpose, Ranges, Record, Route};
 use sapwood_group::operations::Operation;
-use sapwood_group::{CastId, Event, FoldId, Input, MemberId, Message, Payload, SECOND, TreeKind};
+use sapwood_group::{
+    CastId, Config, Event, FoldId, Input, MemberId, Message, Payload, SECOND, TreeKind,
+};
 use sapwood_packet::RankSet;
 
 use crate::support::{self, Lonely, config, part_head, sum};
@@ -301,6 +303,43 @@ fn offered(pair: &Pair) -> Vec<MemberId> {
     heirs
 }
 
+/// All others live.
+fn answer_pings(pair: &mut Pair) {
+    let ping = |(to, message): &(MemberId, Message)| match message {
+        Message::Ping { number, .. } => Some((*to, *number)),
+        _ => None,
+    };
+    let pings: Vec<(MemberId, u64)> = pair.0.sent.iter().filter_map(ping).collect();
+    for (member, number) in pings {
+        pair.0.hear(member, Message::Pong { number, digest: 0, table: 0 });
+    }
+}
+
+/// After how many seconds an heir that says nothing, or that it takes nothing yet, is given up.
+fn seconds_until_the_next_is_asked(says_later: bool) -> u64 {
+    let config = Config { ping_timeout: SECOND, ..config(MemberId(1)) };
+    let mut pair = Pair(Lonely::among(config, &[OTHER, THIRD]));
+    pair.give(Input::LeaveTo { heir: Some(2) });
+    let begun = pair.0.now;
+    while offered(&pair) == [OTHER] {
+        assert!(pair.0.now < 30 * SECOND, "{:?}", pair.0.sent);
+        if says_later {
+            pair.hear(Message::Later { names: names() });
+        }
+        pair.0.now = pair.0.wake.max(pair.0.now);
+        pair.give(Input::Wake);
+        answer_pings(&mut pair);
+    }
+    assert_eq!(offered(&pair), [OTHER, THIRD]);
+    (pair.0.now - begun) / SECOND
+}
+
+/// It gives virtual nodes away, until the receiver has them or is found to be dead.
+#[test]
+fn an_heir_that_can_take_no_names_yet_is_asked_for_as_long_as_a_death_takes() {
+    assert_eq!([false, true].map(seconds_until_the_next_is_asked), [2, 4]);
+}
+
 #[test]
 fn names_that_an_heir_does_not_take_are_offered_to_the_next_member() {
     let mut pair = Pair::new();
@@ -375,16 +414,7 @@ fn a_hand_over_that_is_not_confirmed_ends() {
     for _ in 0..12 {
         pair.0.now += SECOND;
         pair.give(Input::Wake);
-        let pings: Vec<u64> = pair
-            .sent()
-            .filter_map(|message| match message {
-                Message::Ping { number, .. } => Some(*number),
-                _ => None,
-            })
-            .collect();
-        for number in pings {
-            pair.hear(Message::Pong { number, digest: 0, table: 0 });
-        }
+        answer_pings(&mut pair);
     }
     assert!(pair.0.member.view().is_alive(OTHER));
     let own = pair.0.member.view().record(MemberId(1)).unwrap();

@@ -417,6 +417,7 @@ fn a_giver_accepts_no_offer_until_its_taker_has_what_it_gave() {
     lonely.hear(THIRD, offer.clone());
     assert!(!has_sent(&lonely, &answer));
     assert!(!has_sent(&lonely, &Message::Decline { names: ranges("3") }), "it asks again");
+    assert!(has_sent(&lonely, &Message::Later { names: ranges("3") }));
     confirm(&mut lonely);
     lonely.hear(THIRD, offer);
     assert!(has_sent(&lonely, &answer));

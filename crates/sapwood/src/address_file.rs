@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::draft::Draft;
 use crate::error::file_error;
+use crate::group::Occupant;
 use crate::{Error, Group, GroupBuilder, GroupFailure, Result};
 
 /// How often it is looked whether the file is there, with the address of a member that listens.
@@ -31,18 +32,30 @@ impl AddressFile {
     ///
     /// # Errors
     /// [`ErrorKind::AlreadyExists`] where a member answers at the address in it, of this group or
-    /// another; the system's, where it cannot be removed.
+    /// another; [`ErrorKind::Other`] where one may live there that does not answer; the system's,
+    /// where it cannot be removed.
     pub fn clear(path: &Path, builder: &GroupBuilder) -> io::Result<()> {
         // A link or a pipe stays until the address takes its place.
         if !is_regular(path) {
             return Ok(());
         }
         // What cannot be read names no member.
-        let address = read(path).ok().flatten();
-        if let Some(address) = address.filter(|address| builder.is_answered(address)) {
-            let reason =
-                format!("the member at {address} lives: end it before, or name another file");
-            return Err(io::Error::new(ErrorKind::AlreadyExists, reason));
+        if let Some(address) = read(path).ok().flatten() {
+            match builder.occupant(&address) {
+                Occupant::Absent => {}
+                Occupant::Member => {
+                    let reason = format!(
+                        "the member at {address} lives: end it before, or name another file"
+                    );
+                    return Err(io::Error::new(ErrorKind::AlreadyExists, reason));
+                }
+                Occupant::Unknown { reason } => {
+                    return Err(io::Error::other(format!(
+                        "the member at {address} may live ({reason}): end it and remove the file, \
+                         or name another file"
+                    )));
+                }
+            }
         }
         match fs::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

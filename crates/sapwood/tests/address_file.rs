@@ -1,6 +1,7 @@
 //! The file with the address of a group's first member.
 
 use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -123,4 +124,25 @@ fn the_file_of_a_member_that_lives_is_not_removed() {
     AddressFile::clear(&place.file, &place.builder).unwrap();
     assert!(!place.file.exists(), "the member is gone");
     drop(written);
+}
+
+/// Its process accepts connections and says nothing, as one that is stopped.
+#[test]
+fn the_file_of_a_member_that_does_not_answer_is_not_removed() {
+    let place = Place::new();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("tcp:{}", silent.local_addr().unwrap());
+    std::fs::write(&place.file, &address).unwrap();
+    let error = AddressFile::clear(&place.file, &place.builder).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Other, "{error}");
+    let said = error.to_string();
+    assert!(said.contains(&address) && said.lines().count() == 1, "{said}");
+    assert_eq!(text(&place.file), address);
+    drop(silent);
+    AddressFile::clear(&place.file, &place.builder).unwrap();
+    assert!(!place.file.exists(), "no process listens any more");
+    // What is no address names no member.
+    std::fs::write(&place.file, "nowhere\n").unwrap();
+    AddressFile::clear(&place.file, &place.builder).unwrap();
+    assert!(!place.file.exists());
 }

@@ -359,7 +359,14 @@ fn who_cannot_join_is_told_why_and_the_group_goes_on() {
             "{refused:?}"
         );
     }
-    assert!(refusal(builder(&key).name(100).join(&at)).contains("name space"));
+    for outside in [builder(&key).name(100), builder(&key).take(RankSet::range(99, 100))] {
+        let refused = outside.join(&at).map(drop).unwrap_err();
+        let is_told = matches!(
+            &refused,
+            Error::Group(GroupFailure::Outside { names, space: 100 }) if names.contains(100)
+        );
+        assert!(is_told && refused.to_string().contains("name space 0 to 99"), "{refused:?}");
+    }
     assert!(refusal(builder(&key).name(1).join("tcp:127.0.0.1:1")).contains("127.0.0.1:1"));
     assert!(refusal(builder(&key).name(1).join("nowhere")).contains("nowhere"));
     let second = builder(&key).join(&at).unwrap();

@@ -1,5 +1,5 @@
 //! Which records of an event file its rank cannot have written: a file that was kept in a folder
-//! may be damaged, and such a record accuses ranks
+//! may be damaged, and such a record accuses ranks that have done nothing of what it says.
 
 use crate::event::Event;
 use crate::file::{FileClock, Space};
@@ -13,8 +13,9 @@ const RATE_SHIFT: u32 = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordBounds {
     clock: FileClock,
-    /// How long the file is known to have been written, with what that may be off.
-    lasted_ns: u64,
+    /// How long the file is known to have been written, with what that may be off; none where
+    /// moments of `CLOCK_MONOTONIC` say nothing of it.
+    lasted_ns: Option<u64>,
     /// The first and the last moment, in ticks.
     first: u64,
     last: u64,
@@ -34,7 +35,16 @@ impl RecordBounds {
         };
         let first = clock.ticks.saturating_sub(ticks(SLACK_NS));
         let last = clock.ticks.saturating_add(ticks(lasted_ns));
-        Self { clock, lasted_ns, first, last }
+        Self { clock, lasted_ns: Some(lasted_ns), first, last }
+    }
+
+    /// Those of a file that its rank may write still. While its host is suspended, a counter of
+    /// cycles may go on and `CLOCK_MONOTONIC` does not, so that no moment of the one bounds the
+    /// other: only what was before the file was made is not believed.
+    #[must_use]
+    pub fn of_live(clock: FileClock) -> Self {
+        let Self { first, .. } = Self::new(clock, u64::MAX);
+        Self { clock, lasted_ns: None, first, last: u64::MAX }
     }
 
     /// Whether a call may have begun and returned when an event says so.
@@ -51,11 +61,12 @@ impl RecordBounds {
         if scale == 0 {
             return true;
         }
+        let Some(lasted_ns) = self.lasted_ns else { return ticks >= self.first };
         let passed = (u128::from(ticks.abs_diff(from)) * u128::from(scale)) >> 32;
         let is_near = passed.abs_diff(u128::from(ns.abs_diff(from_ns)))
             <= (passed >> RATE_SHIFT) + u128::from(SLACK_NS);
         (self.first..=self.last).contains(&ticks)
-            && ns.saturating_sub(from_ns) <= self.lasted_ns
+            && ns.saturating_sub(from_ns) <= lasted_ns
             && is_near
     }
 }
@@ -102,6 +113,17 @@ mod tests {
         assert_eq!(other, unknown);
         let without = RecordBounds::new(FileClock::default(), 3);
         assert!(without.hold(&event(CLOCK.ticks, 5, 0)));
+    }
+
+    #[test]
+    fn a_host_that_was_suspended_damages_no_record_of_a_rank_that_runs() {
+        let bounds = RecordBounds::of_live(CLOCK);
+        // An hour in which only the counter went on.
+        let after = CLOCK.ticks + 2 * 3_600 * SECOND;
+        assert!(bounds.hold(&event(after, 5, 0)));
+        assert!(bounds.hold_moment(after, CLOCK.ns + SECOND));
+        assert!(!bounds.hold(&event(7, 5, 0)) && !bounds.hold(&event(u64::MAX, 5, 0)));
+        assert!(!bounds.hold_moment(7, CLOCK.ns));
     }
 
     #[test]

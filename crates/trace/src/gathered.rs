@@ -41,7 +41,8 @@
 //!            power of two of nanoseconds; how many times, and their sum
 //! 17  %auld  the one of them to which a rank came latest, 4 words, or nothing: nanoseconds; rank
 //!            and function; communicator; number
-//! 18  %auld  sockets of TCP connections that are new, or have sent anything, 9 words each: the
+//! 18  %auld  sockets of TCP connections that are new, have sent anything, or were not told of for
+//!            ten to twenty seconds, 9 words each: the
 //!            names of both ends; the rank, and whether both are on one host; of the time since the
 //!            row before its nanoseconds, those of collectives in it, microseconds with data under
 //!            way, those of them without room at the other end, bytes; readings, and those at which

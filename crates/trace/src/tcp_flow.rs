@@ -7,7 +7,7 @@
 //! one another where all answers come together ([`TcpTrace`]). A connection is slow if it was busy
 //! for much of the time, and far slower than others meanwhile ([`slow_flows`]).
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
@@ -17,6 +17,9 @@ use sapwood_packet::Rank;
 const SOCKETS_MAX: usize = 1 << 17;
 /// Pairs of ranks that are told apart, at most.
 const PAIRS_MAX: usize = 1 << 16;
+/// A socket that is in none of this many answers one after another is closed: leaves tell of each
+/// one again and again.
+const UNHEARD_MAX: u64 = 1 << 11;
 /// A stretch lasts as long, at least.
 const STRETCH_NS: u64 = 1_000_000_000;
 /// Fewer connections have no others to be compared with.
@@ -111,6 +114,27 @@ impl TcpFlow {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.readings = self.readings.saturating_add(other.readings);
         self.queued = self.queued.saturating_add(other.queued);
+    }
+
+    /// The same if it took as long, and it was idle in what is less. What it did is in the last
+    /// part of its time.
+    fn in_last(mut self, ns: u64) -> Self {
+        let part = |of: u64| {
+            let part = u128::from(of) * u128::from(ns);
+            let part = part.div_ceil(u128::from(self.elapsed_ns.max(1)));
+            u64::try_from(part).unwrap_or(of).min(of)
+        };
+        let readings = u32::try_from(part(self.readings.into())).unwrap_or(self.readings);
+        let called_ns = part(self.called_ns);
+        self.readings = readings.max(self.queued);
+        self.called_ns = called_ns;
+        self.elapsed_ns = ns;
+        self
+    }
+
+    /// Whether it had any data under way.
+    const fn has_sent(&self) -> bool {
+        self.busy_us > 0 || self.bytes > 0
     }
 
     /// Microseconds in which it had data under way, and the other end room for it.
@@ -223,52 +247,144 @@ impl TcpFigures {
 #[derive(Clone, Debug, Default)]
 pub struct TcpTrace {
     /// By the name of an end.
-    ranks: BTreeMap<u64, Rank>,
+    ends: BTreeMap<u64, KnownEnd>,
     /// Those of which the rank at the other end is not known.
     open: BTreeMap<u64, TcpSocket>,
+    /// How many answers were taken.
+    answers: u64,
+    /// With which of them it was looked for closed sockets.
+    forgotten: u64,
+    /// Ends, and pairs of ranks, that were counted as without room; of each as many as there is
+    /// room for others, at most.
+    left_out_ends: BTreeSet<u64>,
+    left_out_pairs: BTreeSet<(Rank, Rank)>,
+}
+
+/// An end of a connection.
+#[derive(Clone, Copy, Debug)]
+struct KnownEnd {
+    rank: Rank,
+    /// The answer that named it last.
+    heard: u64,
+    /// Up to which time of its pair of ranks it was told what it did; none until it is known which
+    /// pair that is.
+    until_ns: Option<u64>,
+}
+
+/// What a pair of ranks did in the time of one answer.
+#[derive(Clone, Copy, Debug)]
+struct PairAnswer {
+    /// The connection that was busy for longest.
+    busiest: TcpSocket,
+    /// Up to which time of the pair it is known.
+    until_ns: u64,
 }
 
 impl TcpTrace {
-    /// Takes the sockets of an answer; how many of them found no room. Of several connections
-    /// between two ranks the one counts that was busy for longest.
+    /// Takes the sockets of an answer; how many of them, and of pairs of ranks, find no room and
+    /// were not counted before. Of several connections between two ranks the one counts that was
+    /// busy for longest; time passes once for all of them.
     pub fn take(
         &mut self,
         sockets: BTreeMap<u64, TcpSocket>,
         found: &mut BTreeMap<(Rank, Rank), TcpFigures>,
     ) -> u64 {
+        self.answers += 1;
+        self.forget_closed(&sockets);
         let mut left_out = 0;
         for (own, socket) in sockets {
-            if self.ranks.len() >= SOCKETS_MAX && !self.ranks.contains_key(&own) {
-                left_out += 1;
+            if !self.name(own, socket.rank) {
+                left_out += u64::from(note(&mut self.left_out_ends, own, SOCKETS_MAX));
                 continue;
             }
-            self.ranks.insert(own, socket.rank);
             self.open.entry(own).and_modify(|mine| mine.merge(&socket)).or_insert(socket);
         }
-        let mut busiest: BTreeMap<(Rank, Rank), TcpSocket> = BTreeMap::new();
-        let ranks = &self.ranks;
-        self.open.retain(|_, socket| {
-            let Some(&to) = ranks.get(&socket.peer) else { return true };
+        for (pair, answer) in self.resolve(found) {
+            let is_known = found.contains_key(&pair);
+            // Of a pair that has sent nothing yet nothing is kept but its time, by its ends.
+            if !is_known && !answer.busiest.flow.has_sent() {
+                continue;
+            }
+            if !is_known && found.len() >= PAIRS_MAX {
+                left_out += u64::from(note(&mut self.left_out_pairs, pair, PAIRS_MAX));
+                continue;
+            }
+            let figures = found.entry(pair).or_default();
+            figures.is_within = answer.busiest.is_within;
+            let passed_ns = answer.until_ns.saturating_sub(figures.all.elapsed_ns);
+            figures.add(&answer.busiest.flow.in_last(passed_ns));
+        }
+        left_out
+    }
+
+    /// Notes whose an end is; whether there is room for it.
+    fn name(&mut self, own: u64, rank: Rank) -> bool {
+        let heard = self.answers;
+        if let Some(known) = self.ends.get_mut(&own)
+            && known.rank == rank
+        {
+            known.heard = heard;
+            return true;
+        }
+        let has_room = self.ends.len() < SOCKETS_MAX || self.ends.contains_key(&own);
+        if has_room {
+            self.ends.insert(own, KnownEnd { rank, heard, until_ns: None });
+        }
+        has_room
+    }
+
+    /// Takes out the sockets of which both ranks are known, by these.
+    fn resolve(
+        &mut self,
+        found: &BTreeMap<(Rank, Rank), TcpFigures>,
+    ) -> BTreeMap<(Rank, Rank), PairAnswer> {
+        let mut pairs: BTreeMap<(Rank, Rank), PairAnswer> = BTreeMap::new();
+        let ends = &mut self.ends;
+        self.open.retain(|own, socket| {
+            let Some(to) = ends.get(&socket.peer).map(|peer| peer.rank) else { return true };
+            let pair = (socket.rank, to);
+            // Those before it may have been told of for longer.
+            let passed_ns = || found.get(&pair).map_or(0, |figures| figures.all.elapsed_ns);
+            let elapsed_ns = socket.flow.elapsed_ns;
+            let Some(end) = ends.get_mut(own) else { return false };
+            let until_ns = match end.until_ns {
+                Some(until_ns) => until_ns.saturating_add(elapsed_ns),
+                None => passed_ns().max(elapsed_ns),
+            };
+            end.until_ns = Some(until_ns);
             // What was only named has done nothing yet.
-            if to != socket.rank && socket.flow.elapsed_ns > 0 {
-                let mine = busiest.entry((socket.rank, to)).or_insert(*socket);
-                if socket.flow.sending_us() > mine.flow.sending_us() {
-                    *mine = *socket;
+            if to != socket.rank && elapsed_ns > 0 {
+                let answer = PairAnswer { busiest: *socket, until_ns };
+                let mine = pairs.entry(pair).or_insert(answer);
+                mine.until_ns = mine.until_ns.max(until_ns);
+                let sent = |one: &TcpSocket| (one.flow.sending_us(), one.flow.bytes);
+                if sent(socket) > sent(&mine.busiest) {
+                    mine.busiest = *socket;
                 }
             }
             false
         });
-        for (ends, socket) in busiest {
-            if found.len() >= PAIRS_MAX && !found.contains_key(&ends) {
-                left_out += 1;
-                continue;
-            }
-            let figures = found.entry(ends).or_default();
-            figures.is_within = socket.is_within;
-            figures.add(&socket.flow);
-        }
-        left_out
+        pairs
     }
+
+    /// Makes room for new sockets, if there is none and was none for some answers.
+    fn forget_closed(&mut self, sockets: &BTreeMap<u64, TcpSocket>) {
+        let new = sockets.keys().filter(|own| !self.ends.contains_key(own)).count();
+        let is_due = self.answers >= self.forgotten + UNHEARD_MAX / 16;
+        if self.ends.len() + new <= SOCKETS_MAX || !is_due {
+            return;
+        }
+        self.forgotten = self.answers;
+        let since = self.answers.saturating_sub(UNHEARD_MAX);
+        self.ends.retain(|_, end| end.heard >= since);
+        let ends = &self.ends;
+        self.open.retain(|own, _| ends.contains_key(own));
+    }
+}
+
+/// Adds to a set if it has room and has it not yet; whether it did.
+fn note<T: Ord>(told: &mut BTreeSet<T>, one: T, most: usize) -> bool {
+    told.len() < most && told.insert(one)
 }
 
 /// A connection that was slow.
@@ -513,5 +629,65 @@ mod tests {
         let all = found[&(1, 2)].all;
         assert_eq!((all.readings, all.queued), (2, 2), "{all:?}");
         assert_eq!(found.len(), 1);
+    }
+
+    /// Two connections from rank 1 to rank 2, both named.
+    fn parallel() -> TcpTrace {
+        let mut trace = TcpTrace::default();
+        let named = |rank, peer| socket(rank, peer, TcpFlow::default());
+        let ends = [(10, named(1, 20)), (11, named(1, 21)), (20, named(2, 10)), (21, named(2, 11))];
+        assert_eq!(trace.take(ends.into(), &mut BTreeMap::new()), 0);
+        trace
+    }
+
+    #[test]
+    fn the_time_of_parallel_connections_passes_once() {
+        let (mut trace, mut found) = (parallel(), BTreeMap::new());
+        for _ in 0..40 {
+            trace.take([(10, socket(1, 20, reading(HELD)))].into(), &mut found);
+        }
+        // The other one was idle until now, and is the busier one in this reading.
+        let mut late = reading(HELD);
+        (late.elapsed_ns, late.called_ns) = (41 * SECOND_NS / 4, 41 * SECOND_NS / 5);
+        late.readings = 41;
+        let both = [(10, socket(1, 20, reading(IDLE))), (11, socket(1, 21, late))];
+        trace.take(both.into(), &mut found);
+        let all = found[&(1, 2)].all;
+        assert_eq!((all.elapsed_ns, all.called_ns), (41 * SECOND_NS / 4, 41 * SECOND_NS / 5));
+        assert_eq!((all.readings, all.queued, all.sending_ppm()), (41, 41, 1_000_000));
+    }
+
+    #[test]
+    fn time_in_which_a_pair_sends_nothing_is_added_and_makes_no_pair() {
+        let (mut trace, mut found) = (parallel(), BTreeMap::new());
+        let idle = TcpFlow { elapsed_ns: 9 * SECOND_NS, readings: 36, ..TcpFlow::default() };
+        let mut take = |flow| {
+            trace.take([(10, socket(1, 20, flow))].into(), &mut found);
+            found.get(&(1, 2)).map(|figures: &TcpFigures| figures.all.elapsed_ns)
+        };
+        assert_eq!(take(idle), None);
+        assert_eq!(take(reading(HELD)), Some(9 * SECOND_NS + SECOND_NS / 4));
+        assert_eq!(take(idle), Some(18 * SECOND_NS + SECOND_NS / 4));
+    }
+
+    #[test]
+    fn a_pair_without_room_is_counted_once_and_closed_sockets_make_room() {
+        let (mut trace, mut found) = (parallel(), BTreeMap::new());
+        let pairs = u32::try_from(PAIRS_MAX).expect("a number of pairs");
+        found.extend((0..pairs).map(|one| ((one + 3, one), TcpFigures::default())));
+        let mut told = || trace.take([(10, socket(1, 20, reading(HELD)))].into(), &mut found);
+        assert_eq!([told(), told()], [1, 0]);
+        let mut trace = TcpTrace::default();
+        let mut found = BTreeMap::new();
+        let named = |own: u64| (own, socket(1, own, TcpFlow::default()));
+        let most = SOCKETS_MAX as u64;
+        let mut told =
+            |ends: core::ops::Range<u64>| trace.take(ends.map(named).collect(), &mut found);
+        assert_eq!(told(1..most + 1), 0);
+        assert_eq!([told(most + 1..most + 4), told(most + 1..most + 4)], [3, 0]);
+        for _ in 0..UNHEARD_MAX {
+            assert_eq!(told(1..3), 0);
+        }
+        assert_eq!(told(most + 1..most + 9), 0, "all but two are closed");
     }
 }

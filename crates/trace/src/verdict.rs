@@ -132,7 +132,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// What a moment shows, if ranks have waited in one call for this time.
+    /// What a moment shows; none if no rank has waited in one call for as long as this.
     #[must_use]
     pub fn of(standing: &Standing, long_ns: u64) -> Option<Self> {
         let mut waiting = waiting(standing, long_ns);

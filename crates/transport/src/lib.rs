@@ -86,4 +86,4 @@ pub use poller::{Event, Interest, Poller, Waker};
 pub use port_probe::probe_port;
 pub use shm::{RING_BYTES, SHARED_LINK_BYTES};
 pub use table::{TABLE_HELLO_BYTES, TableAccepted, TableListener, TableOffer, TablePeer};
-pub use tcp_sockets::{TcpCounters, TcpSocketState, tcp_sockets};
+pub use tcp_sockets::{TcpCounters, TcpSocketState, is_lasting_refusal, tcp_sockets};

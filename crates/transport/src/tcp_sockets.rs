@@ -84,7 +84,7 @@ pub fn tcp_sockets(mut is_wanted: impl FnMut(u32) -> bool) -> Result<Vec<TcpSock
             }
             let inode = number(message, 68).ok_or(Errno::PROTO)?;
             if is_wanted(inode) {
-                found.push(state(message, inode).ok_or(Errno::PROTO)?);
+                found.push(state(message, inode).ok_or(Errno::OPNOTSUPP)?);
             }
             Ok(())
         });
@@ -95,6 +95,23 @@ pub fn tcp_sockets(mut is_wanted: impl FnMut(u32) -> bool) -> Result<Vec<TcpSock
         }
     }
     Ok(found)
+}
+
+/// Whether [`tcp_sockets`] will fail in this way again: it may not ask, or the kernel does not
+/// count.
+#[must_use]
+pub fn is_lasting_refusal(error: &Error) -> bool {
+    let lasting = [
+        Errno::PERM,
+        Errno::ACCESS,
+        Errno::NOENT,
+        Errno::NOSYS,
+        Errno::OPNOTSUPP,
+        Errno::PROTONOSUPPORT,
+        Errno::AFNOSUPPORT,
+    ];
+    let Error::Io { cause, .. } = error else { return false };
+    Errno::from_io_error(cause).is_some_and(|cause| lasting.contains(&cause))
 }
 
 /// Gives all connections of a family to `take`, as the kernel describes them.
@@ -119,13 +136,21 @@ fn ask(
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             let message = rest.get(HEADER_BYTES..length).ok_or(Errno::PROTO)?;
             match short(rest, 4) {
-                Some(DONE) => return Ok(()),
+                Some(DONE) => return ended(message),
                 Some(ERROR) => return Err(refusal(message)),
                 Some(SOCK_DIAG_BY_FAMILY) => take(message)?,
                 _ => {}
             }
             rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
         }
+    }
+}
+
+/// How an answer has ended: with a negative code if it is not whole.
+fn ended(message: &[u8]) -> std::result::Result<(), Errno> {
+    match number(message, 0) {
+        Some(code) if code.cast_signed() < 0 => Err(refusal(message)),
+        _ => Ok(()),
     }
 }
 
@@ -256,6 +281,22 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_ends_with_a_code_is_not_whole() {
+        let end = |code: i32| ended(&code.to_ne_bytes());
+        assert_eq!([end(0), ended(&[])], [Ok(()); 2]);
+        assert_eq!([end(-2), end(-12)], [Err(Errno::NOENT), Err(Errno::NOMEM)]);
+    }
+
+    #[test]
+    fn only_what_lasts_is_a_lasting_refusal() {
+        let lasts = |cause: Errno| is_lasting_refusal(&Error::io("ask", cause));
+        assert!(lasts(Errno::PERM) && lasts(Errno::NOENT) && lasts(Errno::PROTONOSUPPORT));
+        for passing in [Errno::AGAIN, Errno::NOBUFS, Errno::MFILE, Errno::TOOBIG] {
+            assert!(!lasts(passing), "{passing}");
+        }
+    }
+
+    #[test]
     fn both_ends_of_an_own_connection_are_found() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");
@@ -270,8 +311,14 @@ mod tests {
             number.and_then(|number| number.parse::<u32>().ok()).expect("a socket")
         };
         let (one, other) = (inode(&one), inode(&other));
-        // Where the kernel may not be asked, that is said.
-        let Ok(found) = tcp_sockets(|inode| [one, other].contains(&inode)) else { return };
+        let found = match tcp_sockets(|inode| [one, other].contains(&inode)) {
+            Ok(found) => found,
+            // Where the kernel may not be asked, that is said.
+            Err(error) => {
+                assert!(is_lasting_refusal(&error), "{error}");
+                return;
+            }
+        };
         let of = |inode| found.iter().find(|state| state.inode == inode).expect("it is open");
         assert_eq!(found.len(), 2);
         assert_eq!((of(one).local, of(one).remote), (of(other).remote, of(other).local));

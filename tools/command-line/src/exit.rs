@@ -87,7 +87,10 @@ impl From<sapwood::Error> for Failure {
             sapwood::Error::Topology(_)
             | sapwood::Error::Misuse(_)
             | sapwood::Error::File { .. }
-            | sapwood::Error::Start(_) => USAGE,
+            | sapwood::Error::Start(_)
+            | sapwood::Error::Group(
+                sapwood::GroupFailure::Space { .. } | sapwood::GroupFailure::Outside { .. },
+            ) => USAGE,
             sapwood::Error::Timeout { .. } | sapwood::Error::NoAddress { .. } => TIMEOUT,
             _ => OWN_FAILURE,
         };

@@ -194,14 +194,6 @@ impl JoinArguments {
 
 impl Membership {
     fn builder(&self, may_make_key: bool) -> Result<GroupBuilder, Failure> {
-        if let Some(names) = &self.names
-            && names.as_ref().last() >= Some(self.space)
-        {
-            let last = self.space - 1;
-            return Err(Failure::usage(format!(
-                "the virtual nodes {names} are not all in the name space 0 to {last}"
-            )));
-        }
         let mut builder = Group::builder(self.key.read(may_make_key)?)
             .space(self.space)
             .site(self.site)

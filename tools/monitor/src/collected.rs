@@ -15,6 +15,7 @@ use super::control::deaths::Deaths;
 use super::events_folder::ends_of;
 use super::standing::Held;
 use super::tallies::Answers;
+use super::waits::{WaitsInquiry, WaitsNews};
 
 /// What has come up the tree.
 #[derive(Clone, Debug, Default)]
@@ -100,10 +101,16 @@ impl Collected {
         }
     }
 
-    /// An answer about waits has come. A leaf tells how long its ranks waited in a collective with
-    /// the answer after the one with which it became known who was last; of the first answer none
-    /// is known.
-    pub(crate) fn note_waits(&mut self, elapsed: Duration) {
-        self.waits_at = std::mem::replace(&mut self.waits_answered, elapsed);
+    /// Takes the answers about waits that have come. A leaf tells how long its ranks waited in a
+    /// collective with ranks of others with the answer after the one with which it became known who
+    /// was last; of the first answer none is known.
+    pub(crate) fn take_waits(&mut self, waits: &mut WaitsInquiry, elapsed: Duration) {
+        let news = waits.take();
+        if news == WaitsNews::Findings {
+            self.waits = Some(waits.findings().clone());
+        }
+        if news != WaitsNews::None {
+            self.waits_at = std::mem::replace(&mut self.waits_answered, elapsed);
+        }
     }
 }

@@ -374,9 +374,8 @@ impl Collection {
         if self.inquiry.take() {
             self.result.analysis = self.inquiry.result().clone();
         }
-        if self.waits.as_mut().is_some_and(WaitsInquiry::take) {
-            self.result.waits = self.waits.as_ref().map(|waits| waits.findings().clone());
-            self.result.note_waits(elapsed);
+        if let Some(waits) = &mut self.waits {
+            self.result.take_waits(waits, elapsed);
         }
         while let Ok(Some(answer)) = self.live.try_recv() {
             if answer.is_late {

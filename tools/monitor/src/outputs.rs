@@ -226,7 +226,7 @@ impl Outputs {
     pub(crate) fn finish(&mut self, record: &RoundRecord, report: &mut Report) {
         self.append(record, true);
         *report = self.completed(std::mem::take(report));
-        self.running.wait();
+        self.running.finish();
         let Some(folder) = &self.folder else { return };
         let path = folder.path();
         if let Err(error) = report.write(path) {

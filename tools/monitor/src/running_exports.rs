@@ -5,6 +5,8 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -28,6 +30,8 @@ struct Made {
 pub(crate) struct RunningExports {
     formats: Vec<Format>,
     making: Option<JoinHandle<Made>>,
+    /// Whether what is being made is not wanted any more.
+    is_over: Arc<AtomicBool>,
     /// From when on they may be made again, as a time of the program.
     due: Duration,
 }
@@ -37,7 +41,8 @@ impl RunningExports {
     pub(crate) fn new(wanted: &[Format]) -> Self {
         let is_wanted = |format: &Format| wanted.contains(format);
         let formats = FORMATS.into_iter().filter(is_wanted).collect();
-        Self { formats, making: None, due: Duration::ZERO }
+        let is_over = Arc::new(AtomicBool::new(false));
+        Self { formats, making: None, is_over, due: Duration::ZERO }
     }
 
     /// Begins to make the files in the folder of a run, if it is time; gives what has failed.
@@ -62,17 +67,23 @@ impl RunningExports {
 
     fn begin(&self, folder: &Path) -> io::Result<JoinHandle<Made>> {
         let (folder, formats) = (folder.to_path_buf(), self.formats.clone());
+        let is_over = Arc::clone(&self.is_over);
         let make = move || {
             let began = Instant::now();
-            // No series: that is a limit of another format.
-            let made = Run::read(&folder).and_then(|run| run.export(&formats, &folder, 0));
-            Made { result: made.map(|_| ()), took: began.elapsed() }
+            let result: Result<(), ExportError> = Run::read(&folder).and_then(|run| {
+                let mut wanted = formats.iter().take_while(|_| !is_over.load(Ordering::Relaxed));
+                // No series: that is a limit of another format.
+                wanted.try_for_each(|format| run.export(&[*format], &folder, 0).map(|_| ()))
+            });
+            Made { result, took: began.elapsed() }
         };
         thread::Builder::new().name("exports".to_owned()).spawn(make)
     }
 
-    /// Waits until nothing is made any more: what is written later is not replaced.
-    pub(crate) fn wait(&mut self) {
+    /// Ends what is being made at its next format, and waits for that: what is written later is not
+    /// replaced. The same formats are then made of the whole run, which tells what fails.
+    pub(crate) fn finish(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
         self.take();
     }
 
@@ -116,7 +127,7 @@ mod tests {
         let mut exports = RunningExports::new(&[Format::Html, Format::Csv, Format::Parquet]);
         let mut step = |elapsed: Duration| {
             let trouble = exports.step(path, elapsed);
-            exports.wait();
+            exports.take();
             trouble
         };
         file.append(&record(0), false).expect("there is room");
@@ -126,6 +137,21 @@ mod tests {
         file.append(&record(1), false).expect("there is room");
         assert_eq!((step(REPLACED_AFTER / 2), rows(path)), (None, Some(1)), "it is too soon");
         assert_eq!((step(REPLACED_AFTER), rows(path)), (None, Some(2)));
+    }
+
+    #[test]
+    fn at_the_end_of_a_run_no_further_format_is_made() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path();
+        let mut file = RoundsFile::create(path).expect("it is made");
+        Report::default().write_summary(path).expect("it is written");
+        file.append(&record(0), false).expect("there is room");
+        let mut exports = RunningExports::new(&[Format::Csv, Format::Parquet]);
+        exports.finish();
+        assert_eq!(exports.step(path, Duration::ZERO), None);
+        let made = exports.take().expect("a thread has begun");
+        assert!(made.result.is_ok());
+        assert!(!path.join("rounds.parquet").exists() && rows(path).is_none());
     }
 
     #[test]

@@ -33,7 +33,7 @@ use super::places::Place;
 use super::presence::{Attachable, Presence};
 use super::rank_control::RankControl;
 use super::scope::{LeafScopes, ScopeQuestion};
-use super::tcp_links::{TcpLinks, TcpSeat};
+use super::tcp_links::{TcpJob, TcpLinks, TcpSeat};
 use super::thread_use::ThreadUse;
 use super::usage;
 use super::waits::{LeafWaits, WaitsQuestion};
@@ -346,7 +346,8 @@ impl Tables {
             Some(TcpSeat { rank, process, called_ns: waits.called_ns(rank)? })
         };
         let seats: Vec<TcpSeat> = ranks.iter().filter_map(seat).collect();
-        tcp.read(&seats, &mut gathered);
+        let job = TcpJob { world_size, is_spread: asked.question.is_spread };
+        tcp.read(job, &seats, &mut gathered);
         gathered
     }
 

@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, ErrorKind};
+use std::num::NonZero;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use sapwood_report::nanoseconds;
 use sapwood_trace::{Counter, Gathered, TcpEnds, TcpFlow, TcpSocket};
-use sapwood_transport::{TcpCounters, TcpSocketState, tcp_sockets};
+use sapwood_transport::{Error, TcpCounters, TcpSocketState, is_lasting_refusal, tcp_sockets};
 
 use super::effort::processor_time;
 
@@ -22,8 +24,16 @@ const SOCKETS_MAX: usize = 4096;
 const DESCRIPTORS_MAX: usize = 4096;
 /// Between two readings, at least.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
-/// And this many times the time of a processor that the one before has taken.
+/// And this many times the time of a processor that the one before has taken, of all leaves of a
+/// host together: each goes through the connections of all.
 const PAUSE_TIMES: u32 = 50;
+/// After one that has failed.
+const PAUSE_FAILED: Duration = Duration::from_secs(10);
+/// Readings that fail one after another before it is told.
+const FAILED_MAX: u32 = 3;
+/// A socket is told of again when once to twice as much time has passed, by its name: so that a
+/// connection is known to be idle, and that its other end is told again whose it is.
+const TELL_AGAIN_MS: u64 = 10_000;
 /// What differs from host to host, and from network namespace to network namespace.
 const HOST_FILE: &str = "/proc/sys/kernel/random/boot_id";
 const NAMESPACE_LINK: &str = "/proc/self/ns/net";
@@ -37,6 +47,29 @@ pub(crate) struct TcpSeat {
     pub(crate) called_ns: u64,
 }
 
+/// Where the ranks of a job are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TcpJob {
+    /// Ranks of all hosts; 0 if it is not known.
+    pub(crate) world_size: u32,
+    /// Whether there are several hosts.
+    pub(crate) is_spread: bool,
+}
+
+impl TcpJob {
+    /// How many leaves this host has, about, of which each has as many ranks. Of several hosts it
+    /// is only known that processors are seldom fewer than ranks.
+    fn leaves(self, ranks: usize) -> u32 {
+        let mut ranks_here = usize::try_from(self.world_size).unwrap_or(usize::MAX);
+        if self.is_spread {
+            let processors = thread::available_parallelism().map_or(1, NonZero::get);
+            ranks_here = ranks_here.min(processors);
+        }
+        let leaves = ranks_here.div_ceil(ranks.max(1)).max(1);
+        u32::try_from(leaves).unwrap_or(u32::MAX)
+    }
+}
+
 /// The connections of the ranks, as they were read last.
 #[derive(Default)]
 pub(crate) struct TcpLinks {
@@ -44,8 +77,12 @@ pub(crate) struct TcpLinks {
     host: Option<u64>,
     /// When the kernel may be asked again.
     again: Option<Instant>,
-    /// Whether it was told that it cannot be asked; it is not asked again.
+    /// Whether it never answers: it is not asked again.
     is_unreadable: bool,
+    /// Readings that have failed one after another.
+    failed: u32,
+    /// Whether it was told that it does not answer.
+    is_failure_told: bool,
     /// Whether it was told that the sockets of a rank cannot be seen.
     is_hidden: bool,
     /// How many sockets have found no room, as it was told.
@@ -56,6 +93,8 @@ pub(crate) struct TcpLinks {
 struct WatchedSocket {
     rank: u32,
     ends: TcpEnds,
+    /// When it was told of last.
+    told: Instant,
     /// When it was read, what the kernel said then, and what the rank had called.
     at: Instant,
     counters: TcpCounters,
@@ -66,7 +105,7 @@ struct WatchedSocket {
 
 impl TcpLinks {
     /// Adds to what is gathered what the sockets of these ranks did, if it is time to look.
-    pub(crate) fn read(&mut self, seats: &[TcpSeat], gathered: &mut Gathered) {
+    pub(crate) fn read(&mut self, job: TcpJob, seats: &[TcpSeat], gathered: &mut Gathered) {
         if self.is_unreadable || self.again.is_some_and(|again| Instant::now() < again) {
             return;
         }
@@ -74,16 +113,28 @@ impl TcpLinks {
         let owners = self.owners(seats, gathered);
         if !owners.is_empty() {
             match tcp_sockets(|inode| owners.contains_key(&inode)) {
-                Ok(states) => self.take(&states, &owners, Instant::now(), gathered),
-                Err(_) => {
-                    self.is_unreadable = true;
-                    gathered.count(Counter::TcpUnreadable, 1);
+                Ok(states) => {
+                    self.failed = 0;
+                    self.take(&states, &owners, Instant::now(), gathered);
                 }
+                Err(error) => self.fail(&error, gathered),
             }
         }
         let cost = processor_time().saturating_sub(begun);
-        let pause = cost.saturating_mul(PAUSE_TIMES).max(PAUSE_MIN);
-        self.again = Instant::now().checked_add(pause);
+        let times = PAUSE_TIMES.saturating_mul(job.leaves(seats.len()));
+        let least = if self.failed > 0 { PAUSE_FAILED } else { PAUSE_MIN };
+        self.again = Instant::now().checked_add(cost.saturating_mul(times).max(least));
+    }
+
+    /// The kernel has not answered: it may the next time, but where it is not permitted or does not
+    /// count.
+    fn fail(&mut self, error: &Error, gathered: &mut Gathered) {
+        self.failed = self.failed.saturating_add(1);
+        self.is_unreadable = is_lasting_refusal(error);
+        let is_told = self.is_unreadable || self.failed >= FAILED_MAX;
+        if is_told && !std::mem::replace(&mut self.is_failure_told, true) {
+            gathered.count(Counter::TcpUnreadable, 1);
+        }
     }
 
     /// By its number, the rank of each socket; of one that several have, the first of these.
@@ -134,6 +185,7 @@ impl TcpLinks {
             let socket = WatchedSocket {
                 rank: seat.rank,
                 ends,
+                told: now,
                 at: now,
                 counters: state.counters,
                 called_ns: seat.called_ns,
@@ -149,7 +201,8 @@ impl TcpLinks {
 }
 
 impl WatchedSocket {
-    /// Notes what the kernel says now, and tells what it did if it has done anything.
+    /// Notes what the kernel says now, and tells what it did if it has done anything, or was not
+    /// told of for long.
     fn note(&mut self, now: &TcpCounters, called_ns: u64, at: Instant, gathered: &mut Gathered) {
         let before = std::mem::replace(&mut self.counters, *now);
         let since = |now: u64, before: u64| now.saturating_sub(before);
@@ -164,7 +217,10 @@ impl WatchedSocket {
         };
         (self.at, self.called_ns) = (at, called_ns);
         self.flow.merge(&read);
-        if read.busy_us > 0 || read.bytes > 0 {
+        let again = Duration::from_millis(TELL_AGAIN_MS + self.ends.own % TELL_AGAIN_MS);
+        let is_due = at.saturating_duration_since(self.told) >= again;
+        if read.busy_us > 0 || read.bytes > 0 || is_due {
+            self.told = at;
             let flow = std::mem::take(&mut self.flow);
             self.tell(flow, gathered);
         }
@@ -198,6 +254,8 @@ fn host_number() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use rustix::io::Errno;
+
     use super::*;
 
     fn seat(rank: u32, called_ms: u64) -> TcpSeat {
@@ -245,6 +303,40 @@ mod tests {
             Some((250_000, 0, 1))
         );
         assert_eq!(read(900, 81, counters(1, 1, 0)), named, "another connection");
+        // Twice the least time has passed for any.
+        let idle = read(20_900, 81, counters(1, 1, 0)).map(|(rank, _, flow)| (rank, flow));
+        let expected = TcpFlow {
+            elapsed_ns: 20_000_000_000,
+            called_ns: 20_000_000_000,
+            readings: 1,
+            ..TcpFlow::default()
+        };
+        assert_eq!(idle, Some((3, expected)), "named again");
+        assert_eq!(read(21_000, 81, counters(1, 1, 0)), None);
+    }
+
+    #[test]
+    fn only_what_lasts_keeps_the_kernel_from_being_asked_again() {
+        let error = |kind: ErrorKind| Error::Io { doing: String::new(), cause: kind.into() };
+        let refused = |code: Errno| Error::Io { doing: String::new(), cause: code.into() };
+        let (mut links, mut gathered) = (TcpLinks::default(), Gathered::default());
+        for failed in 1..=2 * FAILED_MAX {
+            links.fail(&error(ErrorKind::WouldBlock), &mut gathered);
+            let told = gathered.counters[Counter::TcpUnreadable as usize];
+            assert_eq!((links.is_unreadable, told), (false, u64::from(failed >= FAILED_MAX)));
+        }
+        let (mut links, mut gathered) = (TcpLinks::default(), Gathered::default());
+        links.fail(&refused(Errno::PERM), &mut gathered);
+        assert_eq!(gathered.counters[Counter::TcpUnreadable as usize], 1);
+        assert!(links.is_unreadable);
+    }
+
+    #[test]
+    fn the_leaves_of_a_host_are_known_by_the_ranks_of_a_job_and_of_a_leaf() {
+        let leaves = |world_size, ranks| TcpJob { world_size, is_spread: false }.leaves(ranks);
+        assert_eq!([leaves(64, 4), leaves(6, 4), leaves(4, 4), leaves(0, 4)], [16, 2, 1, 1]);
+        assert_eq!(leaves(3, 0), 3);
+        assert_eq!(TcpJob { world_size: 4, is_spread: true }.leaves(4), 1);
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 
 use sapwood_profile::EventKey;
-use sapwood_trace::Findings;
+use sapwood_trace::{Counter, Findings};
 
 use crate::quantity;
-use crate::record::{EventWait, Waits};
+use crate::record::{EventWait, MATCHING_LOSSES, Waits};
 use crate::text::{Grid, Paint, Side, printable};
 
 /// Ranks in the text.
@@ -33,24 +33,22 @@ impl Waits {
                 "collectives",
                 "in which ranks did not call the same; 'sapwood trace why' names them",
             ),
-            (self.unordered, "collectives", "while the rank was not counted"),
             (self.unsure, "receives", "whose message is unknown"),
             (self.unmatched_receives, "receives", "whose send is unknown"),
-            (self.without_ring, "events", "of threads that have no ring"),
-            (self.without_communicator, "calls", "on communicators beyond the capacity of a table"),
             (
                 self.former,
                 "events",
                 "of freed communicators that were read after others had taken their places; ask more often by --interval",
             ),
-            (self.unreadable, "ranks", "whose calls cannot be read any more"),
-            (self.damaged, "damaged records", "of calls left out"),
             (self.left_out, "entries", "dropped in the tree for lack of space"),
         ];
         let told = |(count, things, what): (u64, &str, &str)| {
             format!("{} {what}", quantity::counted(count.into(), things))
         };
-        known.into_iter().filter(|(count, ..)| *count > 0).map(told).collect()
+        let known = known.into_iter().filter(|(count, ..)| *count > 0).map(told);
+        // What can be done for those that were overwritten is told with them.
+        let losses = MATCHING_LOSSES.iter().filter(|loss| loss.counter != Counter::Dropped);
+        known.chain(losses.filter_map(|loss| loss.line_of(self))).collect()
     }
 
     /// The section for a reader.
@@ -140,8 +138,6 @@ fn event_grid(findings: &Findings) -> Grid {
 mod tests {
     use std::time::Duration;
 
-    use sapwood_trace::Counter;
-
     use super::*;
     use crate::record::waits_of_tests;
 
@@ -150,6 +146,7 @@ mod tests {
         let mut found = waits_of_tests();
         found.counters[Counter::Dropped as usize] = 1234;
         found.counters[Counter::Former as usize] = 56;
+        found.counters[Counter::WithoutRing as usize] = 7;
         let waits = Waits::of(&found, 4, Duration::from_millis(100));
         assert_eq!(waits.culprits.iter().map(|one| one.rank).collect::<Vec<_>>(), [2]);
         assert!(
@@ -162,6 +159,8 @@ mod tests {
         assert!(text.contains("5.00 ms@1"), "{text}");
         assert!(text.contains("not known: 1,234 events overwritten"), "{text}");
         assert!(text.contains("not known: 56 events of freed communicators"), "{text}");
+        assert!(text.contains("not known: 7 calls of threads that have no ring"), "{text}");
+        assert_eq!(text.matches("overwritten").count(), 1, "{text}");
         assert!(!text.contains("for lack of space"), "{text}");
     }
 }

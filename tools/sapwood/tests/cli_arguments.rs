@@ -3,6 +3,7 @@
 use std::process::Output;
 
 use crate::cli::{assert_refused, clean_command, program, run, text};
+use crate::cli_manual::commands;
 
 #[test]
 fn help_names_every_command_in_a_line() {
@@ -52,12 +53,11 @@ fn a_wrong_command_line_gives_one_line_and_exit_code_2() {
 
 #[test]
 fn each_command_names_its_own_help() {
-    let commands = "run, copy, top, up, down, doctor, status, clocks, trace-wave, nodeset, \
-                    nodeset fold, topology, topology draw, mpi, mpi export, trace, trace why, \
-                    trace scope, group, group run, completions";
-    for command in commands.split(", ") {
-        let words: Vec<&str> = command.split(' ').chain(["--no-such-option"]).collect();
-        assert_refused(&run(&words), &format!("see 'sapwood {command} --help'\n"), &words);
+    for (words, _) in commands() {
+        let name = [&["sapwood".to_owned()], &words[..]].concat().join(" ");
+        let call: Vec<&str> =
+            words.iter().map(String::as_str).chain(["--no-such-option"]).collect();
+        assert_refused(&run(&call), &format!("see '{name} --help'\n"), &call);
     }
 }
 

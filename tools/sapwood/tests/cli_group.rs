@@ -287,6 +287,24 @@ fn two_groups_with_one_key_stay_apart() {
 }
 
 #[test]
+fn virtual_nodes_outside_the_name_space_are_told_with_it() {
+    let folder = Folder::new();
+    let key = folder.key("key");
+    Member::start(&key, &["create"]).leave();
+    let key = key.to_str().unwrap();
+    for arguments in [
+        &["create", "--names", "4-5"][..],
+        &["join", "tcp:127.0.0.1:1", "--names", "4-5"],
+        &["join", "tcp:127.0.0.1:1", "--take", "4-5"],
+    ] {
+        let further = ["--space", "5", "--key", key];
+        let (code, stdout, stderr) = output(&[arguments, &further].concat());
+        let said = "sapwood: the virtual nodes 4-5 are not all in the name space 0 to 4\n";
+        assert_eq!((code, &*stdout, &*stderr), (Some(2), "", said), "{arguments:?}");
+    }
+}
+
+#[test]
 fn who_is_wrong_is_told_in_one_line_and_the_others_go_on() {
     let folder = Folder::new();
     let mut members = group(&folder, 3);

@@ -54,7 +54,7 @@ fn letters(help: &str) -> Vec<(char, String)> {
 }
 
 /// Every command that can be called, as its words with its help, from the top.
-fn commands() -> Vec<(Vec<String>, String)> {
+pub(crate) fn commands() -> Vec<(Vec<String>, String)> {
     let own = OWN_PARSER.map(|words| words.map(str::to_owned).to_vec());
     let (mut found, mut open) = (Vec::new(), own.to_vec());
     open.push(Vec::new());

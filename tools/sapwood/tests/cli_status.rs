@@ -290,12 +290,15 @@ fn a_busy_front_end_is_not_waited_for_for_ever() {
     let running = Running::start(folder.path(), "2x2x2");
     let pid = rustix::process::Pid::from_raw(i32::try_from(running.child.id()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
-    let output = ask(folder.path(), &["status", "--timeout", "100ms"]);
-    assert_eq!(output.status.code(), Some(124));
-    let said = text(&output.stderr);
-    assert!(said.lines().count() == 1 && said.contains("no answer from the front-end"), "{said}");
     let process = format!("is process {}", running.child.id());
-    assert!(said.contains(&process), "{said}");
+    for command in ["status", "trace-wave", "clocks"] {
+        let output = ask(folder.path(), &[command, "--timeout", "100ms"]);
+        assert_eq!(output.status.code(), Some(124), "{command}");
+        let said = text(&output.stderr);
+        let is_one_line = said.lines().count() == 1;
+        assert!(is_one_line && said.contains("no answer from the front-end"), "{command}: {said}");
+        assert!(said.contains(&process), "{command}: {said}");
+    }
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
 }
 

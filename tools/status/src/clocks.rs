@@ -69,7 +69,7 @@ fn measure(
     measured: &mut Vec<(Now, Clocks)>,
 ) -> Result<Clocks, Failure> {
     let mut ask = || -> Result<Clocks, Failure> {
-        let clocks = network.status(arguments.whom.timeout)?.clocks();
+        let clocks = arguments.whom.ask(network)?.clocks();
         if arguments.perfetto.is_some() {
             measured.push((Now::read(), clocks.clone()));
         }

@@ -87,8 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// As [`run`].
 pub fn trace(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
     let network = arguments.whom.find()?;
-    let status = network.status(arguments.whom.timeout);
-    let status = status.map_err(|error| unanswered(&network, error))?;
+    let status = arguments.whom.ask(&network)?;
     print(&match arguments.whom.json {
         true => report::trace(&network, &status),
         false => timeline::draw(&network.name, &status, Paint::for_output(arguments.colour)),
@@ -98,8 +97,7 @@ pub fn trace(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
 
 fn show(network: &VisibleNetwork, arguments: &Arguments, is_again: bool) -> Result<(), Failure> {
     let whom = &arguments.whom;
-    let status: Status =
-        network.status(whom.timeout).map_err(|error| unanswered(network, error))?;
+    let status = whom.ask(network)?;
     if whom.json {
         return print(&report::status(network, &status));
     }
@@ -142,6 +140,11 @@ impl Whom {
             ))),
             None => running.pop().ok_or_else(|| self.none_runs()),
         }
+    }
+
+    /// Asks that network.
+    pub(crate) fn ask(&self, network: &VisibleNetwork) -> Result<Status, Failure> {
+        network.status(self.timeout).map_err(|error| unanswered(network, error))
     }
 
     /// With the reason where a standing tree has ended by itself.

@@ -19,7 +19,10 @@ pub struct Config {
     /// Virtual nodes of one living member that this one takes over when it joins, besides `names`;
     /// that member keeps others.
     pub take: RankSet,
-    /// The size of the name space, the same for all.
+    /// The size of the name space, the same for all: 1 to [`NAMES_MAX`]. With another one the
+    /// member is refused.
+    ///
+    /// [`NAMES_MAX`]: crate::limits::NAMES_MAX
     pub space: u32,
     /// The cluster that its operator gave, for `static` and `list`.
     pub site: u32,

@@ -101,6 +101,7 @@ impl Member {
             Message::Offer { names } => self.offered(from, &names),
             Message::Take { names } => self.asked_to_give(from, &names),
             Message::Decline { names } => self.declined(from, &names),
+            Message::Later { names } => self.put_off_offer(from, &names),
             Message::Give { gift } => self.given(from, &gift),
             Message::Absent { fold, names } => self.absent(fold, &names),
             Message::Return { names } => self.returned(from, &names),

@@ -51,7 +51,10 @@ pub(crate) struct Giving {
 #[derive(Clone, Debug)]
 enum Stage {
     /// The heir has not said that it takes them.
-    Offered,
+    Offered {
+        /// Until when an heir that cannot take them yet is asked again.
+        latest: Time,
+    },
     /// Nothing new is delivered to them; what was begun ends.
     Draining {
         /// When it is looked again whether they can be given: what was to be told was too long.
@@ -74,6 +77,10 @@ impl Giving {
         matches!(self.stage, Stage::Given(_))
     }
 
+    fn is_offered(&self) -> bool {
+        matches!(self.stage, Stage::Offered { .. })
+    }
+
     /// Whether it is these that are handed over to a member.
     fn is(&self, to: MemberId, names: &Ranges) -> bool {
         self.to == to && self.names.as_ref() == names.as_set()
@@ -86,7 +93,7 @@ impl Giving {
 
     /// The virtual nodes to which no new transfer is delivered.
     pub(crate) fn withheld(&self) -> Option<&RankSet> {
-        (!matches!(self.stage, Stage::Offered)).then_some(&self.names)
+        (!self.is_offered()).then_some(&self.names)
     }
 }
 
@@ -120,9 +127,12 @@ impl Member {
         }
         asked.push(to);
         let until = self.now + ANSWER_MAX + self.ping_patience();
+        // By then a dead receiver of what the heir gives away has been noticed.
+        let latest = u64::from(self.config.ping_tries).saturating_mul(self.ping_patience());
+        let latest = until.max((self.now + ANSWER_MAX).saturating_add(latest));
         self.send(to, Message::Offer { names: (&names).into() });
         let afterwards = Afterwards::Leave { asked };
-        let (stage, has_new_link) = (Stage::Offered, false);
+        let (stage, has_new_link) = (Stage::Offered { latest }, false);
         self.giving = Some(Giving { to, names, stage, until, has_new_link, afterwards });
         self.wake_at(self.now + AGAIN, Timer::Giving);
     }
@@ -133,7 +143,7 @@ impl Member {
         let may_give = self.giving.is_none() && self.may_give_a_part(from, names);
         match &mut self.giving {
             Some(giving) if giving.is(from, names) => {
-                if matches!(giving.stage, Stage::Offered) {
+                if giving.is_offered() {
                     (giving.stage, giving.until) = draining;
                 }
             }
@@ -144,10 +154,18 @@ impl Member {
 
     /// The heir does not take them.
     pub(crate) fn declined(&mut self, from: MemberId, names: &Ranges) {
-        let is_offered =
-            |giving: &Giving| giving.is(from, names) && matches!(giving.stage, Stage::Offered);
+        let is_offered = |giving: &Giving| giving.is(from, names) && giving.is_offered();
         if self.giving.as_ref().is_some_and(is_offered) {
             self.call_off();
+        }
+    }
+
+    /// The heir gives virtual nodes away itself, and takes none before that has ended.
+    pub(crate) fn put_off_offer(&mut self, from: MemberId, names: &Ranges) {
+        if let Some(giving) = self.giving.as_mut().filter(|giving| giving.is(from, names))
+            && let Stage::Offered { latest } = giving.stage
+        {
+            giving.until = latest;
         }
     }
 
@@ -172,8 +190,8 @@ impl Member {
         let (to, is_late) = (giving.to, self.now >= giving.until);
         let (own, names) = (giving.names.clone(), Ranges::from(&giving.names));
         match &giving.stage {
-            Stage::Offered if is_late => return self.call_off(),
-            Stage::Offered => self.send(to, Message::Offer { names }),
+            Stage::Offered { .. } if is_late => return self.call_off(),
+            Stage::Offered { .. } => self.send(to, Message::Offer { names }),
             // The group's reductions come before a member that joins, which asks again.
             Stage::Draining { .. }
                 if is_late && !giving.leaves() && self.is_any_root_open(&own) =>

@@ -120,12 +120,12 @@ pub(super) fn shared<T>(id: T, of: &RankSet, names: RankSetRef<'_>) -> Option<(T
 
 impl Member {
     /// A member that leaves offers its virtual nodes. One that waits until others carry its own
-    /// takes none before, and does not say that it does: the sender, which keeps them, asks again.
+    /// takes none before, and says so: the sender, which keeps them, asks again.
     pub(crate) fn offered(&mut self, from: MemberId, names: &Ranges) {
-        if self.is_giving_a_part() {
-            return;
-        }
         let names = names.clone();
+        if self.is_giving_a_part() {
+            return self.send(from, Message::Later { names });
+        }
         let epoch = self.view.record(from).map_or(0, |record| record.epoch);
         let takes = !self.leaves_for_good() && epoch.max(self.own_record().epoch) < EPOCH_MAX;
         self.send(from, if takes { Message::Take { names } } else { Message::Decline { names } });

@@ -7,7 +7,7 @@ use sapwood_packet::RankSet;
 
 use crate::error::Refusal;
 use crate::identity::{MemberId, SECOND};
-use crate::limits::MEMBERS_MAX;
+use crate::limits::{MEMBERS_MAX, NAMES_MAX};
 use crate::member::{Event, Member, Output, Phase, Timer};
 use crate::members::{Departure, Handed};
 use crate::message::{Life, Message, Record, Table};
@@ -30,15 +30,26 @@ impl Member {
         if self.phase != Phase::Outside {
             return;
         }
+        if !self.has_right_space() {
+            return self.refused(Refusal::NameSpace);
+        }
         let record = self.own_record();
         self.merge(record);
         self.begin();
     }
 
     pub(crate) fn ask_to_join(&mut self, address: String) {
-        if self.phase == Phase::Outside {
-            self.outputs.push_back(Output::Connect { member: None, address });
+        if self.phase != Phase::Outside {
+            return;
         }
+        if !self.has_right_space() {
+            return self.refused(Refusal::NameSpace);
+        }
+        self.outputs.push_back(Output::Connect { member: None, address });
+    }
+
+    fn has_right_space(&self) -> bool {
+        (1..=NAMES_MAX).contains(&self.config.space)
     }
 
     fn begin(&mut self) {

@@ -466,6 +466,12 @@ pub enum Message {
         /// What it is about them.
         reason: Reason,
     },
+    /// The answer to [`Message::Offer`] of a member that can take nothing before another one
+    /// carries what it has given: the sender of the offer is to ask again.
+    Later {
+        /// The virtual nodes.
+        names: Ranges,
+    },
 }
 
 /// Virtual nodes that are handed over, with what their member has done for them: the receiver does

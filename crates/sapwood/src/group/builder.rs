@@ -31,6 +31,19 @@ const ENTRY: Duration = Duration::from_secs(10);
 /// How long it is waited for an answer where there may be no member any more.
 const ANSWER: Duration = Duration::from_secs(2);
 
+/// What is at an address at which a member listened.
+pub(crate) enum Occupant {
+    /// A member answers.
+    Member,
+    /// No process listens there, or it is no address.
+    Absent,
+    /// There may be a member.
+    Unknown {
+        /// What was observed.
+        reason: String,
+    },
+}
+
 /// Builds a [`Group`].
 #[derive(Clone, Debug)]
 pub struct GroupBuilder {
@@ -236,20 +249,25 @@ impl GroupBuilder {
     }
 
     /// Whether a member answers at an address: of this group, or of another one.
-    pub(crate) fn is_answered(&self, address: &str) -> bool {
-        let Ok(place) = address.parse::<Address>() else { return false };
+    pub(crate) fn occupant(&self, address: &str) -> Occupant {
+        let Ok(place) = address.parse::<Address>() else { return Occupant::Absent };
         let question = GroupQuestion::default();
         let asked =
             sapwood_runtime::ask_group(&place, &self.key, self.encryption, question, ANSWER);
         match asked {
-            Ok(_) | Err(RuntimeError::NoReply { .. } | RuntimeError::Visit { .. }) => true,
-            Err(RuntimeError::Transport(error)) => matches!(
-                error,
-                TransportError::WrongKey { .. }
+            Ok(_)
+            | Err(
+                RuntimeError::NoReply { .. }
+                | RuntimeError::Visit { .. }
+                | RuntimeError::Transport(
+                    TransportError::WrongKey { .. }
                     | TransportError::EncryptionMismatch { .. }
-                    | TransportError::ForeignUser { .. }
-            ),
-            Err(_) => false,
+                    | TransportError::ForeignUser { .. },
+                ),
+            ) => Occupant::Member,
+            Err(RuntimeError::Transport(TransportError::Refused { .. })) => Occupant::Absent,
+            // A member that is stopped, overloaded or out of reach may go on.
+            Err(error) => Occupant::Unknown { reason: error.to_string() },
         }
     }
 
@@ -264,9 +282,11 @@ impl GroupBuilder {
         if !(1..=NAMES_MAX).contains(&self.space) {
             return Err(GroupFailure::Space { space: self.space }.into());
         }
-        let is_outside = |names: &RankSet| names.as_ref().last() >= Some(self.space);
-        if is_outside(&self.names) || is_outside(&self.take) {
-            return Err(GroupFailure::Refused(Refusal::NameSpace).into());
+        let space = self.space;
+        for names in [&self.names, &self.take] {
+            if names.as_ref().last() >= Some(space) {
+                return Err(GroupFailure::Outside { names: names.clone(), space }.into());
+            }
         }
         Ok(())
     }

@@ -26,6 +26,14 @@ pub enum GroupFailure {
         /// Its size in virtual nodes.
         space: u32,
     },
+    /// Virtual nodes to carry or to take, of which some lie outside the name space. Cure: others,
+    /// or the group's name space.
+    Outside {
+        /// The virtual nodes.
+        names: RankSet,
+        /// The size of the name space.
+        space: u32,
+    },
     /// A call that is wrong.
     Call(GroupError),
     /// The member is not in the group any more.
@@ -69,6 +77,11 @@ impl fmt::Display for GroupFailure {
             Self::Space { space } => {
                 write!(f, "a name space has 1 to {NAMES_MAX} virtual nodes, and not {space}")
             }
+            Self::Outside { names, space } => write!(
+                f,
+                "the virtual nodes {names} are not all in the name space 0 to {}",
+                space.saturating_sub(1)
+            ),
             Self::Call(error) => write!(f, "{error}"),
             Self::Ended => f.write_str("this member has left the group, or was refused"),
             Self::NoValue { missing } => {

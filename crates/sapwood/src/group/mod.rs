@@ -28,6 +28,7 @@ use sapwood_group::{GroupError, GroupHopQuestion, MemberHops};
 use sapwood_packet::{Rank, RankSet};
 
 pub use answer::GroupAnswer;
+pub(crate) use builder::Occupant;
 pub use builder::{GroupBuilder, ask_group, key_from_environment, trace_member};
 pub use bypass::BypassCount;
 pub use expectation::Delivery;

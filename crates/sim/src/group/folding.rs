@@ -12,10 +12,19 @@ pub const CIRCLE: &str = "circle";
 /// is the offset of a line whose slope is the first one and 1; one line after the other.
 pub const LINES: &str = "lines";
 
+/// A host's value in a sum is one in a digit of its own, of this number of bits: one that counts
+/// twice shows.
+const DIGIT_BITS: usize = 2;
+
+/// The value that a host gives to a sum.
+pub(super) fn digit(host: usize) -> i64 {
+    1 << (DIGIT_BITS * host)
+}
+
 /// What is done with the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Folding {
-    /// Sums, which are built in; each host's digit of base 4 is its own.
+    /// Sums, which are built in; each host has a digit of its own.
     Sum,
     /// [`CIRCLE`].
     Circle,
@@ -50,7 +59,7 @@ impl Reduced {
 
     fn element(&self, host: usize, index: usize) -> i64 {
         match self.folding {
-            Folding::Sum => 1 << (2 * host),
+            Folding::Sum => digit(host),
             // One more is odd, so that no product loses what a factor had.
             Folding::Circle | Folding::Lines => {
                 let own = (host as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -65,6 +74,9 @@ impl Reduced {
     pub(super) fn is_right(&self, value: &[u8], sums: &[i64], places: &[Vec<u32>]) -> bool {
         let (numbers, []) = value.as_chunks::<8>() else { return false };
         let numbers: Vec<i64> = numbers.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect();
+        if numbers.len() != self.elements {
+            return false;
+        }
         if self.folding == Folding::Sum {
             return numbers.iter().all(|number| sums.contains(number));
         }
@@ -74,7 +86,7 @@ impl Reduced {
             return values.contains(&numbers);
         }
         let is_one = |index: usize| values.iter().any(|value| value[index] == numbers[index]);
-        numbers.len() == self.elements && (0..self.elements).all(is_one)
+        (0..self.elements).all(is_one)
     }
 
     /// The values of hosts in this order, folded.
@@ -100,7 +112,7 @@ impl Reduced {
 fn orders(sum: i64, places: &[Vec<u32>]) -> Vec<Vec<usize>> {
     let mut orders: Vec<Vec<(u32, usize)>> = Vec::from([Vec::new()]);
     for (host, names) in places.iter().enumerate() {
-        if (sum >> (2 * host)) & 1 == 0 {
+        if sum & digit(host) == 0 {
             continue;
         }
         let mut longer = Vec::new();
@@ -161,11 +173,15 @@ mod tests {
     use super::*;
 
     fn sum(hosts: &[usize]) -> i64 {
-        hosts.iter().map(|host| 1_i64 << (2 * host)).sum()
+        hosts.iter().map(|host| digit(*host)).sum()
     }
 
     fn reduced(folding: Folding) -> Reduced {
         Reduced { root: 0, elements: 3, to_all: false, folding }
+    }
+
+    fn add(into: &mut [i64], next: &[i64]) {
+        into.iter_mut().zip(next).for_each(|(one, other)| *one += other);
     }
 
     fn folded(what: &Reduced, fold: fn(&mut [i64], &[i64]), hosts: &[usize]) -> Vec<u8> {
@@ -190,6 +206,25 @@ mod tests {
             }
             let other = folded(&what, fold, &[1, 3, 0]);
             assert_eq!(what.is_right(&other, &[sum], &places), folding == Folding::Circle);
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_length_is_wrong() {
+        let places = [Vec::from([0]), Vec::from([2])];
+        let sum = sum(&[0, 1]);
+        for (folding, fold) in [
+            (Folding::Sum, add as fn(&mut [i64], &[i64])),
+            (Folding::Circle, circle as fn(&mut [i64], &[i64])),
+            (Folding::Lines, lines as fn(&mut [i64], &[i64])),
+        ] {
+            let what = reduced(folding);
+            let whole = folded(&what, fold, &[0, 1]);
+            assert!(what.is_right(&whole, &[sum], &places), "{folding:?}");
+            let longer = [&whole[..], &whole[..8]].concat();
+            for wrong in [&[][..], &whole[..8], &longer[..]] {
+                assert!(!what.is_right(wrong, &[sum], &places), "{folding:?}: {wrong:?}");
+            }
         }
     }
 

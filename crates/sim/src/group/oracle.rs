@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use sapwood_group::{Answer, CastId, Event, Reason, Request, SECOND, Time};
 use sapwood_packet::RankSet;
 
-use super::folding::Reduced;
+use super::folding::{Reduced, digit};
 use super::{GroupWorld, ObservedEvent};
 
 /// After a cut has ended, members find each other again within this time.
@@ -17,18 +17,10 @@ const HEALING: Time = 8 * SECOND;
 
 /// Each host has room for this number of virtual nodes, so that none is another's.
 const NAMES_PER_HOST: u32 = 2;
-/// A host's value in a sum is one in a digit of its own, of this number of bits: one that counts
-/// twice shows.
-const DIGIT_BITS: usize = 2;
 
 /// The first virtual node that a host may have.
 pub(super) fn first_name(host: usize) -> u32 {
     NAMES_PER_HOST * host as u32
-}
-
-/// The value that a host gives to a sum.
-pub(super) fn digit(host: usize) -> i64 {
-    1 << (DIGIT_BITS * host)
 }
 
 /// A rule that was broken.
@@ -445,10 +437,10 @@ impl GroupOracle {
             if !own.as_ref().intersects(contributors.as_ref()) && !may_count {
                 continue;
             }
-            let digit = digit(host);
+            let own_digit = digit(host);
             // The heir may have given the value for them.
             if may_count || self.handed.iter().any(|handed| handed.from == host) {
-                sums = sums.iter().flat_map(|sum| [*sum, sum + digit]).collect();
+                sums = sums.iter().flat_map(|sum| [*sum, sum + own_digit]).collect();
                 continue;
             }
             let rival = self.rival(host).filter(|rival| !self.names[*rival].is_empty());
@@ -456,10 +448,10 @@ impl GroupOracle {
                 // Both are dealt with where the later one of them comes.
                 Some(rival) if rival > host => sums,
                 Some(rival) => {
-                    let either = [digit, 1 << (2 * rival)];
+                    let either = [own_digit, digit(rival)];
                     sums.iter().flat_map(|sum| either.map(|digit| sum + digit)).collect()
                 }
-                None => sums.iter().map(|sum| sum + digit).collect(),
+                None => sums.iter().map(|sum| sum + own_digit).collect(),
             };
         }
         sums

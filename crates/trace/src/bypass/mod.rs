@@ -5,8 +5,8 @@
 //! The processes of such a reduction share one host and its clock, so that all times are compared
 //! as they are. What is known of one reduction lies in the rings of all its ranks: the process
 //! that folds a late part notes that for the place of another one. Only reductions of which every
-//! hop is known count. They are summed up where all their hops have met, at a leaf as a rule; the
-//! hops of others travel on.
+//! hop is known count. They are summed up where all their hops have met: at a leaf if it has all of
+//! their ranks, else further up. Until then the hops travel on.
 
 mod figures;
 mod trace;

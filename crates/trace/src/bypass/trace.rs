@@ -119,7 +119,7 @@ impl BypassTrace {
         core::mem::take(&mut self.figures)
     }
 
-    /// What is known so far; reductions that wait for hops are in nothing of it.
+    /// What has become known since it was taken out; reductions that wait for hops are not in it.
     #[must_use]
     pub const fn figures(&self) -> &BypassFigures {
         &self.figures

@@ -78,6 +78,7 @@ struct Moments {
 /// Half of the members leave and return under broadcasts by a tree.
 pub(super) fn run(scene: &mut Scene<'_>, bytes: usize, tree: TreeKind) -> Result<Churn, Failure> {
     let count = scene.members();
+    let before: Vec<FaultCount> = received(scene)?.iter().map(FaultCount::of).collect();
     let address = scene.fleet.address().to_string();
     let (place, members) = (&scene.place, scene.fleet.members_mut());
     let Some((root, others)) = members.split_first_mut() else {
@@ -100,7 +101,7 @@ pub(super) fn run(scene: &mut Scene<'_>, bytes: usize, tree: TreeKind) -> Result
     })?;
     scene.fleet.wait_for_all(ANSWER_DEADLINE)?;
     let mut churn = condense(&seen, &moments, &request, count)?;
-    (churn.lost, churn.wrong) = judge(scene, &seen)?;
+    (churn.lost, churn.wrong) = judge(scene, &seen, &before)?;
     scene.published += seen.len() as u32;
     Ok(churn)
 }
@@ -243,10 +244,41 @@ fn condense(
     })
 }
 
-/// What members have received: values that did not come, and those that were wrong or came twice;
-/// the latter also of earlier runs.
-fn judge(scene: &mut Scene<'_>, seen: &[Cast]) -> Result<(u64, u64), Failure> {
-    let answers = scene.ask(&Request::new(Act::Received), ANSWER_DEADLINE)?;
+/// What a member has counted since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct FaultCount {
+    /// Values that were wrong or came twice.
+    wrong: u64,
+    /// Those for which it had no room.
+    lost: u64,
+}
+
+impl FaultCount {
+    fn of(answer: &Value) -> Self {
+        let from = &answer["senders"]["0"];
+        let wrong = number(from, "wrong") + number(from, "doubled") + number(answer, "unreadable");
+        Self { wrong, lost: number(answer, "lost") }
+    }
+
+    /// What has come since then.
+    fn since(self, before: Self) -> Self {
+        let wrong = self.wrong.saturating_sub(before.wrong);
+        Self { wrong, lost: self.lost.saturating_sub(before.lost) }
+    }
+}
+
+fn received(scene: &mut Scene<'_>) -> Result<Vec<Value>, Failure> {
+    scene.ask(&Request::new(Act::Received), ANSWER_DEADLINE)
+}
+
+/// What members have received: values that did not come, and those that were wrong or came twice,
+/// without what they had counted before.
+fn judge(
+    scene: &mut Scene<'_>,
+    seen: &[Cast],
+    before: &[FaultCount],
+) -> Result<(u64, u64), Failure> {
+    let answers = received(scene)?;
     let (mut lost, mut wrong) = (0, 0);
     let first_cast = scene.published + 1;
     for (name, answer) in (0..).zip(&answers).skip(1) {
@@ -265,8 +297,11 @@ fn judge(scene: &mut Scene<'_>, seen: &[Cast]) -> Result<(u64, u64), Failure> {
             due.into_iter().filter(|cast| *cast >= since && !counts.contains(*cast)).collect();
         let unsaid = casts.iter().filter(|cast| stays(name) && !cast.1.receivers.contains(name));
         let said_missing = unsaid.count() as u64;
-        let bad = number(from, "wrong") + number(from, "doubled") + number(answer, "unreadable");
-        if !missing.is_empty() || said_missing > 0 || bad > 0 || number(answer, "lost") > 0 {
+        // The process that has returned counts from its own start.
+        let earlier = before.get(name as usize).filter(|_| stays(name)).copied();
+        let faults = FaultCount::of(answer).since(earlier.unwrap_or_default());
+        let bad = faults.wrong;
+        if !missing.is_empty() || said_missing > 0 || bad > 0 || faults.lost > 0 {
             scene.faults.push(format!(
                 "broadcasts while members leave: member {name} has not {missing:?}, the root says \
                  that {said_missing} have not reached it, {bad} are wrong or came twice"
@@ -280,4 +315,24 @@ fn judge(scene: &mut Scene<'_>, seen: &[Cast]) -> Result<(u64, u64), Failure> {
 
 fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn faults_of_a_run_before_are_not_counted_again() {
+        let answer = |wrong: u64, doubled: u64, unreadable: u64, lost: u64| {
+            let senders = json!({ "0": { "wrong": wrong, "doubled": doubled } });
+            json!({ "senders": senders, "unreadable": unreadable, "lost": lost })
+        };
+        let before = FaultCount::of(&answer(1, 2, 3, 4));
+        assert_eq!(before, FaultCount { wrong: 6, lost: 4 });
+        let after = FaultCount::of(&answer(1, 3, 3, 4));
+        assert_eq!(after.since(before), FaultCount { wrong: 1, lost: 0 });
+        assert_eq!(FaultCount::of(&json!({})), FaultCount::default());
+    }
 }

@@ -183,7 +183,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failur
     if arguments.wants(Experiment::Short) {
         let race = race::Race::broadcast(0, 1, &TREES);
         let raced = race.run(&mut scene, turns, &mut progress)?;
-        shown.short(&raced, &simulated)?;
+        shown.short(&raced, &simulated);
         if let Some(path) = &arguments.svg {
             write(path, &show::picture(&network, &raced))?;
         }
@@ -194,17 +194,17 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failur
             let race = race::Race::broadcast(root, 1, &[TreeKind::Static, TreeKind::Adaptive]);
             raced.push((root, race.run(&mut scene, turns, &mut progress)?));
         }
-        shown.roots(&raced, &simulated)?;
+        shown.roots(&raced, &simulated);
     }
     if arguments.wants(Experiment::Sums) {
         for (bytes, simulated) in simulated.sums.iter() {
             let race = race::Race::sum(*bytes, network.far_time(), &TREES);
-            shown.sums(*bytes, &race.run(&mut scene, turns, &mut progress)?, simulated)?;
+            shown.sums(*bytes, &race.run(&mut scene, turns, &mut progress)?, simulated);
         }
     }
     if arguments.wants(Experiment::Long) {
         let race = race::Race::broadcast(0, arguments.long, &TREES);
-        shown.long(arguments.long, &race.run(&mut scene, turns, &mut progress)?, &simulated)?;
+        shown.long(arguments.long, &race.run(&mut scene, turns, &mut progress)?, &simulated);
     }
     measure_lengths_and_churn(&mut scene, &network, arguments, &mut shown, &mut progress)?;
     shown.faults(std::mem::take(&mut scene.faults));

@@ -18,10 +18,11 @@ const REPEATS: u64 = 3;
 const DEADLINE: Duration = Duration::from_secs(20);
 /// How long the members may take to answer beyond that.
 const SLACK: Duration = Duration::from_secs(10);
-/// How many of the longest round trips, and how much work, a sum may take before the next one
-/// begins late.
+/// How many of the longest round trips, how much work, and how many nanoseconds for a byte (10
+/// MB/s) a sum may take before the next one begins late.
 const TRIPS: u32 = 3;
 const WORK_TIME: Duration = Duration::from_millis(10);
+const BYTE_NS: u64 = 100;
 /// Until the first sum begins, members read their input: for all, and for each.
 const READ_TIME: Duration = Duration::from_millis(50);
 const READ_TIME_EACH: Duration = Duration::from_millis(2);
@@ -64,8 +65,19 @@ impl<'a> Race<'a> {
     /// From the last member's begin until virtual node 0 has the sum. Members begin at once by
     /// their common clock, since no message could tell them to.
     pub(super) fn sum(bytes: usize, far_time: Duration, trees: &'a [TreeKind]) -> Self {
-        let every = far_time * TRIPS + WORK_TIME;
+        let every = far_time * TRIPS + WORK_TIME + Duration::from_nanos(BYTE_NS * bytes as u64);
         Self { act: Act::Reduce, root: 0, bytes, trees, every, is_apart: bytes >= APART_FROM }
+    }
+
+    /// How long an operation of one round may take.
+    fn deadline(&self) -> Duration {
+        DEADLINE + Duration::from_micros(self.bytes as u64)
+    }
+
+    /// How long the members may take to answer: all rounds, each with the barrier before it.
+    fn limit(&self) -> Duration {
+        let operations = if self.is_apart { 2 } else { 1 };
+        (self.deadline() * operations + self.every) * (REPEATS as u32 + 1) + SLACK
     }
 
     /// Runs all trees in each turn, in the other order in every second one.
@@ -105,16 +117,14 @@ impl<'a> Race<'a> {
     fn repeat(&self, scene: &mut Scene<'_>, tree: TreeKind) -> Result<Option<Turn>, Failure> {
         let mut request = Request::new(self.act);
         (request.root, request.tree, request.bytes) = (self.root, tree, self.bytes);
-        let deadline = DEADLINE + Duration::from_micros(self.bytes as u64);
-        (request.rounds, request.deadline) = (REPEATS + 1, deadline);
+        (request.rounds, request.deadline) = (REPEATS + 1, self.deadline());
         (request.has_moments, request.is_apart) = (true, self.is_apart);
         if !self.every.is_zero() {
             let now = Duration::from_nanos(machine_nanoseconds());
             let begin = now + READ_TIME + READ_TIME_EACH * scene.members() as u32;
             (request.at, request.every) = (begin.as_nanos() as u64, self.every);
         }
-        let limit = (deadline + self.every) * (REPEATS as u32 + 1) + SLACK;
-        let answers = scene.ask(&request, limit)?;
+        let answers = scene.ask(&request, self.limit())?;
         let name = self.act.name();
         let wrong = (0..).zip(&answers).filter(|entry| !is_right(entry.1));
         let members: RankSet = wrong.clone().map(|entry| entry.0).collect();
@@ -228,5 +238,15 @@ mod tests {
         let turn = Race::broadcast(0, 1, &[]).times(&all);
         assert_eq!((turn.seconds, &turn.by_member[1]), (5.0, &vec![5.0, 26.0, 4.0]));
         assert_eq!(Race::sum(8, Duration::ZERO, &[]).times(&all).seconds, 18.0);
+    }
+
+    #[test]
+    fn longer_sums_begin_less_often_and_a_barrier_has_its_own_time() {
+        let sum = |bytes| Race::sum(bytes, Duration::ZERO, &[]);
+        let (short, long) = (sum(APART_FROM - 1), sum(APART_FROM));
+        assert!(long.every > short.every, "{:?} and {:?}", long.every, short.every);
+        let rounds = REPEATS as u32 + 1;
+        assert_eq!(short.limit(), (short.deadline() + short.every) * rounds + SLACK);
+        assert_eq!(long.limit(), (2 * long.deadline() + long.every) * rounds + SLACK);
     }
 }

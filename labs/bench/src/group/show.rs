@@ -1,7 +1,6 @@
 //! What was measured, as facts.
 
 use sapwood::{Rank, TreeKind};
-use sapwood_command_line::exit::Failure;
 use sapwood_floor::statistics::Spread;
 use serde_json::{Value, json};
 
@@ -138,7 +137,7 @@ impl Shown {
         facts.number("start.simulated.probes_per_member", model, start.probes, None);
     }
 
-    pub(super) fn short(&mut self, raced: &Raced, simulated: &Simulated) -> Result<(), Failure> {
+    pub(super) fn short(&mut self, raced: &Raced, simulated: &Simulated) {
         self.facts.heading("broadcast of 1 byte: until the last member has it");
         self.compare(&Comparison {
             path: "short".to_string(),
@@ -149,21 +148,16 @@ impl Shown {
             is_rate: false,
             raced,
             simulated: &simulated.short,
-        })?;
+        });
         for tree in TREES.into_iter().filter(|tree| raced.spread(*tree).is_some()) {
             let times = raced.by_member(tree, 0);
             let times: Vec<Value> = times.iter().map(|time| json!(rounded(time * 1e3))).collect();
             self.facts.setting(&format!("short.trees.{tree}.by_member_ms"), times);
         }
-        Ok(())
     }
 
     /// The worst of some roots.
-    pub(super) fn roots(
-        &mut self,
-        raced: &[(Rank, Raced)],
-        simulated: &Simulated,
-    ) -> Result<(), Failure> {
+    pub(super) fn roots(&mut self, raced: &[(Rank, Raced)], simulated: &Simulated) {
         let mut worst: Option<(Rank, Spread)> = None;
         for (root, raced) in raced {
             let Some(ratio) = raced.ratio(TreeKind::Adaptive, TreeKind::Static) else {
@@ -183,15 +177,9 @@ impl Shown {
         let model = simulated.roots.iter().filter_map(|entry| entry.1).fold(0.0, f64::max);
         let label = look("  simulated: the worst", "", 2);
         self.facts.number("roots.simulated.ratio_to_static", label, model, None);
-        Ok(())
     }
 
-    pub(super) fn sums(
-        &mut self,
-        bytes: usize,
-        raced: &Raced,
-        simulated: &ByTree,
-    ) -> Result<(), Failure> {
+    pub(super) fn sums(&mut self, bytes: usize, raced: &Raced, simulated: &ByTree) {
         self.facts.heading(&format!("sum of {bytes} bytes: until the root has it"));
         self.compare(&Comparison {
             path: format!("sums.bytes{bytes}"),
@@ -202,15 +190,10 @@ impl Shown {
             is_rate: false,
             raced,
             simulated,
-        })
+        });
     }
 
-    pub(super) fn long(
-        &mut self,
-        bytes: usize,
-        raced: &Raced,
-        simulated: &Simulated,
-    ) -> Result<(), Failure> {
+    pub(super) fn long(&mut self, bytes: usize, raced: &Raced, simulated: &Simulated) {
         self.facts.heading(&format!("broadcast of {bytes} bytes: until the last member has it"));
         self.facts.setting("long.bytes", bytes);
         self.compare(&Comparison {
@@ -222,11 +205,11 @@ impl Shown {
             is_rate: true,
             raced,
             simulated: &simulated.long,
-        })
+        });
     }
 
     /// Each tree's times, beside the base's, and what the simulator says of both: a line for each.
-    fn compare(&mut self, comparison: &Comparison<'_>) -> Result<(), Failure> {
+    fn compare(&mut self, comparison: &Comparison<'_>) {
         self.facts.heading(&format!(
             "  {:<15} {:>9}{:23} {:>6}{:21} {:>12} {:>6} {:>8}",
             "", "ms", "", comparison.column, "", "simulated ms", "", "real/sim"
@@ -239,7 +222,6 @@ impl Shown {
             let bar = Some(comparison.bar).filter(|_| tree == TreeKind::Adaptive);
             self.facts.heading(&row.line(bar));
         }
-        Ok(())
     }
 
     /// Rates by length, with those of `list` in the same rounds.
@@ -273,7 +255,7 @@ impl Shown {
                 });
             }
             if (figure.of)(length, *base).is_none() {
-                self.nothing_of(&format!("{path}.bytes{}", length.bytes));
+                self.nothing(&format!("{path}.bytes{}", length.bytes));
                 continue;
             }
             self.facts.heading(&line);
@@ -339,12 +321,7 @@ impl Shown {
         facts.setting(&format!("{path}.moments"), moments);
     }
 
-    fn nothing(&mut self, what: &str) -> Result<(), Failure> {
-        self.nothing_of(what);
-        Ok(())
-    }
-
-    fn nothing_of(&mut self, what: &str) {
+    fn nothing(&mut self, what: &str) {
         self.has_values = false;
         self.facts.missing(what, "all of it", "in each round some value was wrong or missing");
     }

@@ -29,6 +29,7 @@ pub(super) fn to_json(status: &Status, trees: Option<&[TreeStatus]>) -> Value {
             })
         })
         .collect();
+    // Clusters without members stay: others are named by their index.
     let clusters: Vec<String> =
         status.clusters.iter().map(|entry| entry.1.as_set().to_set().to_string()).collect();
     let distances: Vec<Value> = status

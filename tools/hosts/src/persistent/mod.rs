@@ -67,24 +67,58 @@ pub struct Found {
 /// What is found of trees that stay up.
 struct KeptTrees {
     found: Vec<Found>,
-    silent: Vec<SilentTree>,
+    unusable: Vec<UnusableTree>,
 }
 
-/// A tree whose daemon does not answer, as one that is stopped.
+/// A tree whose daemon is there, and does not say which tree it has.
 #[derive(Debug)]
-struct SilentTree {
+struct UnusableTree {
     name: String,
     /// The process of the daemon; none where no file says so.
     process: Option<u32>,
+    why: Unusable,
 }
 
-impl fmt::Display for SilentTree {
+/// What keeps a command from using a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unusable {
+    /// The daemon does not answer, as one that is stopped.
+    Silent,
+    /// The daemon is of another version.
+    Foreign,
+}
+
+/// What the daemon behind a control socket says first.
+enum Greeting {
+    Tree(Box<Found>),
+    Unusable(Unusable),
+    /// It has closed the connection: it is about to end.
+    Closed,
+}
+
+impl UnusableTree {
+    fn to_failure(&self) -> Failure {
+        match self.why {
+            Unusable::Silent => Failure::timeout(self),
+            Unusable::Foreign => Failure::usage(self),
+        }
+    }
+}
+
+impl fmt::Display for UnusableTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tree '{}' does not answer: its daemon", self.name)?;
+        let (what, why) = match self.why {
+            Unusable::Silent => ("does not answer", "is stopped or busy"),
+            Unusable::Foreign => (
+                "cannot be used",
+                "is of another version of sapwood: end it with the version that started it",
+            ),
+        };
+        write!(f, "tree '{}' {what}: its daemon", self.name)?;
         if let Some(process) = self.process {
             write!(f, ", process {process},")?;
         }
-        f.write_str(" is stopped or busy, or of another version")
+        write!(f, " {why}")
     }
 }
 
@@ -106,27 +140,28 @@ fn address_of(path: &Path) -> Result<Address, Failure> {
 /// When the folder cannot be trusted.
 pub fn all() -> Result<Vec<Found>, Failure> {
     let Some(folder) = sapwood::existing_runtime_folder()? else { return Ok(Vec::new()) };
-    let KeptTrees { found, silent } = kept_trees(&folder)?;
-    silent.iter().for_each(ignore);
+    let KeptTrees { found, unusable } = kept_trees(&folder)?;
+    unusable.iter().for_each(ignore);
     Ok(found)
 }
 
-fn ignore(tree: &SilentTree) {
+fn ignore(tree: &UnusableTree) {
     complain(format_args!("{tree}; it is ignored"));
 }
 
 /// The trees in this folder.
 fn kept_trees(folder: &Path) -> Result<KeptTrees, Failure> {
-    let mut kept = KeptTrees { found: Vec::new(), silent: Vec::new() };
+    let mut kept = KeptTrees { found: Vec::new(), unusable: Vec::new() };
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(kept) };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == ENDING));
     paths.sort();
     for path in paths {
         match connect_own(&address_of(&path)?) {
-            Ok(link) => match greeted(link) {
-                Some(tree) => kept.found.push(tree),
-                None => kept.silent.push(SilentTree::at(&path)?),
+            Ok(link) => match greeted(link)? {
+                Greeting::Tree(tree) => kept.found.push(*tree),
+                Greeting::Unusable(why) => kept.unusable.push(UnusableTree::at(&path, why)?),
+                Greeting::Closed => {}
             },
             Err(Error::Refused { .. }) => remove_if_left(folder, &path)?,
             Err(error) => complain(format_args!("{error}; it is ignored")),
@@ -135,13 +170,13 @@ fn kept_trees(folder: &Path) -> Result<KeptTrees, Failure> {
     Ok(kept)
 }
 
-impl SilentTree {
+impl UnusableTree {
     /// That of a control socket. Its network is visible under the same name.
-    fn at(path: &Path) -> Result<Self, Failure> {
+    fn at(path: &Path, why: Unusable) -> Result<Self, Failure> {
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         let networks = VisibleNetwork::all()?;
         let process = networks.iter().find(|network| network.name == name).map(|one| one.pid);
-        Ok(Self { name, process })
+        Ok(Self { name, process, why })
     }
 }
 
@@ -178,18 +213,20 @@ fn right_to(folder: &Path) -> Option<File> {
 }
 
 /// Hears which tree the daemon has.
-fn greeted(link: Link) -> Option<Found> {
+fn greeted(link: Link) -> Result<Greeting, Failure> {
+    let failed = |error: Error| Failure::own(&format!("cannot wait for a tree: {error}"));
     let mut line = Line::new(link);
-    let mut poller = Poller::new().ok()?;
-    poller.add(line.link(), 0, Interest::READ).ok()?;
+    let mut poller = Poller::new().map_err(failed)?;
+    poller.add(line.link(), 0, Interest::READ).map_err(failed)?;
     let until = Instant::now() + ANSWER_TIME;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        poller.wait(&mut Vec::new(), Some(left)).ok()?;
-        if !line.read() || left.is_zero() {
-            return None;
-        }
-        let mut messages = line.messages().ok()?.into_iter();
+        poller.wait(&mut Vec::new(), Some(left)).map_err(failed)?;
+        let is_open = line.read();
+        let Ok(messages) = line.messages() else {
+            return Ok(Greeting::Unusable(Unusable::Foreign));
+        };
+        let mut messages = messages.into_iter();
         if let Some(Reply::Description(mut description)) = messages.next() {
             // What changes just now may follow at once.
             for message in messages {
@@ -199,7 +236,16 @@ fn greeted(link: Link) -> Option<Found> {
                     _ => {}
                 }
             }
-            return (description.version == VERSION).then_some(Found { description, line });
+            return Ok(match description.version == VERSION {
+                true => Greeting::Tree(Box::new(Found { description, line })),
+                false => Greeting::Unusable(Unusable::Foreign),
+            });
+        }
+        if !is_open {
+            return Ok(Greeting::Closed);
+        }
+        if left.is_zero() {
+            return Ok(Greeting::Unusable(Unusable::Silent));
         }
     }
 }
@@ -212,8 +258,13 @@ fn greeted(link: Link) -> Option<Found> {
 /// When the folder cannot be trusted.
 pub fn condition(name: &str) -> Result<Option<String>, Failure> {
     let Some(folder) = sapwood::existing_runtime_folder()? else { return Ok(None) };
-    let tree = connect_own(&address_of(&socket_path(&folder, name))?).ok().and_then(greeted);
-    Ok(tree.and_then(|tree| tree.description.condition()))
+    let Ok(link) = connect_own(&address_of(&socket_path(&folder, name))?) else {
+        return Ok(None);
+    };
+    Ok(match greeted(link)? {
+        Greeting::Tree(tree) => tree.description.condition(),
+        Greeting::Unusable(_) | Greeting::Closed => None,
+    })
 }
 
 impl Description {
@@ -273,21 +324,21 @@ impl fmt::Display for Asking {
 /// The tree of this name, or the only one where none is named.
 ///
 /// # Errors
-/// Where there is none, several and no name, or one that does not answer.
+/// Where there is none, several and no name, or one that does not answer or is of another version.
 pub fn named(name: Option<&str>) -> Result<Found, Failure> {
     let kept = match sapwood::existing_runtime_folder()? {
         Some(folder) => kept_trees(&folder)?,
-        None => KeptTrees { found: Vec::new(), silent: Vec::new() },
+        None => KeptTrees { found: Vec::new(), unusable: Vec::new() },
     };
-    let KeptTrees { mut found, silent } = kept;
-    let is_meant = |tree: &&SilentTree| match name {
+    let KeptTrees { mut found, unusable } = kept;
+    let is_meant = |tree: &&UnusableTree| match name {
         Some(name) => name == tree.name,
         None => found.is_empty(),
     };
-    if let Some(tree) = silent.iter().find(is_meant) {
-        return Err(Failure::timeout(tree));
+    if let Some(tree) = unusable.iter().find(is_meant) {
+        return Err(tree.to_failure());
     }
-    silent.iter().for_each(ignore);
+    unusable.iter().for_each(ignore);
     let names = found.iter().map(|tree| tree.description.name.clone()).collect::<Vec<_>>();
     match name {
         Some(name) => match names.iter().position(|known| known == name) {
@@ -338,8 +389,19 @@ pub(crate) fn ended(is_meant: impl Fn(&str, &Ending) -> bool) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixListener;
+    use std::process::ExitCode;
+
+    use sapwood_command_line::exit::{TIMEOUT, USAGE};
 
     use super::*;
+
+    fn tree_of(link: Link) -> Found {
+        match greeted(link).unwrap() {
+            Greeting::Tree(tree) => *tree,
+            Greeting::Unusable(why) => panic!("it says which tree it has: {why:?}"),
+            Greeting::Closed => panic!("it says which tree it has"),
+        }
+    }
 
     #[test]
     fn a_socket_that_was_left_is_removed_and_one_in_its_place_is_not() {
@@ -365,14 +427,46 @@ mod tests {
     fn a_daemon_that_does_not_answer_is_not_taken_for_none() {
         let folder = tempfile::tempdir().unwrap();
         let _listener = UnixListener::bind(socket_path(folder.path(), "mute")).unwrap();
-        let KeptTrees { found, silent } = kept_trees(folder.path()).unwrap();
-        let [tree] = &silent[..] else { panic!("one tree: {silent:?}") };
+        let KeptTrees { found, unusable } = kept_trees(folder.path()).unwrap();
+        let [tree] = &unusable[..] else { panic!("one tree: {unusable:?}") };
         assert!(found.is_empty());
-        let why = "is stopped or busy, or of another version";
+        let why = "is stopped or busy";
         assert_eq!(tree.to_string(), format!("tree 'mute' does not answer: its daemon {why}"));
-        let stopped = SilentTree { name: "warm".to_owned(), process: Some(17) };
+        let (name, process) = ("warm".to_owned(), Some(17));
+        let stopped = UnusableTree { name, process, why: Unusable::Silent };
         let text = "tree 'warm' does not answer: its daemon, process 17, ".to_owned() + why;
         assert_eq!(stopped.to_string(), text);
+        assert_eq!(stopped.to_failure().report(), ExitCode::from(TIMEOUT));
+    }
+
+    #[test]
+    fn a_daemon_that_ends_is_none_and_one_of_another_version_is_no_timeout() {
+        let (one, other) = Link::pair().unwrap();
+        drop(one);
+        assert!(matches!(greeted(other).unwrap(), Greeting::Closed));
+        for can_be_read in [true, false] {
+            let (one, other) = Link::pair().unwrap();
+            let mut daemon = Line::new(one);
+            let version = "0.0.1/1".to_owned();
+            match can_be_read {
+                true => {
+                    let description = Description { version, ..Description::default() };
+                    daemon.push(&Reply::Description(description));
+                }
+                // No message has this number.
+                false => daemon.push(&u8::MAX),
+            }
+            assert!(daemon.write());
+            assert!(matches!(greeted(other).unwrap(), Greeting::Unusable(Unusable::Foreign)));
+        }
+        let (name, process) = ("warm".to_owned(), None);
+        let foreign = UnusableTree { name, process, why: Unusable::Foreign };
+        assert_eq!(
+            foreign.to_string(),
+            "tree 'warm' cannot be used: its daemon is of another version of sapwood: end it with \
+             the version that started it"
+        );
+        assert_eq!(foreign.to_failure().report(), ExitCode::from(USAGE));
     }
 
     #[test]
@@ -391,7 +485,7 @@ mod tests {
         let (ranks, reason) = lost("2-3");
         daemon.push(&Reply::Lost { ranks, reason });
         assert!(daemon.write());
-        let tree = greeted(other).expect("it says which tree it has");
+        let tree = tree_of(other);
         assert_eq!(tree.description.absent, [lost("0"), lost("2-3")]);
         assert_eq!(
             tree.description.condition().unwrap(),
@@ -416,7 +510,7 @@ mod tests {
         daemon.push(&Reply::Description(before));
         daemon.push(&Reply::Description(after));
         assert!(daemon.write());
-        let tree = greeted(other).expect("it says which tree it has");
+        let tree = tree_of(other);
         assert_eq!(tree.description.condition().unwrap(), "host n2 came back\n");
         let whole = Description { returned: Vec::new(), ..tree.description };
         assert_eq!(whole.condition(), None);

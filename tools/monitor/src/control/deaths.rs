@@ -20,6 +20,10 @@ const KILLED_WITHIN: Duration = Duration::from_millis(500);
 /// them: each learns of an end when it gets a processor, and answers some time after it was asked.
 const TOGETHER: Duration = Duration::from_millis(10);
 
+/// A launcher that is told to end tells its ranks to, and kills those that run still some time
+/// later: within this of the first.
+const TIMED_OUT_WITHIN: Duration = Duration::from_secs(5);
+
 /// The code with which `timeout` ends when it has told a program to end.
 const TIMED_OUT: i32 = 124;
 
@@ -266,18 +270,34 @@ impl Deaths {
 /// program with an error: none of them is known to have died first. Where another has killed a
 /// rank, the launcher ends with the number of that signal, as MPICH's does, or with 128 more; a
 /// code of 0 says nothing of it. The ends are in order of time. A launcher below `timeout` may
-/// end its ranks more gently, and some later than others.
+/// end its ranks more gently, and some later than others; one that ended long before them was not
+/// ended by it.
 fn were_killed_together(ends: &[&End], launcher: Option<i32>) -> bool {
-    let (kill, term) = (Signal::KILL.as_raw(), Signal::TERM.as_raw());
+    let kill = Signal::KILL.as_raw();
     let is_other = launcher.is_some_and(|code| ![0, kill, 128 + kill].contains(&code));
     let are_killed = ends.iter().all(|end| end.kind.cause == Cause::Signal(kill));
     let ranks: u64 = ends.iter().map(|end| end.ranks.len()).sum();
     let (Some(first), Some(last)) = (ends.first(), ends.last()) else { return false };
     let is_at_once = last.elapsed <= first.elapsed + FOLLOWS_WITHIN;
-    let by_launcher = [Cause::Signal(kill), Cause::Signal(term), Cause::Unknown];
-    let is_ended = |end: &&End| by_launcher.contains(&end.kind.cause);
-    let are_timed_out = launcher == Some(TIMED_OUT) && ends.iter().all(is_ended);
+    let is_timely = last.elapsed <= first.elapsed + TIMED_OUT_WITHIN;
+    let are_timed_out = launcher == Some(TIMED_OUT) && is_timely && ended_with_launcher(ends);
     ranks > 1 && (are_timed_out || is_other && are_killed && is_at_once)
+}
+
+/// Whether ranks have ended as those of a launcher that is told to end: by a signal of its, or
+/// several by one exit code, as those of Open MPI do that lose it while they end.
+fn ended_with_launcher(ends: &[&End]) -> bool {
+    let signals = [Signal::KILL, Signal::TERM].map(|signal| Cause::Signal(signal.as_raw()));
+    let mut others = ends
+        .iter()
+        .filter(|end| !signals.contains(&end.kind.cause) && end.kind.cause != Cause::Unknown);
+    let Some(one) = others.next() else { return true };
+    let (mut ranks, is_code) = (one.ranks.len(), matches!(one.kind.cause, Cause::Code(_)));
+    let are_alike = others.all(|end| {
+        ranks += end.ranks.len();
+        end.kind.cause == one.kind.cause
+    });
+    is_code && are_alike && ranks > 1
 }
 
 /// The death that others followed: the first one, but for the signal by which a launcher ends the
@@ -498,6 +518,36 @@ mod tests {
             assert!(told(last, 143)[0].is_first, "the launcher has ended as a rank did");
         }
         assert!(told(Cause::Code(1), TIMED_OUT).iter().any(|death| death.is_first));
+    }
+
+    #[test]
+    fn none_is_the_first_of_ranks_that_lost_their_launcher_and_ended_by_one_code() {
+        let told = |codes: [i32; 3]| {
+            let mut report = RankReport::default();
+            for (rank, code) in (0..).zip(codes) {
+                let ago = 140_000_000 - u64::from(rank);
+                report.end(rank, kind(Cause::Code(code), false), ago);
+            }
+            let mut deaths = Deaths::default();
+            deaths.take(&report, Duration::from_secs(2));
+            deaths.launcher_ended(TIMED_OUT);
+            deaths.section().iter().any(|death| death.is_first)
+        };
+        assert!(!told([195, 195, 195]));
+        assert!(told([195, 1, 195]));
+    }
+
+    #[test]
+    fn a_rank_that_was_killed_long_before_a_time_limit_is_the_first_death() {
+        let mut report = RankReport::default();
+        report.end(0, kind(Cause::Signal(15), false), 140_000_000);
+        report.end(1, kind(Cause::Signal(15), false), 139_000_000);
+        report.end(2, kind(Cause::Signal(9), false), 180_000_000_000);
+        let mut deaths = Deaths::default();
+        deaths.take(&report, Duration::from_secs(200));
+        deaths.launcher_ended(TIMED_OUT);
+        let deaths = deaths.section();
+        assert_eq!((&*deaths[0].ranks, deaths[0].is_first), ("2", true));
     }
 
     #[test]

@@ -40,6 +40,17 @@ pub(crate) struct WaitsInquiry {
     measured: Option<Instant>,
 }
 
+/// What answers have brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum WaitsNews {
+    /// None has come.
+    None,
+    /// One has come, with nothing new: what was found is known until a later time.
+    Answer,
+    /// One has come with something new.
+    Findings,
+}
+
 impl WaitsInquiry {
     /// Opens the stream.
     ///
@@ -115,13 +126,14 @@ impl WaitsInquiry {
         self.ledger.reference().map(|(_, clock)| clock)
     }
 
-    /// Takes the answers that have come; whether one has brought anything new.
-    pub(crate) fn take(&mut self) -> bool {
-        let mut is_new = false;
+    /// Takes the answers that have come.
+    pub(crate) fn take(&mut self) -> WaitsNews {
+        let mut news = WaitsNews::None;
         while let Ok(Some(answer)) = self.stream.try_recv() {
-            is_new |= self.absorb(&answer);
+            let is_new = self.absorb(&answer);
+            news = news.max(if is_new { WaitsNews::Findings } else { WaitsNews::Answer });
         }
-        is_new
+        news
     }
 
     fn absorb(&mut self, answer: &sapwood::Answer) -> bool {

@@ -20,7 +20,6 @@ use super::facts::{Facts, facts};
 use super::question::Question;
 use super::reading::{GATHERED_MAX, Reading};
 use crate::effort::{Effort, begin_at};
-use crate::host_time::now_ns;
 
 /// The events of a leaf's ranks.
 #[derive(Default)]
@@ -188,7 +187,7 @@ impl LeafWaits {
             }
         }
         let mut gathered = self.observer.take();
-        gathered.settle_hops();
+        gathered.bound();
         gathered.reference = reference;
         gathered
     }
@@ -304,7 +303,10 @@ impl RankEvents {
 
     /// Between which times its records lie.
     pub(crate) fn bounds(&self, file: &EventFile) -> RecordBounds {
-        RecordBounds::new(file.clock, self.written_ns.unwrap_or_else(now_ns))
+        match self.written_ns {
+            Some(written_ns) => RecordBounds::new(file.clock, written_ns),
+            None => RecordBounds::of_live(file.clock),
+        }
     }
 
     /// How many records a ring has had.
@@ -438,7 +440,7 @@ mod tests {
 
     use std::time::Duration;
 
-    use sapwood_trace::Coscheduling;
+    use sapwood_trace::{Coscheduling, ENTRIES_MAX, WholeCollectives};
 
     use crate::effort::Patience;
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -490,6 +492,21 @@ mod tests {
         write(&file, 0, 0);
         assert!(waits.headers(1).is_empty() && waits.headers(1).is_empty());
         assert_eq!(waits.observer.take().counters[Counter::Unreadable as usize], 1);
+    }
+
+    #[test]
+    fn an_answer_has_no_more_sums_than_a_packet_may_have() {
+        let mut waits = LeafWaits::default();
+        let whole = WholeCollectives { size: 1, collectives: 1, ..WholeCollectives::default() };
+        let places = ENTRIES_MAX as u64 + 9;
+        for communicator in 1..=places {
+            waits.observer.gathered().add_whole((communicator, 1), &whole);
+        }
+        let mut patience = Patience::default();
+        let gathered = waits.answer(0, &Question::default(), effort(&mut patience));
+        assert!(gathered.wholes.len() <= ENTRIES_MAX + 1, "{}", gathered.wholes.len());
+        let sum: u64 = gathered.wholes.values().map(|one| one.collectives).sum();
+        assert_eq!(sum, places);
     }
 
     #[test]

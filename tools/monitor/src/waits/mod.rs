@@ -13,7 +13,7 @@ mod reading;
 mod whole_record;
 
 pub(crate) use facts::facts;
-pub(crate) use inquiry::{WaitsInquiry, offsets};
+pub(crate) use inquiry::{WaitsInquiry, WaitsNews, offsets};
 pub(crate) use leaf::{LeafWaits, RankEvents};
 pub(crate) use question::{Question, WAITS, WaitsQuestion};
 pub(crate) use whole_record::whole_record;

@@ -71,6 +71,12 @@ impl OpenRank {
         let rings = rings.filter_map(open).collect();
         Self { rank, file, rings, hops_left: hops_max }
     }
+
+    /// Leaves the hops that have not been read in their rings.
+    fn leave_hops(&mut self) {
+        let hop_rings = self.file.hop_rings();
+        self.rings.retain(|open| !hop_rings.contains(&open.ring));
+    }
 }
 
 impl<'a, 'e> Reading<'a, 'e> {
@@ -98,6 +104,9 @@ impl<'a, 'e> Reading<'a, 'e> {
         };
         let mut open: Vec<OpenRank> = headers.iter().filter_map(open).collect();
         while !open.is_empty() && self.has_room() {
+            if !self.make_hop_room() {
+                open.iter_mut().for_each(OpenRank::leave_hops);
+            }
             open.retain_mut(|one| {
                 let Some(events) = ranks.get_mut(&one.rank) else { return false };
                 self.read_turn(events, one);
@@ -109,6 +118,15 @@ impl<'a, 'e> Reading<'a, 'e> {
 
     fn has_room(&mut self) -> bool {
         self.observer.gathered().open_entries() < GATHERED_MAX
+    }
+
+    /// Sums up whole reductions where many hops wait; whether there is room for others.
+    fn make_hop_room(&mut self) -> bool {
+        let gathered = self.observer.gathered();
+        if gathered.hops.len() >= GATHERED_MAX {
+            gathered.settle_hops();
+        }
+        gathered.hops.len() < ENTRIES_MAX
     }
 
     /// Reads a piece of each ring of a rank.
@@ -142,6 +160,12 @@ impl<'a, 'e> Reading<'a, 'e> {
         if unread == 0 || left == 0 || has_hops && one.hops_left == 0 {
             return Piece::AllRead;
         }
+        let hops_now = self.observer.gathered().hops.len();
+        let hop_room = ENTRIES_MAX.saturating_sub(hops_now).min(one.hops_left);
+        if has_hops && hop_room == 0 {
+            // The next turn makes room, or leaves it.
+            return Piece::Taken;
+        }
         let turn = self.effort.turn(unread, file.ring_records());
         let refused = match turn {
             Turn::Throttled => Some(Counter::Throttled),
@@ -153,7 +177,7 @@ impl<'a, 'e> Reading<'a, 'e> {
             return Piece::Refused;
         }
         self.last = Some(one.rank);
-        let most = self.piece.min(left).min(if has_hops { one.hops_left } else { left });
+        let most = self.piece.min(left).min(if has_hops { hop_room } else { left });
         let (words, lost) = events.copy(&mut cursor, ring, file, most);
         events.cursors[ring] = cursor;
         let dropped = if has_hops { Counter::HopsDropped } else { Counter::Dropped };
@@ -223,7 +247,10 @@ mod tests {
     /// Of the only ring.
     const HEAD: u64 = SPACE + 8;
     const RECORDS: u64 = 1 << 16;
+    const RING_WORDS: u64 = 8 + RECORDS * RECORD_WORDS as u64;
     const CALLS: u32 = 40_000;
+    /// Each has seven hops, more of all together than may wait.
+    const REDUCTIONS: u32 = 16_000;
     const CLOCK: FileClock = FileClock { ticks: 0, ns: 0, scale: 1 << 32, is_cycles: true };
 
     fn allreduce() -> u32 {
@@ -235,18 +262,26 @@ mod tests {
         file.write_all_at(&bytes, word * 8).expect("memory");
     }
 
-    /// Has a rank of `size` call as many reductions, one each microsecond; each rank comes 10 ns
-    /// after the one below it.
-    fn admit(waits: &mut LeafWaits, rank: u32, size: u32, calls: u32) {
+    /// The file of a rank of `size` with one ring, and as many of hops.
+    fn event_file(rank: u32, size: u32, hop_rings: u64) -> (File, u64) {
         let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC;
         let file = File::from(memfd_create("events", flags).expect("memory"));
-        let bytes = (HEAD + 8 + RECORDS * RECORD_WORDS as u64) * 8;
+        let bytes = (HEAD + (1 + hop_rings) * RING_WORDS) * 8;
         file.set_len(bytes).expect("its size");
         fcntl_add_seals(&file, SealFlags::SHRINK).expect("its seal");
         let (own, all) = (u64::from(rank), u64::from(size) << 32);
         write(&file, 0, &[u64::from_le_bytes(*b"SWEVENTS"), 1 | 256 << 32, own | all, 1 << 32]);
         write(&file, 7, &[CLOCK.scale, 1 << 32, 1 | 1 << 32, RECORDS | (HEAD * 8) << 32]);
+        write(&file, 16, &[hop_rings]);
         write(&file, SPACE, &[1, IDENTITY, all, own]);
+        (file, bytes)
+    }
+
+    /// Has a rank of `size` call as many reductions, one each microsecond; each rank comes 10 ns
+    /// after the one below it.
+    fn admit(waits: &mut LeafWaits, rank: u32, size: u32, calls: u32) {
+        let (file, bytes) = event_file(rank, size, 0);
+        let own = u64::from(rank);
         let record = |number: u32| {
             let time = u64::from(number) * 1_000 + own * 10;
             let what = (EventKind::Collective as u64) << 16 | u64::from(number) << 32;
@@ -256,6 +291,26 @@ mod tests {
         write(&file, HEAD + 8, &records);
         write(&file, HEAD, &[calls.into()]);
         waits.admit(rank, file.into(), bytes).expect("an event file");
+    }
+
+    /// Has both ranks of reductions note their hops; `size` is that of their communicator.
+    fn admit_hops(waits: &mut LeafWaits, size: u32) {
+        let (one, root) = (1 | 1 << 32, 4 << 8);
+        let own: &[[u64; 2]] = &[[1, 0], [3 | root, 0], [5, 0]];
+        let other: &[[u64; 2]] = &[[1, one], [3, one], [2, 1 << 32], [5, one]];
+        for (rank, hops) in [(0, own), (1, other)] {
+            let (file, bytes) = event_file(rank, size, 1);
+            let mut records = Vec::new();
+            for number in 1..=u64::from(REDUCTIONS) {
+                for [what, whom] in hops {
+                    let what = what | u64::from(size) << 16 | number << 32;
+                    records.extend([number * 10, IDENTITY, what, *whom]);
+                }
+            }
+            write(&file, HEAD + RING_WORDS + 8, &records);
+            write(&file, HEAD + RING_WORDS, &[u64::from(REDUCTIONS) * hops.len() as u64]);
+            waits.admit(rank, file.into(), bytes).expect("an event file");
+        }
     }
 
     /// What the leaf answers with this share of a processor.
@@ -294,6 +349,22 @@ mod tests {
         let second = answer(&mut waits, Coscheduling::Any, MINUTE);
         let read = [first, second].map(|one| one.counters[Counter::Events as usize]);
         assert_eq!(read.iter().sum::<u64>(), 2 * u64::from(CALLS));
+    }
+
+    #[test]
+    fn hops_that_are_settled_make_room_and_others_stay_in_the_rings() {
+        let (mut whole, mut open) = (LeafWaits::default(), LeafWaits::default());
+        admit_hops(&mut whole, 2);
+        let all = answer(&mut whole, Coscheduling::Any, MINUTE);
+        assert_eq!((all.bypass.instances, all.hops.len()), (REDUCTIONS.into(), 0));
+        // The third rank is elsewhere.
+        admit_hops(&mut open, 3);
+        let answers = [(); 2].map(|()| answer(&mut open, Coscheduling::Any, MINUTE));
+        let rest = 7 * REDUCTIONS as usize - ENTRIES_MAX;
+        assert_eq!(answers.each_ref().map(|one| one.hops.len()), [ENTRIES_MAX, rest]);
+        for one in [all].iter().chain(&answers) {
+            assert_eq!(one.counters[Counter::HopsLeftOut as usize], 0);
+        }
     }
 
     #[test]

@@ -179,6 +179,11 @@ impl MatchingLoss {
         (count > 0)
             .then(|| format!("{} {}", quantity::counted(count.into(), self.things), self.what))
     }
+
+    /// The same of what a section has.
+    pub(crate) fn line_of(&self, waits: &Waits) -> Option<String> {
+        self.line((self.of)(waits))
+    }
 }
 
 impl Waits {
@@ -249,7 +254,7 @@ impl Waits {
     /// The same where no collective was matched, and why not.
     #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
     fn without_collectives(&self, waited_ns: u64) -> String {
-        let losses = MATCHING_LOSSES.iter().filter_map(|loss| loss.line((loss.of)(self)));
+        let losses = MATCHING_LOSSES.iter().filter_map(|loss| loss.line_of(self));
         let mut reasons: Vec<String> = losses.collect();
         if self.events == 0 {
             reasons.insert(0, "no call was recorded".to_owned());

@@ -55,7 +55,8 @@ pub struct SlowLink {
 /// A TCP connection that was busy for much of the time, and slow beside others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlowTcp {
-    /// The time that is looked at: until the end, or the stretch in which it was busiest.
+    /// The time that is looked at: until the end, but for seconds there in which it was idle, or
+    /// the stretch in which it was busiest.
     pub elapsed_s: f64,
     /// The part of it in which data was under way for which the receiver had room.
     pub busy_share: f64,

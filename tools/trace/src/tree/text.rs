@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use sapwood::{ChildSums, HopForm, NodeStatus, Rank, Role, StreamId};
 use sapwood_hosts::absence::{by_cause, nameless};
+use sapwood_report::quantity::counted;
 use sapwood_status::branches::{BACK_ENDS_MAX, Shown};
 use sapwood_trace::{Blame, BlameShare, EdgeFigures, Figure, OneWay, StreamFigures};
 
@@ -26,11 +27,6 @@ const SHARE_MIN: f64 = 0.001;
 /// Lines of what answers waited for, at most.
 const BLAMES_MAX: usize = 8;
 
-/// A number of things, without marks between its digits.
-fn plain(number: u64, one: &str, several: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { several })
-}
-
 /// The whole report.
 pub(crate) fn draw(followed: &Followed) -> String {
     let losses = followed.trace.losses();
@@ -39,9 +35,9 @@ pub(crate) fn draw(followed: &Followed) -> String {
         "{}: {:.1} s, {} of {} in {}",
         followed.network,
         followed.took.as_secs_f64(),
-        plain(losses.noted, "event", "events"),
-        plain(processes as u64, "process", "processes"),
-        plain(followed.readings.into(), "reading", "readings")
+        counted(losses.noted.into(), "events"),
+        counted(processes as u128, "processes"),
+        counted(followed.readings.into(), "readings")
     );
     let lacking =
         [(losses.overwritten, "overwritten before they were read"), (losses.unread, "not read")];
@@ -57,7 +53,7 @@ pub(crate) fn draw(followed: &Followed) -> String {
         let _ = writeln!(
             text,
             "{} ended early, because no reading arrived in time: the figures lack some events",
-            plain(losses.lapsed, "recording session", "recording sessions")
+            counted(losses.lapsed.into(), "recording sessions")
         );
     }
     // Of each stream one may have been under way at the end.
@@ -65,7 +61,7 @@ pub(crate) fn draw(followed: &Followed) -> String {
         let _ = writeln!(
             text,
             "left out of the times of answers: {}, of which the front-end's events were not read",
-            plain(losses.unfinished, "wave", "waves")
+            counted(losses.unfinished.into(), "waves")
         );
     }
     if losses.refused > 0 {
@@ -74,7 +70,7 @@ pub(crate) fn draw(followed: &Followed) -> String {
         let _ = writeln!(
             text,
             "{} {record} no events for this command: {they} so for eight others already",
-            plain(losses.refused, "process", "processes")
+            counted(losses.refused.into(), "processes")
         );
     }
     for (ranks, cause) in by_cause(&followed.status.missing, nameless) {
@@ -110,7 +106,7 @@ fn draw_stream(stream: StreamId, figures: &StreamFigures, followed: &Followed, t
     let sums = sums.unwrap_or_default();
     let waves: u64 = sums.iter().map(|sums| sums.waves).sum();
     let partial: u64 = sums.iter().map(|sums| sums.partial).sum();
-    let _ = write!(text, "{}", plain(waves, "wave", "waves"));
+    let _ = write!(text, "{}", counted(waves.into(), "waves"));
     // One may have been under way when this began.
     if partial > 1 {
         let _ = write!(text, ", {partial} without some of their parts");
