@@ -296,6 +296,7 @@ class WhyTruth:
         for call in ("ibcast", "iallreduce"):
             self.aborted("started_amounts", call, ends=self.abi == "openmpi")
 
+    @turns.alone("the job ends a moment after it has made its communicator, which its leaf is to see before")
     def test_a_rank_is_named_that_gives_another_amount_to_the_call_that_starts_a_collective_and_dies_there(self):
         for call in ("refused", "ireduce_scatter_block", "ireduce_scatter", "ialltoall"):
             with self.subTest(call=call):
