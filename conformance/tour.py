@@ -69,8 +69,8 @@ class Tour:
     def __init__(self, program, folder, of_page):
         self.of_page = of_page
         self.processes = {}
-        self.environment = {"PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": folder, "LC_ALL": "C.UTF-8",
-                            "XDG_RUNTIME_DIR": folder}
+        path = f"{program.parent}:{os.environ.get('PATH', os.defpath)}"
+        self.environment = {"PATH": path, "HOME": folder, "LC_ALL": "C.UTF-8", "XDG_RUNTIME_DIR": folder}
 
     def unknown_in(self, command):
         """The numbers of processes in a command in whose place no other has been printed: of `kill` all its words that

@@ -19,7 +19,7 @@ INPUTS = ("SAPWOOD", "SAPWOOD_BUILD", "SAPWOOD_TARGET", "TESTBED_HOSTS", "TESTBE
 surroundings.keep_only(*INPUTS)
 
 from stories import HOSTS, OWNED, PROGRAM, is_dynamic, testbed
-from test_commands import Commands, Copies, Hosts, WarmTree
+from test_commands import Commands, Copies, Hosts, KilledFrontEnds, WarmTree
 from test_languages import Languages
 from test_mpi import MpiJobs
 from test_owners import Owners
@@ -29,8 +29,8 @@ from test_start import Ends, LostHosts, Outages, StartUp, Strangers, WrongClock
 from test_trace import Traces
 
 __all__ = [
-    "Allocation", "Commands", "Copies", "Ends", "Hosts", "Languages", "LostHosts", "MpiJobs", "Outages", "Owners",
-    "Processors", "StartUp", "Strangers", "Traces", "WarmTree", "WrongClock",
+    "Allocation", "Commands", "Copies", "Ends", "Hosts", "KilledFrontEnds", "Languages", "LostHosts", "MpiJobs",
+    "Outages", "Owners", "Processors", "StartUp", "Strangers", "Traces", "WarmTree", "WrongClock",
 ]
 
 

@@ -1,5 +1,7 @@
 """The commands that administrators give to hosts, on hosts that are reached by ssh."""
 
+import contextlib
+import glob
 import json
 import os
 import re
@@ -10,7 +12,8 @@ import tempfile
 import time
 
 from stories import (
-    CONNECT_SECONDS, END_SECONDS_MAX, HOSTS, PROGRAM, STORY_SECONDS_MAX, Story, TESTBED, name, names, testbed,
+    CONNECT_SECONDS, END_SECONDS_MAX, HOSTS, NODE_PROGRAM, PROGRAM, STATE, STORY_SECONDS_MAX, Story, TESTBED, name,
+    names, testbed,
 )
 
 # After which a host without a cable counts as lost for good: the tree's `silence` and `grace`, and
@@ -102,6 +105,97 @@ class Commands(Story):
             process.send_signal(number)
             process.wait(timeout=END_SECONDS_MAX)
             self.assert_nothing_left()
+
+
+class KilledFrontEnds(Story):
+    """Hosts without the program, to which it is copied, and a front-end that is killed meanwhile."""
+
+    COUNT = 4
+    # Into how many parts the time is divided that a command takes.
+    MOMENTS = 8
+    # A copy of some megabytes takes seconds at this rate, whatever the machine.
+    SLOW_MBIT = 4
+
+    def setUp(self):
+        super().setUp()
+        # Hosts have a /tmp of their own.
+        self.folder = tempfile.mkdtemp(prefix="sapwood-test-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.folder)
+        hidden = shutil.copy(PROGRAM, os.path.join(self.folder, "sapwood"))
+        shutil.copy(NODE_PROGRAM, self.folder)
+        # Half of the copies are made by copies.
+        self.line = [TESTBED, "login", hidden, "run", "--new-tree", "-n", "-t", "60", "-f", "2"]
+        self.line += ["-w", names(self.COUNT)]
+
+    def begin(self):
+        """A command that does not end by itself."""
+        nowhere = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen([*self.line, "sleep 1000"], **nowhere)
+        self.begun.append(process)
+        return process
+
+    @staticmethod
+    def found(pattern):
+        """Files of this pattern on all hosts."""
+        found = []
+        for index in range(HOSTS):
+            with open(os.path.join(STATE, f"first.{name(index)}"), encoding="utf-8") as file:
+                found += glob.glob(f"/proc/{file.read().strip()}/root/{pattern}")
+        return found
+
+    def left(self):
+        """What hosts have of the program, and processes with its path in their arguments: clients and log-ins."""
+        look = subprocess.run(["pgrep", "-af", self.folder], capture_output=True, text=True, check=False)
+        return self.found("tmp/sapwood*") + self.found("dev/shm/sapwood*") + look.stdout.splitlines()
+
+    def copies_on_their_way(self):
+        """Copies of which a part has come. One that is whole goes as soon as it runs."""
+        on_their_way = []
+        for path in self.found("tmp/sapwood-*/sapwood"):
+            with contextlib.suppress(FileNotFoundError):
+                on_their_way += [path] if os.path.getsize(path) else []
+        return on_their_way
+
+    def kill(self, process):
+        """Kills the front-end; afterwards nothing may be left."""
+        self.assertIsNone(process.poll(), "it has ended by itself")
+        process.kill()
+        process.wait()
+
+    def assert_no_copy_left(self):
+        """No process and no copy, within the stated deadline."""
+        self.assert_nothing_left()
+        until = time.monotonic() + END_SECONDS_MAX
+        while left := self.left():
+            self.assertLess(time.monotonic(), until, left)
+            time.sleep(0.05)
+
+    def test_nothing_is_left_whenever_it_is_killed(self):
+        began = time.monotonic()
+        done = subprocess.run([*self.line, "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=STORY_SECONDS_MAX, check=False)
+        took = time.monotonic() - began
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        self.assert_no_copy_left()
+        for part in range(self.MOMENTS):
+            process = self.begin()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=took * part / self.MOMENTS)
+            self.kill(process)
+            self.assert_no_copy_left()
+
+    def test_nothing_is_left_if_it_is_killed_while_a_copy_travels(self):
+        hosts = [name(index) for index in range(self.COUNT)]
+        for host in hosts:
+            self.afterwards("shape", host, "0")
+            testbed("shape", host, str(self.SLOW_MBIT))
+        process = self.begin()
+        self.wait_until("no copy is on its way", self.copies_on_their_way)
+        self.kill(process)
+        # What is in the buffers need not take its time.
+        for host in hosts:
+            testbed("shape", host, "0")
+        self.assert_no_copy_left()
 
 
 class Hosts(Story):

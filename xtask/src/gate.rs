@@ -80,6 +80,7 @@ pub fn ci_steps() -> Vec<Step> {
 fn engine_steps() -> Vec<Step> {
     vec![
         Step::program("conformance", "python3 conformance/check.py", 2),
+        Step::program("environment variables", "python3 conformance/environment.py", 2),
         Step::program("simulated faults", simulation(), 20).after(&[BUILD]),
         Step::program("short storm", storm(), 5).after(&[BUILD]).taking(Takes::Hosts),
         Step::program("short soak", soak(), 5).after(&[BUILD]),
@@ -155,7 +156,7 @@ fn launchers() -> String {
     format!(
         "env TESTBED_HOSTS=8 testbed/tests/run --if-able {program} StartUp.test_fan_out_2 \
          StartUp.test_the_tree_is_chosen_by_what_was_measured LostHosts Ends Strangers Commands \
-         WarmTree Hosts Languages Processors Owners"
+         KilledFrontEnds WarmTree Hosts Languages Processors Owners"
     )
 }
 

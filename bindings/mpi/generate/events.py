@@ -62,7 +62,7 @@ def collective(function, row, a, starts):
     root = "SAPWOOD_NO_NUMBER" if root is None else f"(int){a.root(root)}"
     kind = "SAPWOOD_EVENT_COLLECTIVE" + ("_STARTED" if starts else "")
     moved = "bytes" if records_bytes(function, row) else "SAPWOOD_NO_AMOUNT"
-    counted = f"sapwood_collective({row.id}, {kind}, {a.comm(comm)}, {root}, {moved}, begin, ticks);"
+    counted = f"sapwood_collective(activity, {row.id}, {kind}, {a.comm(comm)}, {root}, {moved}, begin, ticks);"
     parts = f".function = {row.id}, .kind = {kind}, .root = {root}, .error = {a.error}, .bytes = {moved}"
     failed = [f"    sapwood_collective_failed({a.comm(comm)}, (struct sapwood_failed_collective){{{parts}, "
               ".begin = begin, .ticks = ticks});"]
@@ -162,6 +162,16 @@ def window(function, a):
     return NOTHING
 
 
+def opens_file(function, a):
+    """Of a function that opens a file; Fortran's files are not followed."""
+    if function.name != "MPI_File_open" or a.is_fortran == "true":
+        return NOTHING
+    path, file = place_of(function, "filename"), place_of(function, "fh")
+    if path is None or file is None:
+        raise SystemExit(f"mpi.h names the parameters of {function.name} in an unknown way")
+    return [], [f"    sapwood_file_opened(SAPWOOD_FILE_HANDLE({a.value(file)}), {a.names[path]});"], []
+
+
 def is_exchange(function):
     """Whether it sends a message and receives another before it returns."""
     starts = any(p.base == "MPI_Request" for p in function.parameters)
@@ -177,6 +187,8 @@ def statements(function, row, a):
         return makes_communicator(function, made, a)
     if row.group == "rma":
         return window(function, a)
+    if row.group == "file":
+        return opens_file(function, a)
     if row.group == "collective" and not is_persistent:
         return collective(function, row, a, starts)
     if is_persistent:

@@ -11,6 +11,9 @@ import table
 # Their numbers in control.h.
 CLASSES = ["collective", "point-to-point", "wait", "rma", "file", "other"]
 
+# Counting begins when they return: their time is not that of the rank.
+INITIALISES = ("MPI_Init", "MPI_Init_thread")
+
 
 def main(arguments):
     path, out = arguments
@@ -21,6 +24,9 @@ def main(arguments):
     with open(out, "w", encoding="utf-8") as file:
         file.write("/* Generated from functions.table. Do not edit. */\n")
         file.write(f"#define SAPWOOD_FUNCTION_IDS {max(numbers) + 1} /* one more than the highest id */\n")
+        for row in rows.values():
+            if row.name in INITIALISES:
+                file.write(f"#define SAPWOOD_ID_{row.name.upper()} {row.id}\n")
         classes = {row.id: CLASSES.index(row.group) for row in rows.values()}
         listed = ", ".join(str(classes.get(id, CLASSES.index("other"))) for id in range(max(numbers) + 1))
         file.write(f"#define SAPWOOD_FUNCTION_CLASSES {{{listed}}}\n")

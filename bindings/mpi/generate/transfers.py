@@ -72,21 +72,21 @@ def ended(function, row, a, extra):
     name, p = rule_of(row)
     if name == "sent":
         return [f"uint64_t bytes = {sent_bytes(row, a)};", extra(f".bytes = bytes, .dest = (int){a.root(p[2])}"),
-                f"sapwood_end_sized({row.id}, class, ticks, bytes);"]
+                f"sapwood_end_sized(activity, {row.id}, class, ticks, bytes);"]
     if name == "received":
         return [f"uint64_t bytes = sapwood_status_bytes({a.names[p[0]]});",
                 extra(".bytes = bytes, .received = bytes, .dest = -1"),
-                f"sapwood_end_received({row.id}, class, ticks, bytes);"]
+                f"sapwood_end_received(activity, {row.id}, class, ticks, bytes);"]
     if name == "exchanged":
         return [f"uint64_t sent = {sent_bytes(row, a)};", f"uint64_t received = sapwood_status_bytes({a.names[p[3]]});",
                 extra(f".bytes = sent + received, .received = received, .dest = (int){a.root(p[2])}"),
-                f"sapwood_end_exchanged({row.id}, class, ticks, sent, received);"]
+                f"sapwood_end_exchanged(activity, {row.id}, class, ticks, sent, received);"]
     if name == "exchanged_later":
         return [f"uint64_t sent = {sent_bytes(row, a)};", extra(f".bytes = sent, .dest = (int){a.root(p[2])}"),
                 f"if ({a.root(p[3])} == MPI_PROC_NULL) {{",
-                f"    sapwood_end_exchanged({row.id}, class, ticks, sent, 0);", "} else {",
+                f"    sapwood_end_exchanged(activity, {row.id}, class, ticks, sent, 0);", "} else {",
                 f"    sapwood_receive_posted({posting(function, row, a, p[3], None)});",
-                f"    sapwood_end_sized({row.id}, class, ticks, sent);", "}"]
+                f"    sapwood_end_sized(activity, {row.id}, class, ticks, sent);", "}"]
     is_persistent = "_init" in function.name
     peer = p[2] if name == "started" else p[0]
     follow = "sapwood_persistent_made" if is_persistent else "sapwood_receive_posted"
@@ -94,6 +94,6 @@ def ended(function, row, a, extra):
     kind = f", SAPWOOD_PERSISTENT_{'SEND' if name == 'started' else 'RECEIVE'}" if is_persistent else ""
     given = f"{follow}({described}{kind});"
     comes = "has_message" if takes_message(function, peer) else f"{a.root(peer)} != MPI_PROC_NULL"
-    counted = f"sapwood_end_posted({row.id}, class, ticks);"
-    nothing = counted if is_persistent else f"sapwood_end_received({row.id}, class, ticks, 0);"
+    counted = f"sapwood_end_posted(activity, {row.id}, class, ticks);"
+    nothing = counted if is_persistent else f"sapwood_end_received(activity, {row.id}, class, ticks, 0);"
     return [extra(".dest = -1"), f"if ({comes}) {{", f"    {given}", f"    {counted}", "} else {", f"    {nothing}", "}"]

@@ -19,11 +19,9 @@ import transfers
 INITIALISES = {"MPI_Init", "MPI_Init_thread"}
 NAMES_COMM = "MPI_Comm_set_name"
 NAMES_WINDOW = "MPI_Win_set_name"
-# Calls in which a process may wait for a lock on another's part of a window.
-WAIT_FOR_LOCKS = ("MPI_Win_lock", "MPI_Win_lock_all", "MPI_Win_unlock", "MPI_Win_unlock_all", "MPI_Win_flush",
-                  "MPI_Win_flush_all")
-# Calls that are told with the handle of their window, which is their last argument.
-ON_WINDOWS = (*WAIT_FOR_LOCKS, "MPI_Win_fence")
+# Functions with these names are told with the handle of the window that they are given.
+ON_WINDOWS = "MPI_Win_"
+CLOSES_FILE = "MPI_File_close"
 # Parameters that name the other side of a call and its message, the one that is waited for first.
 PEERS = ("source", "root", "dest", "target_rank")
 TAGS = ("recvtag", "tag", "sendtag")
@@ -185,21 +183,31 @@ def known_bytes_expression(rule, a):
     return expression(name, p, a, known)
 
 
-def sums_before(function, row, a):
-    """The statement that sums the counts of a call before it, so that this is done once."""
-    if not events.tells_bytes_before(function, row) or not row.bytes.startswith("sum("):
+def sums_counts(row):
+    return row.bytes.startswith("sum(")
+
+
+def known_before(function, row, a):
+    """The statements that find the bytes of a call before it, so that this is done once."""
+    if not events.tells_bytes_before(function, row):
         return []
-    _, p = rule_parts(row.bytes)
-    return [f"    int64_t items = sapwood_known_sum{a.large}({a.array(p[0])}, {a.comm(p[2])});"]
+    lines = []
+    if sums_counts(row):
+        _, p = rule_parts(row.bytes)
+        lines.append(f"    int64_t items = sapwood_known_sum{a.large}({a.array(p[0])}, {a.comm(p[2])});")
+    return [*lines, f"    uint64_t known = {known_bytes_expression(row.bytes, a)};"]
 
 
 def bytes_after(function, row, a):
     """The expression for the bytes of a call that has returned."""
-    moved = bytes_expression(row.bytes, a)
-    if not sums_before(function, row, a):
-        return moved
-    _, p = rule_parts(row.bytes)
-    return f"items >= 0 ? sapwood_bytes(items, {a.type(p[1])}) : {moved}"
+    if not events.tells_bytes_before(function, row):
+        return bytes_expression(row.bytes, a)
+    asked = "sapwood_bytes_asked"
+    name, p = rule_parts(row.bytes)
+    moved = expression(name, p, a, asked)
+    if sums_counts(row):
+        moved = f"items >= 0 ? {asked}(items, {a.type(p[1])}) : {moved}"
+    return f"LIKELY(known != SAPWOOD_NO_AMOUNT) ? known : {moved}"
 
 
 def class_expression(function, a):
@@ -209,22 +217,39 @@ def class_expression(function, a):
     return "SAPWOOD_CLASS_NONE"
 
 
+def given(function, base, a):
+    """The window or file that a C call is given; Fortran's are not followed."""
+    if a.is_fortran == "true":
+        return None
+    return next((a.names[i] for i, p in enumerate(function.parameters) if p.base == base and not p.is_pointer), None)
+
+
+def closes_file(function, a):
+    return function.name == CLOSES_FILE and a.is_fortran == "false"
+
+
 def enter(function, row, a):
     """The statement that tells which call this thread is in, with whom."""
+    entered = "    struct sapwood_activity *activity = "
     plain = {p.name: i for i, p in enumerate(function.parameters) if p.base == "int" and not p.is_pointer}
     comms = [i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer]
     number = lambda names: next((f"(int32_t){a.root(plain[n])}" for n in names if n in plain), "SAPWOOD_NO_NUMBER")
     handle = f"SAPWOOD_HANDLE({a.comm(comms[0])})" if comms else "0"
-    if function.name in ON_WINDOWS and a.is_fortran == "false":
-        handle = f"SAPWOOD_HANDLE({a.names[-1]})"
-        return f"    sapwood_enter({row.id}, {handle}, {number(('rank',))}, SAPWOOD_NO_NUMBER, begin);"
+    window = given(function, "MPI_Win", a) if function.name.startswith(ON_WINDOWS) else None
+    if window is not None:
+        handle = f"SAPWOOD_HANDLE({window})"
+        return f"{entered}sapwood_enter({row.id}, {handle}, {number(('rank',))}, SAPWOOD_NO_NUMBER, begin);"
+    file = "file" if closes_file(function, a) else given(function, "MPI_File", a)
+    if file is not None:
+        file = file if closes_file(function, a) else f"SAPWOOD_FILE_HANDLE({file})"
+        handle = f"sapwood_file_entered({file})"
     if events.is_exchange(function):
-        return (f"    sapwood_enter_exchange({row.id}, {handle}, {number(PEERS)}, {number(TAGS)}, {number(('dest',))}, "
-                "begin);")
+        return (f"{entered}sapwood_enter_exchange({row.id}, {handle}, {number(PEERS)}, {number(TAGS)}, "
+                f"{number(('dest',))}, begin);")
     tag = number(TAGS)
     if events.tells_bytes_before(function, row):
-        tag = f"sapwood_amount({known_bytes_expression(row.bytes, a)})"
-    return f"    sapwood_enter({row.id}, {handle}, {number(PEERS)}, {tag}, begin);"
+        tag = "sapwood_amount(known)"
+    return f"{entered}sapwood_enter({row.id}, {handle}, {number(PEERS)}, {tag}, begin);"
 
 
 def ended(function, row, a, succeeded):
@@ -233,7 +258,7 @@ def ended(function, row, a, succeeded):
     comm = next((i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer), None)
     on = "" if comm is None else f", .comm = {a.comm(comm)}, .has_comm = true"
     alone = [f"SAPWOOD_EXTRA(.function = {row.id}, .class = SAPWOOD_CLASS_NONE, .ticks = ticks);",
-             f"sapwood_end({row.id}, SAPWOOD_CLASS_NONE, ticks, 0);"]
+             f"sapwood_end(activity, {row.id}, SAPWOOD_CLASS_NONE, ticks);"]
     extra = lambda what: f"SAPWOOD_EXTRA(.function = {row.id}, .class = class, .ticks = ticks, {what}{on});"
     if transfers.rule_of(row) is not None:
         counted = transfers.ended(function, row, a, extra)
@@ -244,9 +269,12 @@ def ended(function, row, a, succeeded):
         target = next((i for i, p in enumerate(function.parameters) if p.name == "target_rank"), None)
         if target is not None and moved != "0":
             moved = f"{a.root(target)} == MPI_PROC_NULL ? 0 : {moved}"
-        sized = "" if moved == "0" else "_sized"
-        known = [] if events.records_bytes(function, row) else [f"uint64_t bytes = {moved};"]
-        counted = [*known, extra(".bytes = bytes, .dest = -1"), f"sapwood_end{sized}({row.id}, class, ticks, bytes);"]
+        if moved == "0":
+            counted = [extra(".dest = -1"), f"sapwood_end(activity, {row.id}, class, ticks);"]
+        else:
+            known = [] if events.records_bytes(function, row) else [f"uint64_t bytes = {moved};"]
+            counted = [*known, extra(".bytes = bytes, .dest = -1"),
+                       f"sapwood_end_sized(activity, {row.id}, class, ticks, bytes);"]
     good = [f"unsigned class = {size_class};", *counted]
     indented = lambda lines: ["        " + line for line in lines]
     return [f"    if (LIKELY({succeeded})) {{", *indented(good), "    } else {", *indented(alone), "    }"]
@@ -257,9 +285,10 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
 
     `returns` is "int outcome = " or "", `call` the call of the next function.
     """
-    lines = [f"    __typeof__({symbol}) *next = (__typeof__({symbol}) *)NEXT({symbol}, {twin});"]
+    lines = []
     leave = "return outcome;" if returns else "return;"
     forward = f"return {call};" if returns else "{ " + call + "; return; }"
+    passed = call.replace("next", f"((__typeof__({symbol}) *)KNOWN)", 1)
     if function.name in FORGETS:
         kind = FORGETS[function.name]
         handle = f"*{a.names[0]}" if returns else f"sapwood_{kind}_f2c(a0)"
@@ -269,21 +298,32 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
         lines.append(f"    if (WAS_STARTED && sapwood_requests_are_followed()) sapwood_request_freed({a.request(0)});")
     if function.name == "MPI_Abort":
         lines.append(f"    sapwood_note_abort((int){a.root(1)});")
-    lines.append("    uint64_t begin;")
+    if closes_file(function, a):
+        # What it sets its argument to is another handle. While counting is paused, too.
+        lines.append(f"    uint64_t file = {a.names[0]} == NULL ? 0 : SAPWOOD_FILE_HANDLE(*{a.names[0]});")
+        forward = "{ if (WAS_STARTED) sapwood_file_closed(file); " + forward + " }"
+    lines.append("    static void *_Atomic known_next;")
+    found = f"    __typeof__({symbol}) *next = (__typeof__({symbol}) *)next_of(&known_next, \"{symbol}\", \"{twin}\");"
+    begun = [found, "    uint64_t begin;"]
     if function.name == "MPI_Finalize":
-        lines += [f"    if (!sapwood_finalize_begins({row.id}, &begin)) {forward}",
+        lines += [*begun,
+                  f"    if (!sapwood_finalize_begins({row.id}, &begin)) {forward}",
                   f"    {returns}{call};",
                   f"    sapwood_finalize_ends({row.id}, begin);"]
         return lines + ([f"    {leave}"] if returns else [])
     if function.name in INITIALISES:
-        lines += [f"    if (!sapwood_init_begins(&begin)) {forward}",
+        lines += [*begun,
+                  f"    if (!sapwood_init_begins(&begin)) {forward}",
                   f"    {returns}{call};",
                   f"    sapwood_init_ends({row.id}, begin, {succeeded});"]
     else:
         before, recorded, failed = events.statements(function, row, a)
         before = transfers.before(function, row, a) + before
-        lines += [f"    if (!sapwood_begin(&begin)) {forward}",
-                  *sums_before(function, row, a), enter(function, row, a), *before,
+        # First, before all that needs room on the stack.
+        lines += [f"    if (sapwood_passes() && KNOWN != NULL) {forward.replace(call, passed)}",
+                  *begun,
+                  f"    if (!sapwood_begin(&begin)) {forward}",
+                  *known_before(function, row, a), enter(function, row, a), *before,
                   f"    {returns}{call};",
                   "    uint64_t ticks = sapwood_ticks() - begin;"]
         if events.records_bytes(function, row):
@@ -297,6 +337,8 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
             lines.append(f"    if (LIKELY({succeeded})) sapwood_name_comm({a.comm(0)}, {a.text(1)});")
         if function.name == NAMES_WINDOW and a.is_fortran == "false":
             lines.append(f"    if (LIKELY({succeeded})) sapwood_name_window(SAPWOOD_HANDLE({a.names[0]}), {a.text(1)});")
+        if closes_file(function, a):
+            lines.append("    sapwood_file_closed(file);")
         lines += ended(function, row, a, succeeded)
     if returns:
         lines.append(f"    {leave}")
@@ -364,6 +406,7 @@ PROLOGUE = """/* Generated from mpi.h and functions.table. Do not edit. */
 #include "completions.h"
 #include "extras.h"
 #include "failures.h"
+#include "files.h"
 #include "library.h"
 #include "messages.h"
 #include "observe.h"
@@ -383,7 +426,8 @@ static inline void *next_of(void *_Atomic *known, const char *name, const char *
     }
     return next;
 }
-#define NEXT(name, twin) ({ static void *_Atomic known; next_of(&known, #name, #twin); })
+/* The same once it was looked up; NULL before. */
+#define KNOWN atomic_load_explicit(&known_next, memory_order_relaxed)
 """
 
 

@@ -139,7 +139,7 @@ int sapwood_control_phase(void)
     /* Calls that are marks are looked at on every rank, so that all agree on their number. */
     if (READ(sapwood_groups) != 0 || every != 0)
         return SAPWOOD_SELECTIVE;
-    /* Waits need the number of every collective. */
+    /* Waits need the number of every collective, also of those that are not recorded. */
     if (sapwood_events_are_asked())
         return SAPWOOD_SELECTIVE;
     sapwood_events_lose_order();
@@ -178,6 +178,7 @@ void sapwood_control_level(int level)
     pthread_mutex_lock(&settings_lock);
     is_off = level == 0;
     choose_groups();
+    sapwood_events_hold(is_off);
     sapwood_phase_change(sapwood_control_phase());
     pthread_mutex_unlock(&settings_lock);
 }

@@ -21,6 +21,8 @@ SAPWOOD_EXPORT struct sapwood_hops sapwood_mpi_hops = {.version = SAPWOOD_HOPS_V
 
 static uint32_t ring_records;
 static bool is_asked;
+/* Whether recording is switched on, and whether the program holds it meanwhile. */
+static bool is_switched_on, is_held;
 static int events_fd = -1;
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
@@ -202,10 +204,16 @@ uint32_t sapwood_ring_head(uint32_t ring)
     return (uint32_t)READ(rings[ring]->head);
 }
 
-void sapwood_events_switch(bool on)
+/* So that no call of this thread waits for the memory of its ring. */
+static void touch_own_ring(void)
 {
-    if (sapwood_events == NULL)
-        return;
+    struct sapwood_ring *ring = own_ring();
+    for (size_t at = 0; ring != NULL && at < ring_bytes(); at += SAPWOOD_CONTROL_BYTES)
+        ((volatile char *)ring)[at] = ((volatile char *)ring)[at];
+}
+
+static void switch_recording(bool on)
+{
     _Atomic uint32_t *state = &sapwood_events->header.state;
     _Atomic uint64_t *paused_ns = &sapwood_events->header.paused_ns;
     if (!on) {
@@ -216,9 +224,6 @@ void sapwood_events_switch(bool on)
         }
     } else if ((READ(*state) & SAPWOOD_EVENTS_RECORDING) == 0) {
         struct sapwood_ring *ring = own_ring();
-        /* So that no call of this thread waits for its memory. */
-        for (size_t at = 0; ring != NULL && at < ring_bytes(); at += SAPWOOD_CONTROL_BYTES)
-            ((volatile char *)ring)[at] = ((volatile char *)ring)[at];
         if (ring != NULL)
             put_clock(ring);
         atomic_fetch_or(state, SAPWOOD_EVENTS_RECORDING);
@@ -228,6 +233,23 @@ void sapwood_events_switch(bool on)
     atomic_store_explicit(&sapwood_recording, READ(*state) & (SAPWOOD_EVENTS_RECORDING | SAPWOOD_EVENTS_MESSAGES),
                           memory_order_release);
     switch_hops(on);
+}
+
+void sapwood_events_switch(bool on)
+{
+    if (sapwood_events == NULL)
+        return;
+    if (on && !is_switched_on)
+        touch_own_ring();
+    is_switched_on = on;
+    switch_recording(on && !is_held);
+}
+
+void sapwood_events_hold(bool held)
+{
+    is_held = held;
+    if (sapwood_events != NULL)
+        switch_recording(is_switched_on && !held);
 }
 
 void sapwood_events_lose_order(void)

@@ -216,6 +216,8 @@ SAPWOOD_HIDDEN void sapwood_events_leave(void);
 SAPWOOD_HIDDEN int sapwood_events_fd(void);
 /* Switches recording. */
 SAPWOOD_HIDDEN void sapwood_events_switch(bool on);
+/* The program has no calls recorded while it holds this, however recording is switched. */
+SAPWOOD_HIDDEN void sapwood_events_hold(bool held);
 /* Whether it was asked for at the start, by SAPWOOD_MPI_WAITS or a folder. */
 SAPWOOD_HIDDEN bool sapwood_events_are_asked(void);
 /* The low bits of how many records a ring has had. */
@@ -265,25 +267,30 @@ static SAPWOOD_HOT bool sapwood_is_recording(void)
 }
 
 /* Bytes of data of a call that has only begun: of its type MPI is asked nothing, since it may be none. Not known
- * until a call with this type has succeeded, except of basic types. */
+ * until a call with this type has succeeded, except of basic types, and not while another one has its place. */
 static SAPWOOD_HOT uint64_t sapwood_known_bytes(int64_t count, MPI_Datatype type)
 {
     uint64_t handle = SAPWOOD_HANDLE(type);
     uint64_t word = atomic_load_explicit(&sapwood_sizes[sapwood_cache_place(handle)], memory_order_relaxed);
     bool is_known = word >> 16 == handle && handle != 0 && count >= 0;
-    return __builtin_expect(is_known, 1) ? (uint64_t)count * (word & 0xffff) : SAPWOOD_NO_AMOUNT;
+    if (__builtin_expect(is_known, 1))
+        return (uint64_t)count * (word & 0xffff);
+    uint64_t size = count >= 0 ? sapwood_basic_size(handle) : 0;
+    return size == 0 ? SAPWOOD_NO_AMOUNT : (uint64_t)count * size;
 }
 
 /* Processes of an intra-communicator on which a call has only begun: MPI is not asked of it either, since it may be
- * none. 0 of another one, and where it is not known. */
+ * none. 0 of another one, and where it is not known. Another communicator may have its place in the cache. */
 static SAPWOOD_HOT uint32_t sapwood_known_size(MPI_Comm comm)
 {
     uint64_t handle = SAPWOOD_HANDLE(comm);
     struct sapwood_space *space =
         atomic_load_explicit(&sapwood_space_at[sapwood_cache_place(handle)], memory_order_relaxed);
     bool is_it = atomic_load_explicit(&space->handle, memory_order_relaxed) == handle;
+    if (__builtin_expect(!is_it, 0))
+        space = sapwood_space_known(comm);
     uint32_t flags = atomic_load_explicit(&space->flags, memory_order_relaxed);
-    return is_it && (flags & (SAPWOOD_SPACE_BETWEEN | SAPWOOD_SPACE_WINDOW)) == 0 ? space->size : 0;
+    return (flags & (SAPWOOD_SPACE_BETWEEN | SAPWOOD_SPACE_WINDOW)) == 0 ? space->size : 0;
 }
 
 /* Bytes of a block of as many for each process of the communicator. */
@@ -316,13 +323,13 @@ static SAPWOOD_HOT int32_t sapwood_amount(uint64_t bytes)
 /* A collective has returned: it is counted in its communicator, whether or not it is recorded.
  * Only one thread at a time may be in a collective of a communicator. Its number; a record
  * of it, and what is made of one, has 0 where that is lost. */
-static SAPWOOD_HOT uint32_t sapwood_collective(uint32_t function, uint32_t kind, MPI_Comm comm, int root,
-                                               uint64_t bytes, uint64_t begin, uint64_t ticks)
+static SAPWOOD_HOT uint32_t sapwood_collective(struct sapwood_activity *activity, uint32_t function, uint32_t kind,
+                                               MPI_Comm comm, int root, uint64_t bytes, uint64_t begin, uint64_t ticks)
 {
     struct sapwood_space *space = sapwood_space_of(comm);
     uint32_t sequence = atomic_load_explicit(&space->sequence, memory_order_relaxed) + 1;
     /* What this call gave is not told of the next number: a process may be killed before it leaves the call. */
-    SAPWOOD_TELL(sapwood_activity_own()->tag, 0);
+    SAPWOOD_TELL(activity->tag, 0);
     /* A reader that sees the number sees what it stands for, or what comes after it. */
     atomic_store_explicit(&space->last, (uint64_t)(uint32_t)root << 32 | function, memory_order_relaxed);
     atomic_store_explicit(&space->sequence, sequence, memory_order_release);

@@ -15,6 +15,7 @@ bool sapwood_has_begun_work(int error)
 void sapwood_collective_failed(MPI_Comm comm, struct sapwood_failed_collective failed)
 {
     if (sapwood_has_begun_work(failed.error))
-        sapwood_collective(failed.function, failed.kind, comm, failed.root, failed.bytes, failed.begin, failed.ticks);
+        sapwood_collective(sapwood_activity_own(), failed.function, failed.kind, comm, failed.root, failed.bytes,
+                           failed.begin, failed.ticks);
     sapwood_space_number_lost(comm);
 }

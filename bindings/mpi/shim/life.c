@@ -30,10 +30,28 @@ struct sapwood_table *sapwood_table;
 
 static pthread_mutex_t phase_lock = PTHREAD_MUTEX_INITIALIZER;
 static int table_fd = -1;
+/* While MPI_Init has not returned. */
+static int init_fd = -1;
+
+static bool is_of_one_thread(int phase)
+{
+    return phase == SAPWOOD_COUNTING || phase == SAPWOOD_CONTENDED;
+}
+
+void sapwood_phase_leaves_one_thread(void)
+{
+    int phase = atomic_load(&sapwood_phase);
+    while (is_of_one_thread(phase) && !atomic_compare_exchange_weak(&sapwood_phase, &phase, SAPWOOD_THREADS))
+        ;
+}
 
 static void enter_phase(int phase)
 {
-    atomic_store_explicit(&sapwood_phase, phase, memory_order_release);
+    bool are_several = atomic_load(&sapwood_are_several);
+    atomic_store(&sapwood_phase, are_several && is_of_one_thread(phase) ? SAPWOOD_THREADS : phase);
+    /* A second thread that came in between has not seen this phase. */
+    if (!are_several && atomic_load(&sapwood_are_several))
+        sapwood_phase_leaves_one_thread();
 }
 
 static int phase_now(void)
@@ -49,6 +67,7 @@ static void become_a_child(void)
     if (table_fd >= 0)
         close(table_fd);
     table_fd = -1;
+    sapwood_activity_forked();
     sapwood_events_leave();
     sapwood_control_leave();
     sapwood_transport_forget();
@@ -310,34 +329,59 @@ bool sapwood_take_settings(void)
 
 bool sapwood_begin_slowly(void)
 {
-    if (sapwood_inside || phase_now() == SAPWOOD_OFF)
+    if (sapwood_thread.is_inside || phase_now() == SAPWOOD_OFF)
         return false;
     if (phase_now() == SAPWOOD_PAUSED)
         return sapwood_control_is_pending() && sapwood_take_settings();
     pthread_mutex_lock(&phase_lock);
     /* What start asks of MPI may come back through our wrappers. */
-    sapwood_inside = true;
+    sapwood_thread.is_inside = true;
     prepare();
     if (phase_now() == SAPWOOD_WAITING && is_initialised())
         start();
-    sapwood_inside = false;
+    sapwood_thread.is_inside = false;
     pthread_mutex_unlock(&phase_lock);
     return phase_now() >= SAPWOOD_COUNTING;
 }
 
+/* Shows the leaf that this rank has called MPI_Init, in which it may wait for others, and when: by the name of an
+ * empty file in memory, which is open until the call returns. `started.rs` of tools/monitor reads it. */
+static void show_init(uint64_t begin)
+{
+    char name[48];
+    if (getenv("SAPWOOD_MPI_LEAVES") == NULL)
+        return;
+    snprintf(name, sizeof name, "sapwood-init-%llu", (unsigned long long)begin);
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd < 0)
+        return;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, SAPWOOD_FD_MIN);
+    if (high >= 0)
+        close(fd);
+    init_fd = high >= 0 ? high : fd;
+}
+
+static void hide_init(void)
+{
+    if (init_fd >= 0)
+        close(init_fd);
+    init_fd = -1;
+}
+
 bool sapwood_init_begins(uint64_t *begin)
 {
-    if (sapwood_inside)
+    if (sapwood_thread.is_inside)
         return false;
-    sapwood_inside = true;
+    sapwood_thread.is_inside = true;
     pthread_mutex_lock(&phase_lock);
     prepare();
     pthread_mutex_unlock(&phase_lock);
     if (phase_now() != SAPWOOD_WAITING) {
-        sapwood_inside = false;
+        sapwood_thread.is_inside = false;
         return false;
     }
     *begin = sapwood_monotonic_ns();
+    show_init(*begin);
     return true;
 }
 
@@ -347,8 +391,9 @@ void sapwood_init_ends(uint32_t function, uint64_t begin, bool succeeded)
     pthread_mutex_lock(&phase_lock);
     if (succeeded && phase_now() == SAPWOOD_WAITING)
         start();
+    hide_init();
     pthread_mutex_unlock(&phase_lock);
-    sapwood_end_ns(function, SAPWOOD_CLASS_NONE, ns, 0);
+    sapwood_end_ns(function, SAPWOOD_CLASS_NONE, ns);
 }
 
 /* Writes memory to `<dir>/rank-<r>.<kind>`, whole or not at all. */
@@ -404,9 +449,11 @@ static void leave_dump(void)
 
 bool sapwood_finalize_begins(uint32_t function, uint64_t *begin)
 {
-    if (sapwood_inside || phase_now() < SAPWOOD_PAUSED)
+    if (sapwood_thread.is_inside || phase_now() < SAPWOOD_PAUSED)
         return false;
-    sapwood_end(function, SAPWOOD_CLASS_NONE, 0, 0);
+    /* It may be this thread's first call, which comes among the others before it is counted. */
+    struct sapwood_activity *activity = sapwood_activity_own();
+    sapwood_end(activity, function, SAPWOOD_CLASS_NONE, 0);
     *begin = sapwood_ticks();
     sapwood_enter(function, 0, SAPWOOD_NO_NUMBER, SAPWOOD_NO_NUMBER, *begin);
     sapwood_events_finalize();
@@ -418,7 +465,7 @@ void sapwood_finalize_ends(uint32_t function, uint64_t begin)
 {
     uint64_t ticks = sapwood_ticks() - begin;
     sapwood_add_time(function, sapwood_ns(ticks));
-    sapwood_leave(ticks);
+    sapwood_leave(sapwood_activity_own(), ticks);
     sapwood_table->header.usage = usage_now();
     leave_dump();
 }

@@ -9,10 +9,10 @@
 #include "sizes_histogram.h"
 
 _Atomic int sapwood_phase = SAPWOOD_UNTRIED;
-_Thread_local bool sapwood_inside __attribute__((tls_model("initial-exec")));
 
-/* Column of the communicator-less calls in `slot_of`. */
-enum { COLUMN_NONE = 32, COLUMNS };
+/* Size classes of communicators come first; that of calls without one, 255, falls behind them. */
+enum { COLUMNS = 64 };
+static_assert(SAPWOOD_CLASS_NONE % COLUMNS >= 32, "a column of its own");
 
 /* Slot number plus one by function and size class; 0 is none yet. Untouched rows
  * cost no memory. */
@@ -54,30 +54,39 @@ int64_t sapwood_name_stored(const char *name, size_t length)
     return used;
 }
 
-/* The slot's number plus one, made if need be; 0 when the table is full. */
-static __attribute__((noinline)) uint16_t slot_made(uint32_t function, unsigned class, unsigned column, bool sized)
+static SAPWOOD_HOT _Atomic uint16_t *place_of(uint32_t function, unsigned class)
 {
-    sapwood_table_lock();
-    uint16_t number = atomic_load_explicit(&slot_of[function][column], memory_order_relaxed);
-    if (number == 0) {
-        struct sapwood_slot *slot = sapwood_slot_take((uint64_t)function << 8 | class);
-        if (slot != NULL) {
-            if (sized)
-                sapwood_histogram_take(slot);
-            number = (uint16_t)(slot - sapwood_table->slots + 1);
-            atomic_store_explicit(&slot_of[function][column], number, memory_order_release);
-        }
-    }
-    sapwood_table_unlock();
-    return number;
+    return &slot_of[function][class % COLUMNS];
 }
 
-/* What a call has moved, and how that is counted by size. */
+/* NULL where there is none yet. */
+static SAPWOOD_HOT struct sapwood_slot *slot_found(uint32_t function, unsigned class)
+{
+    uint16_t number = atomic_load_explicit(place_of(function, class), memory_order_acquire);
+    return __builtin_expect(number == 0, 0) ? NULL : &sapwood_table->slots[number - 1];
+}
+
+/* The slot, made if need be; NULL when the table is full. */
+static __attribute__((noinline)) struct sapwood_slot *slot_made(uint32_t function, unsigned class, bool sized)
+{
+    sapwood_table_lock();
+    struct sapwood_slot *slot = slot_found(function, class);
+    if (slot == NULL && (slot = sapwood_slot_take((uint64_t)function << 8 | class)) != NULL) {
+        if (sized)
+            sapwood_histogram_take(slot);
+        atomic_store_explicit(place_of(function, class), (uint16_t)(slot - sapwood_table->slots + 1),
+                              memory_order_release);
+    }
+    sapwood_table_unlock();
+    return slot;
+}
+
+/* What a call has moved, and how that is counted by size. POSTED is what moves bytes later. */
 struct transfer {
     uint64_t sent;
     uint64_t received;
-    enum { UNSIZED, SENT, RECEIVED, EXCHANGED } kind;
-    bool is_left_out; /* it is not counted by size, or will be later */
+    enum { UNSIZED, POSTED, SENT, RECEIVED, EXCHANGED } kind;
+    bool is_left_out; /* it is not counted by size */
 };
 
 static SAPWOOD_HOT void add_sizes(struct sapwood_slot *slot, struct transfer moved, bool contended)
@@ -90,23 +99,26 @@ static SAPWOOD_HOT void add_sizes(struct sapwood_slot *slot, struct transfer mov
         sapwood_histogram_add(slot, moved.received, contended);
 }
 
-static SAPWOOD_HOT void add_call(uint32_t function, unsigned class, uint64_t calls, uint64_t ns, struct transfer moved,
-                                 bool contended)
+static SAPWOOD_HOT void add(struct sapwood_slot *slot, uint64_t calls, uint64_t ns, struct transfer moved,
+                            bool contended)
 {
-    unsigned column = class < COLUMN_NONE ? class : COLUMN_NONE;
-    uint16_t number = atomic_load_explicit(&slot_of[function][column], memory_order_acquire);
-    if (__builtin_expect(number == 0, 0) &&
-        (number = slot_made(function, class, column, moved.kind != UNSIZED)) == 0) {
-        sapwood_add(&sapwood_table->header.dropped, 1, true);
-        return;
-    }
-    struct sapwood_slot *slot = &sapwood_table->slots[number - 1];
     sapwood_add(&slot->count, calls, contended);
     sapwood_add(&slot->time_ns, ns, contended);
-    sapwood_add(&slot->bytes, moved.sent + moved.received, contended);
-    if (moved.kind == RECEIVED || moved.kind == EXCHANGED)
+    if (moved.kind >= SENT)
+        sapwood_add(&slot->bytes, moved.sent + moved.received, contended);
+    if (moved.kind >= RECEIVED)
         sapwood_add(&slot->received, moved.received, contended);
     add_sizes(slot, moved, contended);
+}
+
+static SAPWOOD_HOT void add_call(uint32_t function, unsigned class, uint64_t calls, uint64_t ns,
+                                 struct transfer moved, bool contended)
+{
+    struct sapwood_slot *slot = slot_found(function, class);
+    if (slot == NULL && (slot = slot_made(function, class, moved.kind != UNSIZED)) == NULL)
+        sapwood_add(&sapwood_table->header.dropped, 1, true);
+    else
+        add(slot, calls, ns, moved, contended);
 }
 
 /* What the settings leave of a call or of a request's bytes; whether there is anything. */
@@ -124,60 +136,94 @@ static bool select_parts(uint32_t function, uint64_t *calls, uint64_t *ns, struc
     return true;
 }
 
-/* Where nothing is counted, or settings leave something out, or calls are marks. The parts of a transfer
- * go apart and in registers, so that calls that do not come here make no room for them. */
-static __attribute__((noinline)) void count_selected(uint32_t function, unsigned class, uint64_t ns, uint64_t sent,
-                                                     uint64_t received, unsigned how)
+/* A call that has no slot yet, or where several threads call MPI, nothing is counted, settings leave something out or
+ * calls are marks. The parts of a transfer go apart and in registers from here to there, each time as the last that is
+ * done: so those that need no stack take none. */
+static __attribute__((noinline)) void count_slowly(uint32_t function, unsigned class, uint64_t ns, uint64_t sent,
+                                                   uint64_t received, unsigned kind)
 {
-    if (atomic_load_explicit(&sapwood_phase, memory_order_relaxed) < SAPWOOD_COUNTING)
+    int phase = sapwood_phase_now();
+    if (phase < SAPWOOD_COUNTING)
         return;
-    struct transfer moved = {.sent = sent, .received = received, .kind = how >> 1, .is_left_out = how & 1};
+    struct transfer moved = {.sent = sent, .received = received, .kind = kind};
     uint64_t calls = 1;
-    if (select_parts(function, &calls, &ns, &moved))
+    if (phase < SAPWOOD_SELECTIVE || select_parts(function, &calls, &ns, &moved))
         add_call(function, class, calls, ns, moved, true);
-    sapwood_call_ended(function);
+    if (phase == SAPWOOD_SELECTIVE)
+        sapwood_call_ended(function);
 }
 
-static SAPWOOD_HOT void count(uint32_t function, unsigned class, uint64_t ns, struct transfer moved)
+/* A call of one of several threads: it leaves before it is counted. */
+static __attribute__((noinline)) void end_beside(uint32_t function, unsigned class, uint64_t ticks, uint64_t sent,
+                                                 uint64_t received, unsigned kind)
 {
-    int phase = atomic_load_explicit(&sapwood_phase, memory_order_relaxed);
-    sapwood_inside = false;
-    /* One comparison, for those below and for the one above. */
-    if (__builtin_expect((unsigned)(phase - SAPWOOD_COUNTING) > SAPWOOD_CONTENDED - SAPWOOD_COUNTING, 0))
-        count_selected(function, class, ns, moved.sent, moved.received, (unsigned)moved.kind << 1 | moved.is_left_out);
-    else
-        add_call(function, class, 1, ns, moved, phase == SAPWOOD_CONTENDED);
+    sapwood_leave_threads(sapwood_thread.activity, ticks);
+    sapwood_thread.is_inside = false;
+    count_slowly(function, class, sapwood_ns(ticks), sent, received, kind);
 }
 
-static SAPWOOD_HOT void end(uint32_t function, unsigned class, uint64_t ticks, struct transfer moved)
+static SAPWOOD_HOT void end_alone(struct sapwood_activity *activity, uint64_t ticks)
 {
-    sapwood_leave(ticks);
-    count(function, class, sapwood_ns(ticks), moved);
+    sapwood_stop(activity, ticks);
+    sapwood_thread.is_inside = false;
 }
 
-void sapwood_end(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes)
+/* A call that is not counted at once by the only thread there may be. */
+static __attribute__((noinline)) void end_slowly(uint32_t function, unsigned class, uint64_t ticks, uint64_t sent,
+                                                 uint64_t received, unsigned kind)
 {
-    end(function, class, ticks, (struct transfer){.sent = bytes, .kind = UNSIZED});
+    struct transfer moved = {.sent = sent, .received = received, .kind = kind};
+    struct sapwood_slot *slot = sapwood_phase_now() == SAPWOOD_CONTENDED ? slot_found(function, class) : NULL;
+    if (slot != NULL) {
+        end_alone(sapwood_thread.activity, ticks);
+        add(slot, 1, sapwood_ns(ticks), moved, true);
+    } else if (atomic_load_explicit(&sapwood_are_several, memory_order_acquire)) {
+        end_beside(function, class, ticks, sent, received, kind);
+    } else {
+        end_alone(sapwood_thread.activity, ticks);
+        count_slowly(function, class, sapwood_ns(ticks), sent, received, kind);
+    }
 }
 
-void sapwood_end_sized(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes)
+static SAPWOOD_HOT void end(struct sapwood_activity *activity, uint32_t function, unsigned class, uint64_t ticks,
+                            struct transfer moved)
 {
-    end(function, class, ticks, (struct transfer){.sent = bytes, .kind = SENT});
+    struct sapwood_slot *slot = sapwood_phase_now() == SAPWOOD_COUNTING ? slot_found(function, class) : NULL;
+    if (__builtin_expect(slot == NULL, 0)) {
+        end_slowly(function, class, ticks, moved.sent, moved.received, (unsigned)moved.kind);
+        return;
+    }
+    uint64_t ns = sapwood_ns(ticks);
+    end_alone(activity, ticks);
+    add(slot, 1, ns, moved, false);
 }
 
-void sapwood_end_received(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes)
+void sapwood_end(struct sapwood_activity *activity, uint32_t function, unsigned class, uint64_t ticks)
 {
-    end(function, class, ticks, (struct transfer){.received = bytes, .kind = RECEIVED});
+    end(activity, function, class, ticks, (struct transfer){.kind = UNSIZED});
 }
 
-void sapwood_end_exchanged(uint32_t function, unsigned class, uint64_t ticks, uint64_t sent, uint64_t received)
+void sapwood_end_sized(struct sapwood_activity *activity, uint32_t function, unsigned class, uint64_t ticks,
+                       uint64_t bytes)
 {
-    end(function, class, ticks, (struct transfer){.sent = sent, .received = received, .kind = EXCHANGED});
+    end(activity, function, class, ticks, (struct transfer){.sent = bytes, .kind = SENT});
 }
 
-void sapwood_end_posted(uint32_t function, unsigned class, uint64_t ticks)
+void sapwood_end_received(struct sapwood_activity *activity, uint32_t function, unsigned class, uint64_t ticks,
+                          uint64_t bytes)
 {
-    end(function, class, ticks, (struct transfer){.kind = RECEIVED, .is_left_out = true});
+    end(activity, function, class, ticks, (struct transfer){.received = bytes, .kind = RECEIVED});
+}
+
+void sapwood_end_exchanged(struct sapwood_activity *activity, uint32_t function, unsigned class, uint64_t ticks,
+                           uint64_t sent, uint64_t received)
+{
+    end(activity, function, class, ticks, (struct transfer){.sent = sent, .received = received, .kind = EXCHANGED});
+}
+
+void sapwood_end_posted(struct sapwood_activity *activity, uint32_t function, unsigned class, uint64_t ticks)
+{
+    end(activity, function, class, ticks, (struct transfer){.kind = POSTED});
 }
 
 static void add_later(uint32_t function, unsigned class, struct transfer moved)
@@ -198,14 +244,15 @@ void sapwood_add_received(uint32_t function, unsigned class, uint64_t bytes)
     add_later(function, class, (struct transfer){.received = bytes, .kind = RECEIVED});
 }
 
-void sapwood_end_ns(uint32_t function, unsigned class, uint64_t ns, uint64_t bytes)
+void sapwood_end_ns(uint32_t function, unsigned class, uint64_t ns)
 {
-    count(function, class, ns, (struct transfer){.sent = bytes, .kind = UNSIZED});
+    sapwood_thread.is_inside = false;
+    count_slowly(function, class, ns, 0, 0, UNSIZED);
 }
 
 void sapwood_add_time(uint32_t function, uint64_t ns)
 {
-    uint16_t number = atomic_load_explicit(&slot_of[function][COLUMN_NONE], memory_order_acquire);
-    if (number > 0)
-        sapwood_add(&sapwood_table->slots[number - 1].time_ns, ns, true);
+    struct sapwood_slot *slot = slot_found(function, SAPWOOD_CLASS_NONE);
+    if (slot != NULL)
+        sapwood_add(&slot->time_ns, ns, true);
 }

@@ -1,10 +1,11 @@
 /* What every wrapper does around its call: begin, call, end.
  *
+ *     if (sapwood_passes()) return next(...);           where counting is paused
  *     if (!sapwood_begin(&begin)) return next(...);     forwarded, not counted
- *     sapwood_enter(function, communicator, peer, tag, begin);
+ *     activity = sapwood_enter(function, communicator, peer, tag, begin);
  *     result = next(...);
  *     ticks = sapwood_ticks() - begin;
- *     sapwood_end(function, class, ticks, bytes);
+ *     sapwood_end(activity, function, class, ticks);
  *
  * A thread that is inside a counted call counts nothing more until that call
  * ends: implementations call their own public functions, and Fortran bindings
@@ -30,21 +31,32 @@ enum sapwood_phase {
     SAPWOOD_UNTRIED = 0,  /* no MPI function was called yet */
     SAPWOOD_WAITING,      /* the MPI library is known, MPI is not initialised */
     SAPWOOD_PAUSED,       /* settings do not select this rank */
-    SAPWOOD_COUNTING,     /* one thread at a time */
-    SAPWOOD_CONTENDED,    /* MPI_THREAD_MULTIPLE: additions are atomic */
+    SAPWOOD_COUNTING,     /* one thread calls MPI */
+    SAPWOOD_CONTENDED,    /* the same, but MPI_THREAD_MULTIPLE: additions are atomic */
+    SAPWOOD_THREADS,      /* several have called MPI: what they are in is added up, too */
     SAPWOOD_SELECTIVE,    /* settings leave something out, or calls are marks */
 };
 
 extern SAPWOOD_HIDDEN _Atomic int sapwood_phase;
 extern SAPWOOD_HIDDEN struct sapwood_table *sapwood_table;
-extern SAPWOOD_HIDDEN _Thread_local bool sapwood_inside __attribute__((tls_model("initial-exec")));
 
 /* Moves on through the phases where that is due. Whether to count this call. */
 SAPWOOD_HIDDEN bool sapwood_begin_slowly(void);
 
+static SAPWOOD_HOT int sapwood_phase_now(void)
+{
+    return atomic_load_explicit(&sapwood_phase, memory_order_relaxed);
+}
+
 static SAPWOOD_HOT bool sapwood_is_counting(void)
 {
-    return atomic_load_explicit(&sapwood_phase, memory_order_relaxed) >= SAPWOOD_COUNTING;
+    return sapwood_phase_now() >= SAPWOOD_COUNTING;
+}
+
+/* Whether all that is to be done for a call is to pass it on. */
+static SAPWOOD_HOT bool sapwood_passes(void)
+{
+    return __builtin_expect(sapwood_phase_now() == SAPWOOD_PAUSED, 0) && !sapwood_control_is_pending();
 }
 
 /* Takes over pending settings. Whether to count this call by them. */
@@ -52,36 +64,41 @@ SAPWOOD_HIDDEN bool sapwood_take_settings(void);
 
 static SAPWOOD_HOT bool sapwood_begin(uint64_t *begin)
 {
-    if (__builtin_expect(!sapwood_is_counting() || sapwood_inside, 0) && !sapwood_begin_slowly())
+    if (__builtin_expect(!sapwood_is_counting() || sapwood_thread.is_inside, 0) && !sapwood_begin_slowly())
         return false;
     if (sapwood_control_is_pending() && !sapwood_take_settings())
         return false;
-    sapwood_inside = true;
+    sapwood_thread.is_inside = true;
     *begin = sapwood_ticks();
     return true;
 }
 
 /* Adds one call to the slot of this function and class, and leaves the guard. */
-SAPWOOD_HIDDEN void sapwood_end(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes);
+SAPWOOD_HIDDEN void sapwood_end(struct sapwood_activity *activity, uint32_t function, unsigned class, uint64_t ticks);
 
 /* The same for a call that moves bytes, which also counts by their number. */
-SAPWOOD_HIDDEN void sapwood_end_sized(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes);
+SAPWOOD_HIDDEN void sapwood_end_sized(struct sapwood_activity *activity, uint32_t function, unsigned class,
+                                      uint64_t ticks, uint64_t bytes);
 
 /* The same for a call that has received a message, and for one that has sent one and received one. */
-SAPWOOD_HIDDEN void sapwood_end_received(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes);
-SAPWOOD_HIDDEN void sapwood_end_exchanged(uint32_t function, unsigned class, uint64_t ticks, uint64_t sent,
-                                          uint64_t received);
+SAPWOOD_HIDDEN void sapwood_end_received(struct sapwood_activity *activity, uint32_t function, unsigned class,
+                                         uint64_t ticks, uint64_t bytes);
+SAPWOOD_HIDDEN void sapwood_end_exchanged(struct sapwood_activity *activity, uint32_t function, unsigned class,
+                                          uint64_t ticks, uint64_t sent, uint64_t received);
 
 /* The same for a call that makes a request whose bytes are counted later, by the two below. */
-SAPWOOD_HIDDEN void sapwood_end_posted(uint32_t function, unsigned class, uint64_t ticks);
+SAPWOOD_HIDDEN void sapwood_end_posted(struct sapwood_activity *activity, uint32_t function, unsigned class,
+                                       uint64_t ticks);
 SAPWOOD_HIDDEN void sapwood_add_sent(uint32_t function, unsigned class, uint64_t bytes);
 SAPWOOD_HIDDEN void sapwood_add_received(uint32_t function, unsigned class, uint64_t bytes);
 
-/* The same for a span that was measured in nanoseconds. */
-void sapwood_end_ns(uint32_t function, unsigned class, uint64_t ns, uint64_t bytes);
+/* The same as the first for a span that was measured in nanoseconds, in which the thread was in no call. */
+void sapwood_end_ns(uint32_t function, unsigned class, uint64_t ns);
 
 /* Goes to another phase of those in which the table is open, while it is. */
 SAPWOOD_HIDDEN void sapwood_phase_change(int phase);
+/* sapwood_are_several has become true: leaves the phases of one thread. */
+SAPWOOD_HIDDEN void sapwood_phase_leaves_one_thread(void);
 
 /* Adds without atomic read-modify-write unless `contended`. */
 static inline void sapwood_add(_Atomic uint64_t *word, uint64_t amount, bool contended)

@@ -17,18 +17,39 @@ static_assert(sizeof(MPI_Fint) == sizeof(int), "Fortran counts are read as C int
 #define HANDLE_MAX (UINT64_C(1) << 48)
 enum { CACHED_SIZE_MAX = 0xffff };
 
+/* Of basic types what never leaves: a call that has only begun may ask MPI nothing. */
+enum { BASIC_TYPES_MAX = 16 };
+static struct {
+    uint64_t handle;
+    uint64_t size;
+} basic_types[BASIC_TYPES_MAX];
+
 /* What the table tells of a communicator or window beside its name. */
 struct kind {
     unsigned class;
     bool between; /* it has two groups */
 };
 
-/* Its place in the table, made its own. Two of one place take turns. Callers hold the lock: two threads would mix what
- * they tell. */
+/* The place of a handle in the table, or of 0 a free one; NULL if there is none. Readers look at all places, too. */
+static struct sapwood_communicator *place_with(uint64_t handle, unsigned first)
+{
+    for (unsigned tries = 0; tries < SAPWOOD_COMMUNICATORS; tries++) {
+        struct sapwood_communicator *place = &sapwood_table->communicators[(first + tries) % SAPWOOD_COMMUNICATORS];
+        if (atomic_load_explicit(&place->handle, memory_order_relaxed) == handle)
+            return place;
+    }
+    return NULL;
+}
+
+/* Its place in the table, made its own. Once all are taken, two that begin their search at one place take turns.
+ * Callers hold the lock: two threads would mix what they tell. */
 static struct sapwood_communicator *communicator_of(uint64_t handle, struct kind kind)
 {
-    struct sapwood_communicator *place = &sapwood_table->communicators[sapwood_cache_place(handle)];
-    if (atomic_load_explicit(&place->handle, memory_order_relaxed) != handle) {
+    unsigned first = sapwood_cache_place(handle);
+    struct sapwood_communicator *place = place_with(handle, first);
+    if (place == NULL) {
+        place = place_with(0, first);
+        place = place == NULL ? &sapwood_table->communicators[first] : place;
         SAPWOOD_TELL(place->handle, 0);
         SAPWOOD_TELL(place->name, 0);
     }
@@ -74,9 +95,17 @@ static void name_handle(uint64_t handle, struct kind kind, const char *name, siz
     sapwood_table_unlock();
 }
 
+bool sapwood_has_name(uint64_t handle)
+{
+    const struct sapwood_communicator *place = place_with(handle, sapwood_cache_place(handle));
+    return place != NULL && atomic_load_explicit(&place->name, memory_order_relaxed) != 0;
+}
+
 void sapwood_name_window(uint64_t window, const char *name, size_t length)
 {
     name_handle(window, (struct kind){.class = SAPWOOD_CLASS_NONE}, name, length);
+    /* A communicator that had the place in the table is asked for anew at its next call, and takes its turn. */
+    atomic_store_explicit(&sapwood_classes[sapwood_cache_place(window)], 0, memory_order_relaxed);
 }
 
 void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
@@ -100,6 +129,11 @@ uint64_t sapwood_size_asked(MPI_Datatype type)
     return (uint64_t)size;
 }
 
+uint64_t sapwood_bytes_asked(int64_t count, MPI_Datatype type)
+{
+    return sapwood_bytes(count, type);
+}
+
 /* What is not an address in the library is a constant of mpi.h. */
 #if defined(SAPWOOD_FOR_OPENMPI)
 #define BASIC_TYPE(type, symbol) ((MPI_Datatype)sapwood_symbol(symbol))
@@ -117,15 +151,26 @@ void sapwood_sizes_begin(void)
         BASIC_TYPE(MPI_BYTE, "ompi_mpi_byte"),                   BASIC_TYPE(MPI_INT, "ompi_mpi_int"),
         BASIC_TYPE(MPI_DOUBLE, "ompi_mpi_double"),
     };
+    static_assert(sizeof types / sizeof *types <= BASIC_TYPES_MAX, "each has a place");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (SAPWOOD_HANDLE(types[i]) != 0)
-            sapwood_size_asked(types[i]);
+        if (SAPWOOD_HANDLE(types[i]) != 0) {
+            basic_types[i].handle = SAPWOOD_HANDLE(types[i]);
+            basic_types[i].size = sapwood_size_asked(types[i]);
+        }
+}
+
+uint64_t sapwood_basic_size(uint64_t type_handle)
+{
+    for (size_t i = 0; type_handle != 0 && i < BASIC_TYPES_MAX; i++)
+        if (basic_types[i].handle == type_handle)
+            return basic_types[i].size;
+    return 0;
 }
 
 void sapwood_forget_name(uint64_t handle)
 {
-    struct sapwood_communicator *place = &sapwood_table->communicators[sapwood_cache_place(handle)];
-    if (atomic_load_explicit(&place->handle, memory_order_relaxed) == handle)
+    struct sapwood_communicator *place = handle == 0 ? NULL : place_with(handle, sapwood_cache_place(handle));
+    if (place != NULL)
         SAPWOOD_TELL(place->handle, 0);
 }
 

@@ -21,6 +21,8 @@ SAPWOOD_HIDDEN void sapwood_sizes_begin(void);
 /* Asks the library and fills the cache. */
 unsigned sapwood_class_asked(MPI_Comm comm);
 uint64_t sapwood_size_asked(MPI_Datatype type);
+/* Of a basic type, whatever has its place in the cache; 0 of another one. */
+SAPWOOD_HIDDEN uint64_t sapwood_basic_size(uint64_t type_handle);
 
 /* MPICH's handles are ints, Open MPI's are addresses: both fit 48 bits. The standard's ABI has addresses,
  * in which MPICH passes its ints. */
@@ -56,10 +58,15 @@ static SAPWOOD_HOT uint64_t sapwood_bytes(int64_t count, MPI_Datatype type)
     return count <= 0 ? 0 : (uint64_t)count * sapwood_size(type);
 }
 
+/* The same out of the way of calls whose bytes are known. */
+SAPWOOD_HIDDEN uint64_t sapwood_bytes_asked(int64_t count, MPI_Datatype type);
+
 /* After MPI_Comm_set_name; the length of Fortran's text, which spaces fill. */
 void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length);
-/* After MPI_Win_set_name; the window's SAPWOOD_HANDLE. */
+/* After MPI_Win_set_name; the window's SAPWOOD_HANDLE. Also of files, by files.h. */
 void sapwood_name_window(uint64_t window, const char *name, size_t length);
+/* Whether the table tells a name of this handle. */
+SAPWOOD_HIDDEN bool sapwood_has_name(uint64_t handle);
 
 /* A handle is freed: what the table says of it holds no more. */
 SAPWOOD_HIDDEN void sapwood_forget_name(uint64_t handle);

@@ -308,6 +308,17 @@ static struct sapwood_space *known_and_locked(uint64_t handle)
     return space;
 }
 
+struct sapwood_space *sapwood_space_known(MPI_Comm comm)
+{
+    uint64_t handle = SAPWOOD_HANDLE(comm);
+    struct sapwood_space *space = known_and_locked(handle);
+    if (space == NULL)
+        return &sapwood_no_space;
+    keep(handle, space);
+    sapwood_table_unlock();
+    return space;
+}
+
 uint64_t sapwood_origin_called(MPI_Comm parent)
 {
     const struct sapwood_space *space = known_and_locked(SAPWOOD_HANDLE(parent));

@@ -18,6 +18,9 @@ SAPWOOD_HIDDEN void sapwood_spaces_begin(void);
 SAPWOOD_HIDDEN struct sapwood_space *sapwood_space_found(MPI_Comm comm);
 /* The same of one that the program has learned of, and that may be MPI_COMM_NULL. */
 SAPWOOD_HIDDEN void sapwood_space_seen(MPI_Comm comm);
+/* The space of a communicator, for a call that has only begun: MPI is asked nothing, as the communicator may be none.
+ * sapwood_no_space where it has no space. */
+SAPWOOD_HIDDEN struct sapwood_space *sapwood_space_known(MPI_Comm comm);
 
 /* Before a call that makes communicators, and that all members of `parent` make: what tells this
  * call from all others, the same in all members. 0 where `parent` is not known. */

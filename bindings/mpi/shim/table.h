@@ -62,7 +62,14 @@
  *   408  run              u64      of a table that is kept in a file: a number by which its launcher tells this
  *                                  run from others; 0 where it gives none
  *   416  kept_unix_ns     u64      of the same: when the file was made, since 1970; 0 of others
- *   424  reserved         88 bytes 0
+ *   424  together_ns      u64      of a rank of which several threads have called MPI: time in which all of these
+ *                                  were in MPI, as far as calls have returned, and that before there were several
+ *   432  several_since    u64      ticks when a second thread called MPI while the first one lived; 0 never
+ *   440  joined           u64      ticks when one of these threads came or ended last: time in which all are in
+ *                                  MPI is counted from here, or from where the last of them has entered
+ *   448  threads_most     u64      the most of these threads at a time
+ *   456  is_together      u32      1 once together_ns counts; before, the time of the slots is that of one thread
+ *   460  reserved         52 bytes 0
  *
  *   slot, 64 bytes, slot i at header_bytes + 64 i
  *     0  key              u64
@@ -123,7 +130,8 @@
  *                                  others any number
  *    48  request_since    u64      `since` of a call that waits for one request, of which the next number is
  *    56  request_number   u32      the number of its collective on the communicator; 0 for another request
- *    60  reserved         4 bytes  0
+ *    60  has_called       u32      1 once the thread has called MPI, MPI_Init included; 0 while it has only
+ *                                  opened regions
  *
  *   communicator, 32 bytes: one that a call has succeeded on
  *     0  handle           u64      0 none
@@ -249,7 +257,12 @@ struct sapwood_header {
     _Atomic uint64_t marks_left_out;
     uint64_t run;
     uint64_t kept_unix_ns;
-    unsigned char reserved_for_control[88];
+    _Atomic uint64_t together_ns;
+    _Atomic uint64_t several_since;
+    _Atomic uint64_t joined;
+    _Atomic uint64_t threads_most;
+    _Atomic uint32_t is_together;
+    unsigned char reserved[52];
 };
 
 struct sapwood_slot {
@@ -290,7 +303,7 @@ struct sapwood_activity {
     _Atomic int32_t destination;
     _Atomic uint64_t request_since;
     _Atomic uint32_t request_number;
-    uint32_t reserved_too;
+    _Atomic uint32_t has_called;
 };
 
 struct sapwood_communicator {
@@ -339,6 +352,8 @@ static_assert(offsetof(struct sapwood_header, untracked) == 368, "untracked");
 static_assert(offsetof(struct sapwood_header, snapshots_offset) == 384, "snapshots offset");
 static_assert(offsetof(struct sapwood_header, marks) == 392, "marks");
 static_assert(offsetof(struct sapwood_header, run) == 408, "run");
+static_assert(offsetof(struct sapwood_header, together_ns) == 424, "together");
+static_assert(offsetof(struct sapwood_header, is_together) == 456, "is together");
 static_assert(sizeof(struct sapwood_snapshot) == 64 + 24 * SAPWOOD_SLOTS, "snapshot bytes");
 static_assert(offsetof(struct sapwood_header, state) == 32, "state");
 static_assert(offsetof(struct sapwood_header, host) == 48, "host");

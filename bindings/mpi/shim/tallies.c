@@ -76,7 +76,7 @@ void sapwood_tally(unsigned kind, uint64_t function, uint64_t handle, const stru
         sapwood_add(&sapwood_table->header.tallies_dropped, 1, true);
         return;
     }
-    bool contended = atomic_load_explicit(&sapwood_phase, memory_order_relaxed) == SAPWOOD_CONTENDED;
+    bool contended = atomic_load_explicit(&sapwood_phase, memory_order_relaxed) != SAPWOOD_COUNTING;
     sapwood_add(&tally->count, 1, contended);
     sapwood_add(&tally->time_ns, ns, contended);
     sapwood_add(&tally->bytes, call->bytes, contended);

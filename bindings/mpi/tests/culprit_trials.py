@@ -1,25 +1,25 @@
 """Runs `sapwood bench trace --only culprit` with single trials of real programs, and checks what it tells of them.
 Of the slow programs in tests/culprits it checks what `[slow]` in their expect.toml promises.
 
-Needs the environment that watched.py names, and SAPWOOD_BENCH, the program of the benchmarks with `sapwood` and
-`sapwood-node` beside it; `make test-mpi` sets both.
+Needs the environment that benchmarks.py names.
 """
 
 import json
 import os
 import signal
 import subprocess
-import tempfile
 import unittest
 
 import turns
 import watched
-from marks import MARK, end_what_is_left, new_mark
+from benchmarks import bench
 from waits import whole_lines
-from watched import LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, library_folder, sapwood, test_program
+from watched import LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, sapwood, test_program
 from why import expected_of, ranks_of
 
 RANKS = 4
+# A benchmark runs several programs one after another.
+BENCH_SECONDS_MAX = 3 * watched.RUN_SECONDS_MAX
 # A rank is named at most this long after the deadline, on a machine that is free.
 NAMED_SECONDS_MAX = 1.0
 # Collectives for which a slow program is watched.
@@ -55,19 +55,12 @@ class CulpritTrials(unittest.TestCase):
             self.skipTest("no Open MPI here")
 
     def trials(self, *words):
-        """The answer of the benchmark, which leaves no process and no file."""
-        mark = new_mark()
-        with tempfile.TemporaryDirectory(prefix="sapwood-culprit-") as folder:
-            settings = {**os.environ, MARK: mark, "TMPDIR": folder, "SAPWOOD_LIB_DIR": library_folder()}
-            command = [os.path.abspath(os.environ["SAPWOOD_BENCH"]), "trace", "--only", "culprit", "--ranks", str(RANKS),
-                       "--trials", "1", "--json", "--mpirun", LAUNCHERS["openmpi"][0], "--mpicc", "mpicc.openmpi", "--python", SYSTEM_PYTHON, *words]
-            before = withheld_seconds()
-            done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False,
-                                  stdin=subprocess.DEVNULL, timeout=3 * watched.RUN_SECONDS_MAX)
-            self.withheld = None if before is None else withheld_seconds() - before
-            left = end_what_is_left(mark)
-            files = [name for name in os.listdir(folder) if name.startswith("sapwood-bench-")]
-        self.assertEqual((done.returncode, left, files), (0, [], []), done.stderr)
+        """The answer of the benchmark."""
+        before = withheld_seconds()
+        done = bench("trace", "--only", "culprit", "--ranks", str(RANKS), "--trials", "1", "--python", SYSTEM_PYTHON,
+                     *words, seconds_max=BENCH_SECONDS_MAX)
+        self.withheld = None if before is None else withheld_seconds() - before
+        self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads(done.stdout)["culprit"]
         if not found["rows"]:
             self.assertTrue(found["left_out"], found)
@@ -111,16 +104,8 @@ class Costs(unittest.TestCase):
             self.skipTest("no Open MPI here")
 
     def measured(self, launch):
-        mark = new_mark()
-        with tempfile.TemporaryDirectory(prefix="sapwood-costs-") as folder:
-            settings = {**os.environ, MARK: mark, "TMPDIR": folder, "SAPWOOD_LIB_DIR": library_folder()}
-            command = [os.path.abspath(os.environ["SAPWOOD_BENCH"]), "trace", "--only", "gsum", "--pairs", "1",
-                       "--iterations", "2000", "--mpirun", LAUNCHERS["openmpi"][0], "--mpicc", "mpicc.openmpi",
-                       f"--launch={launch}", "--where", "two slots", "--json"]
-            done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False,
-                                  stdin=subprocess.DEVNULL, timeout=3 * watched.RUN_SECONDS_MAX)
-            self.assertEqual(end_what_is_left(mark), [], done.stderr)
-        return done
+        return bench("trace", "--only", "gsum", "--pairs", "1", "--iterations", "2000", f"--launch={launch}", "--where",
+                     "two slots", seconds_max=BENCH_SECONDS_MAX)
 
     def test_each_monitor_reads_all_events_where_the_launcher_is_told_to_start_ranks(self):
         done = self.measured("--oversubscribe --host localhost:2")

@@ -317,10 +317,14 @@ class FolderTruth:
         why = found(self.folder)
         self.assertEqual((why["ranks"], why["stuck"]), (4, None), why)
 
-    def test_the_files_of_an_earlier_run_are_seen_however_many_there_are(self):
+    def begin_of_a_table(self):
+        """What the table of a rank begins with; its run, which is over, is an earlier one for others."""
         self.run_preloaded(2)
         with open(self.file_of(0, ".profile"), "rb") as table:
-            begin = table.read(4096)
+            return table.read(4096)
+
+    def test_the_files_of_an_earlier_run_are_seen_however_many_there_are(self):
+        begin = self.begin_of_a_table()
         for rank in range(2, 402):
             for kind in (".profile", ".events"):
                 with open(os.path.join(self.folder, f"rank-{rank}.elsewhere.1{kind}"), "xb") as file:
@@ -331,9 +335,7 @@ class FolderTruth:
         self.assertEqual(sorted(os.listdir(self.folder)), before)
 
     def test_each_rank_looks_at_a_bounded_number_of_names(self):
-        self.run_preloaded(2)
-        with open(self.file_of(0, ".profile"), "rb") as table:
-            begin = table.read(4096)
+        begin = self.begin_of_a_table()
         for last_is_left in (False, True):
             folder = os.path.join(self.folder, f"{last_is_left}")
             os.mkdir(folder)

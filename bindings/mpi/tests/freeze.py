@@ -48,6 +48,18 @@ class FreezeRun(RecordedRun):
         return os.path.join(self.folder, f"frozen.{kind}")
 
 
+def asked(run, *options):
+    """A freeze of a job that runs, when it has ended."""
+    words = [sapwood(), "trace", "freeze", "--job", f"mpi-{run.process.pid}", *options]
+    return subprocess.run(words, capture_output=True, text=True, timeout=watched.RUN_SECONDS_MAX, check=False)
+
+
+def has_rounds(run):
+    """Whether a job that runs has made some collectives."""
+    done = asked(run, "--json", "-")
+    return done.returncode == 0 and len(json.loads(done.stdout)["collectives"]) > ROUNDS_MIN
+
+
 class FreezeTruth:
     """The cases, for one MPI; a subclass names it."""
 
@@ -150,27 +162,23 @@ class FreezeTruth:
         self.assertEqual(told, [(ends.index(end), end - last) for end in left], one)
         self.assertEqual(one["elapsed_ns"], ends[-1] - min(call["begin_ns"] for call in calls), one)
 
-    def asked(self, run, *options):
-        words = [sapwood(), "trace", "freeze", "--job", f"mpi-{run.process.pid}", *options]
-        return subprocess.run(words, capture_output=True, text=True, timeout=watched.RUN_SECONDS_MAX, check=False)
-
-    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
+    @turns.alone(turns.LATENESS)
     def test_a_program_that_waits_is_frozen_on_request(self):
         found = []
 
-        def has_rounds(run):
-            done = self.asked(run, "--json", "-")
+        def frozen(run):
+            done = asked(run, "--json", "-")
             freeze = json.loads(done.stdout) if done.returncode == 0 else {"collectives": []}
             whole = [one for one in freeze["collectives"] if one["last"] is not None]
             return freeze if len(whole) >= ROUNDS_MIN else None
 
         def act(run):
-            found.append(run.wait_for("collectives", lambda: has_rounds(run)))
+            found.append(run.wait_for("collectives", lambda: frozen(run)))
             # A freeze takes nothing from the next one.
-            found.append(has_rounds(run))
-            found.append(self.asked(run, "--ranks", "1-2", "--json", "-"))
-            found.append(self.asked(run))
-            found.append(self.asked(run, "--ranks", "9"))
+            found.append(frozen(run))
+            found.append(asked(run, "--ranks", "1-2", "--json", "-"))
+            found.append(asked(run))
+            found.append(asked(run, "--ranks", "9"))
             run.process.send_signal(signal.SIGTERM)
 
         Watched(self.command("slow_rank"), "--quiet", "--waits", "--interval", "200ms", out=False, while_running=act)
@@ -191,7 +199,7 @@ class FreezeTruth:
         found = []
 
         def has_left(run):
-            done = self.asked(run, "--json", "-")
+            done = asked(run, "--json", "-")
             freeze = json.loads(done.stdout) if done.returncode == 0 else {"processes": [], "collectives": []}
             states = {one["rank"]: one["state"] for one in freeze["processes"]}
             waited = [one for one in freeze["collectives"] if one["function"] == "MPI_Reduce"]
@@ -221,12 +229,8 @@ class FreezeTruth:
         self.assertEqual(freeze["events"][one["last"]]["rank"], int(told[1]))
         self.assertGreater(one["spread_ns"], 300 * 10**6)
 
-    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
+    @turns.alone(turns.LATENESS)
     def test_a_program_that_is_told_to_end_is_frozen_before(self):
-        def has_rounds(run):
-            done = self.asked(run, "--json", "-")
-            return done.returncode == 0 and len(json.loads(done.stdout)["collectives"]) > ROUNDS_MIN
-
         def act(run):
             run.wait_for("collectives", lambda: has_rounds(run))
             run.process.send_signal(signal.SIGINT)

@@ -6,7 +6,6 @@ shares and numbers of calls may be others than on the page. The command for PyTo
 Needs the environment that watched.py names; `make truth` sets it.
 """
 
-import json
 import os
 import re
 import shlex
@@ -18,7 +17,7 @@ import xml.etree.ElementTree
 
 import turns
 import watched
-from freeze import ROUNDS_MIN
+from freeze import has_rounds
 from standstills import words_until
 from watched import HERE, LAUNCHERS, Watched, has_mpi, sapwood, test_program
 from why import SLOW_SECONDS
@@ -107,7 +106,7 @@ class Page(unittest.TestCase):
         self.assertEqual(set(commands_of_page()), {HANGS, LAGS, FROZEN, ASKED, OF_PYTORCH})
 
 
-@turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
+@turns.alone(turns.LATENESS)
 class Chapter(unittest.TestCase):
     def setUp(self):
         if not has_mpi("openmpi"):
@@ -139,11 +138,6 @@ class Chapter(unittest.TestCase):
         self.check_printed(LAGS, run.errors)
 
     def test_a_job_is_frozen_into_files(self):
-        def has_rounds(run):
-            words = [sapwood(), "trace", "freeze", "--job", f"mpi-{run.process.pid}", "--json", "-"]
-            done = subprocess.run(words, capture_output=True, text=True, timeout=watched.RUN_SECONDS_MAX, check=False)
-            return done.returncode == 0 and len(json.loads(done.stdout)["collectives"]) > ROUNDS_MIN
-
         def act(run):
             run.wait_for("collectives", lambda: has_rounds(run))
             run.process.send_signal(signal.SIGINT)

@@ -45,7 +45,7 @@ class LiveWaits:
         self.assertEqual(matched, of, found[0])
         self.assertGreater(2 * last, of, found[0])
 
-    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
+    @turns.alone(turns.LATENESS)
     def test_why_shows_who_comes_last_and_where_time_is_lost(self):
         words = [sapwood(), "trace", "why", "--live", "--interval", "100ms", "--", *self.slow_rank()]
         with OnTerminal(words) as run:
@@ -65,7 +65,7 @@ class LiveWaits:
             lines = run.screen.lines()
         self.assertTrue(any(line.startswith("sapwood: 1. MPI_Allreduce on MPI_COMM_WORLD: ") for line in lines), lines)
 
-    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
+    @turns.alone(turns.LATENESS)
     def test_the_view_of_sapwood_mpi_has_the_same_sheets(self):
         words = [sapwood(), "mpi", "--live", "--waits", "--interval", "100ms", "--", *self.slow_rank()]
         with OnTerminal(words) as run:

@@ -1,19 +1,15 @@
 """Runs `sapwood bench monitor` on MPI programs, as shortly as it can, and checks that all figures are there.
 
-Needs the environment that watched.py names, and SAPWOOD_BENCH, the program of the benchmarks with `sapwood` and
-`sapwood-node` beside it; `make test-mpi` sets both.
+Needs the environment that benchmarks.py names.
 """
 
 import json
 import os
-import subprocess
-import tempfile
 import unittest
 
 import turns
-import watched
-from marks import MARK, end_what_is_left, new_mark
-from watched import LAUNCHERS, has_mpi, library_folder
+from benchmarks import bench
+from watched import has_mpi
 
 
 class MonitorBench(unittest.TestCase):
@@ -24,17 +20,9 @@ class MonitorBench(unittest.TestCase):
             self.skipTest("the launcher has no place for two ranks here")
 
     def measured(self, *words):
-        """What the benchmark prints; it leaves no process and no file."""
-        mark = new_mark()
-        with tempfile.TemporaryDirectory(prefix="sapwood-monitor-bench-") as folder:
-            settings = {**os.environ, MARK: mark, "TMPDIR": folder, "SAPWOOD_LIB_DIR": library_folder()}
-            command = [os.path.abspath(os.environ["SAPWOOD_BENCH"]), "monitor", "--json", "--mpicc", "mpicc.openmpi",
-                       "--mpirun", LAUNCHERS["openmpi"][0], *words]
-            done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False,
-                                  stdin=subprocess.DEVNULL, timeout=watched.RUN_SECONDS_MAX)
-            left = end_what_is_left(mark)
-            files = [name for name in os.listdir(folder) if name.startswith("sapwood-bench-")]
-        self.assertEqual((done.returncode, left, files), (0, [], []), done.stderr)
+        """What the benchmark prints."""
+        done = bench("monitor", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
     def test_small_reductions_are_timed_with_the_monitor_and_without(self):

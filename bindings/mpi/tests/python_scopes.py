@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import turns
@@ -30,6 +31,9 @@ class PythonScopes(unittest.TestCase):
     def setUp(self):
         if not has_mpi("openmpi"):
             self.skipTest("no openmpi here")
+        folder = tempfile.TemporaryDirectory(prefix="sapwood-mpi-scopes-")
+        self.addCleanup(folder.cleanup)
+        self.notes = os.path.join(folder.name, "notes")
         self.mark = new_mark()
         before = dict(os.environ)
         os.environ.update({MARK: self.mark, "PYTHONPATH": library_folder(),
@@ -41,7 +45,7 @@ class PythonScopes(unittest.TestCase):
         self.addCleanup(signal.alarm, 0)
 
     def command(self, case):
-        return [*LAUNCHERS["openmpi"], str(RANKS), test_program("openmpi", "waits"), case]
+        return [*LAUNCHERS["openmpi"], str(RANKS), test_program("openmpi", "waits"), case, self.notes]
 
     def test_the_calls_of_each_rank_are_counted(self):
         scopes = [Scope(name="world", kinds="collective", communicators=["MPI_COMM_WORLD"], by=["rank", "communicator"]),

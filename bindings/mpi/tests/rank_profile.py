@@ -6,11 +6,14 @@ import struct
 HEADER = struct.Struct("<8sIIIIIIIIQ64s64sIIIIIIQQIIQQQQIIIIIIQIIQ7Q")
 UNTRACKED = struct.Struct("<Q")
 SNAPSHOTS = struct.Struct("<IIQQ")
+THREADS = struct.Struct("<QQQQI")
 SLOT = struct.Struct("<QQQQI4xQ16x")
 TALLY = struct.Struct("<QQQQQI20x")
 HISTOGRAM = struct.Struct("<32Q")
 SITE, PEER, COMMUNICATOR = 1, 2, 3
 NONE = 255
+# Counting begins when they return.
+INITIALISES = ("MPI_Init", "MPI_Init_thread")
 USAGE = ("cpu_user_ns", "cpu_system_ns", "resident_bytes_max", "minor_faults", "major_faults",
          "voluntary_switches", "involuntary_switches")
 
@@ -37,7 +40,8 @@ class Profile:
     `calls` maps (function, size class) to (count, bytes), `regions` a name to its
     count; `times` has the nanoseconds of both. `received` maps the events that have received
     messages to their bytes, `sizes` those that move bytes to their transfers by size class, `usage` names to what getrusage said at the end, `tallies`
-    (kind, function or None, size class, subject, name) to (count, nanoseconds, bytes).
+    (kind, function or None, size class, subject, name) to (count, nanoseconds, bytes). `mpi_ns` is the time in
+    which the rank was in MPI, with all its threads that have called MPI.
     """
 
     def __init__(self, data):
@@ -53,6 +57,7 @@ class Profile:
         assert tallies_at == histograms_at + 256 * histograms and histograms_used <= histograms
         self.untracked, = UNTRACKED.unpack_from(data, 368)
         snapshots_at, snapshots, self.marks, self.marks_left_out = SNAPSHOTS.unpack_from(data, 384)
+        self.together_ns, _, _, self.threads_most, self.is_together = THREADS.unpack_from(data, 424)
         assert snapshots_at == tallies_at + 64 * tallies
         assert table_bytes == len(data) == snapshots_at + snapshots * (64 + 24 * capacity)
         self.usage = dict(zip(USAGE, usage))
@@ -77,6 +82,8 @@ class Profile:
                 if row:
                     self.sizes[name] = HISTOGRAM.unpack_from(data, histograms_at + 256 * (row - 1))
             self.times[name] = time_ns
+        calls = (time for name, time in self.times.items() if isinstance(name, tuple) and name[0] not in INITIALISES)
+        self.mpi_ns = self.together_ns if self.is_together else sum(calls)
         self.tallies = {}
         for place in range(tallies):
             key, subject, count, time_ns, moved, name = TALLY.unpack_from(data, tallies_at + 64 * place)

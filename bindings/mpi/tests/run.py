@@ -292,6 +292,19 @@ class EachAbi:
                              ((3, moved), (3, moved)))
             self.assertEqual((sum(profile.received.values()), profile.untracked), (9 + moved, 0))
 
+    def test_what_a_program_switches_off_is_numbered_and_not_recorded(self):
+        run = self.observed([program(self.abi, "levels")], environment={"SAPWOOD_MPI_WAITS": "1"})
+        self.assertEqual(sorted(run.events), list(range(RANKS[self.abi])))
+        for rank, file in run.events.items():
+            reductions = [event.sequence for event in file.events if event.function == "MPI_Allreduce"]
+            # 100 of them were made in between.
+            self.assertEqual(reductions, [*range(1, 11), *range(111, 116)])
+            sends = [event.sequence for event in file.events if event.function == "MPI_Send"]
+            # The first one was sent in between.
+            self.assertEqual(sends, [2])
+            counted = sum(count for (name, _), (count, _) in run.seen[rank].calls.items() if name == "MPI_Allreduce")
+            self.assertEqual(counted, len(reductions))
+
     def test_no_request_is_followed_that_is_made_where_counting_pauses(self):
         for profile in self.observed([program(self.abi, "settled")]).seen.values():
             world = (RANKS[self.abi] - 1).bit_length()

@@ -165,11 +165,16 @@ class Standstills:
 
         run = self.slow_file("missed", while_running=act)
         [line] = [line for line in (told[0] + run.errors).splitlines() if line.startswith(STUCK)]
-        self.assertRegex(line, "rank 1 .*, and has not entered MPI_File_write_at_all number 2 on a file; ")
-        self.assertRegex(line, "waiting: ranks 0,2-3 in MPI_File_write_at_all number 2 on a file for rank 1, for ")
+        self.assertRegex(line, r"rank 1 .*, and has not entered MPI_File_write_at_all number 2 on /\S+/file; ")
+        self.assertRegex(line, r"waiting: ranks 0,2-3 in MPI_File_write_at_all number 2 on /\S+/file for rank 1, for ")
         stuck = run.profile["stuck"]
         self.assertEqual((stuck["finding"], stuck["culprits"]), ("absent", "1"))
-        self.assertEqual([(one["ranks"], one["waits_for"]) for one in stuck["waiting"]], [("0,2-3", "1")])
+        [waiting] = stuck["waiting"]
+        self.assertEqual((waiting["ranks"], waiting["waits_for"]), ("0,2-3", "1"))
+        self.assertRegex(waiting["communicator"], r"^/\S+/file$")
+        activities = [one for record in run.rounds for one in record["activities"]]
+        inside = [one for one in activities if one["function"] == "MPI_File_write_at_all"]
+        self.assertEqual({one["communicator"] for one in inside}, {waiting["communicator"]})
 
     def test_ranks_that_are_deadlocked_while_others_work_are_named_on_standard_error_and_in_the_report(self):
         run = self.pairs("--quiet", "--deadline", "1s")
@@ -303,6 +308,8 @@ class OpenMpi(Standstills, unittest.TestCase):
         run = Watched(command, "--interval", "200ms", "--no-live")
         self.assertEqual((run.code, run.profile["standstills"]), (0, []), run.errors)
         self.assertNotIn(LINE, run.errors)
+        # Each of them computes for 5 s, while its thread is in MPI.
+        self.assertGreater(run.profile["time"]["compute_ns"]["min"], 4.5e9, run.report)
 
     def test_a_rank_that_only_waits_for_its_thread_waits_with_it(self):
         run = self.still("", command=[SYSTEM_PYTHON, "-c", JOINS],

@@ -126,10 +126,7 @@ class Truth:
     def check_time(self, run):
         """The division of time, from each rank's own clock and counts."""
         wall = {rank: dump.ended_ns - dump.started_ns for rank, dump in run.dumps.items()}
-        calls = {rank: sum(time for key, time in dump.times.items()
-                           if isinstance(key, tuple) and key[0] not in ("MPI_Init", "MPI_Init_thread"))
-                 for rank, dump in run.dumps.items()}
-        mpi = {rank: min(calls[rank], wall[rank]) for rank in wall}
+        mpi = {rank: min(dump.mpi_ns, wall[rank]) for rank, dump in run.dumps.items()}
         compute = {rank: wall[rank] - mpi[rank] for rank in wall}
         came = run.profile["time"]
         for name, values in (("wall_ns", wall), ("mpi_ns", mpi), ("compute_ns", compute),
@@ -190,6 +187,38 @@ class Truth:
             product = interval["load_balance"] * interval["communication"]
             self.assertTrue(math.isclose(interval["parallel"], product, rel_tol=ROUNDING), interval)
         self.assertEqual([run.profile[name] for name in ("call_sites", "communicators", "peers")], [None] * 3)
+
+    def beside(self, mode, several):
+        """Two ranks, of which `several` have two threads, and the nanoseconds that the program says."""
+        command = [*LAUNCHERS[self.abi], "2", test_program(self.abi, "beside"), mode]
+        run = Watched(command, "--interval", "100ms", "--quiet")
+        self.assertEqual(run.code, 0, run.errors)
+        self.check_time(run)
+        threads = run.profile["figures"]["mpi_threads"]
+        self.assertEqual((threads["sum"], threads["min"], threads["max"], threads["max_rank"]), (2 * several, 2, 2, 0))
+        ranks = "1 rank calls" if several == 1 else f"{several} ranks call"
+        self.assertIn(f"{ranks} MPI in several threads, up to 2 (rank 0): in MPI only while all of these are",
+                      " ".join(run.report.split()))
+        return run, int(run.output)
+
+    def test_a_rank_whose_second_thread_receives_while_the_first_computes_is_not_in_mpi(self):
+        run, computed = self.beside("computes", 2)
+        time = run.profile["time"]
+        # The clocks of the program and of the shim differ by less than a tenth.
+        self.assertGreater(time["compute_ns"]["min"], 0.9 * computed, time)
+        [receives] = [event for event in run.profile["events"] if event["name"] == "MPI_Recv"]
+        self.assertGreater(receives["time_ns"]["sum"], 0.5 * computed, "the receive itself lasted all the time")
+        # While it runs as well: in most rounds the receive had not returned.
+        shares = sorted(interval["mpi_share"] for interval in run.profile["intervals"])
+        self.assertLess(shares[len(shares) // 2], 0.5, shares)
+
+    def test_a_rank_of_which_both_threads_receive_is_in_mpi(self):
+        run, slept = self.beside("waits", 1)
+        mpi = run.profile["time"]["mpi_ns"]
+        # The other rank sleeps outside of MPI.
+        self.assertEqual(mpi["max_rank"], 0, mpi)
+        self.assertGreater(mpi["max"], 0.5 * slept, mpi)
+        self.assertLessEqual(mpi["max"], run.profile["time"]["wall_ns"]["max"])
 
     def test_sent_and_received_bytes(self):
         for fan_out, tree in TREES.items():

@@ -754,9 +754,11 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, level, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    snprintf(path, sizeof path, "%s.%d", argc > 2 ? argv[2] : "waits", rank);
+    if (argc < 3)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    snprintf(path, sizeof path, "%s.%d", argv[2], rank);
     notes = fopen(path, "w");
-    if (notes == NULL || argc < 2)
+    if (notes == NULL)
         MPI_Abort(MPI_COMM_WORLD, 2);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (strcmp(argv[1], cases[i].name) == 0)

@@ -37,8 +37,6 @@ GIVEN = {
     "ireduce_scatter_block": ("MPI_Ireduce_scatter_block", 64), "ireduce_scatter": ("MPI_Ireduce_scatter", 72),
     "ialltoall": ("MPI_Ialltoall", 64),
 }
-# The calls in which the cases' programs do not name a communicator as MPI does.
-WITHOUT_NAME = ("MPI_File_write_at_all", "MPI_File_close")
 
 # Rank 2 never comes to the barrier; of rank 1 a thread is in it while its first thread computes.
 BESIDE = """
@@ -165,7 +163,7 @@ class WhyTruth:
                 [one] = [one for one in stuck["waiting"] if rank in ranks_of(one["ranks"])]
                 self.assertEqual(one["function"], wanted["call"], stuck)
                 self.assertEqual(ranks_of(one["waits_for"]), set(wanted["for"]), stuck)
-                if wanted["call"] not in WITHOUT_NAME and " " not in wanted["comm"]:
+                if " " not in wanted["comm"]:
                     self.assertEqual(one["communicator"], wanted["comm"], stuck)
 
     def slow(self, case, *options):
@@ -250,9 +248,9 @@ class WhyTruth:
             said = "wrong: MPI_Reduce number 12 on row: rank 3 gave 72 bytes where 3 ranks gave 80 bytes"
             self.assertIn(said, run.errors)
 
-    def aborted(self, case, call, command=None, ends=True):
+    def aborted(self, case, call, command=None, ends=True, words=()):
         """Checks what is said of a program that ends for this call, to which rank 3 gave another amount; without
-        `ends` the MPI may take no notice of it."""
+        `ends` the MPI may take no notice of it. The program has these words behind the call."""
         expected = expected_of(case)
         function, bytes_ = GIVEN[call]
 
@@ -260,7 +258,8 @@ class WhyTruth:
             end_a_launcher_that_hangs(run.process, run.mark, watched.RUN_SECONDS_MAX)
 
         for tree in self.trees:
-            run = WhyRun([*(command or self.command(case, expected)), call], *tree, out=False, while_running=act)
+            program = [*(command or self.command(case, expected)), call, *words]
+            run = WhyRun(program, *tree, out=False, while_running=act)
             if ends:
                 self.assertNotEqual(run.code, 0)
             self.assertEqual([name for name in WRONG if run.why[name]], ["amounts"], run.errors)
@@ -272,6 +271,8 @@ class WhyTruth:
             text = " ".join(line.removeprefix("sapwood:").strip() for line in run.errors.splitlines())
             said = f"wrong: {function} number 12 on row: rank 3 gave {bytes_} bytes where 3 ranks gave 80 bytes"
             self.assertIn(said, text)
+            inside = [end["inside"] for end in run.why["ends"]]
+            self.assertFalse([call for call in inside if call.endswith(" on a communicator")], run.errors)
 
     def test_a_rank_that_gives_less_to_a_broadcast_is_named_though_mpi_ends_the_program_there(self):
         self.aborted("aborted_amounts", "bcast")
@@ -296,11 +297,15 @@ class WhyTruth:
         for call in ("ibcast", "iallreduce"):
             self.aborted("started_amounts", call, ends=self.abi == "openmpi")
 
-    @turns.alone("the job ends a moment after it has made its communicator, which its leaf is to see before")
     def test_a_rank_is_named_that_gives_another_amount_to_the_call_that_starts_a_collective_and_dies_there(self):
         for call in ("refused", "ireduce_scatter_block", "ireduce_scatter", "ialltoall"):
             with self.subTest(call=call):
                 self.aborted("started_amounts", call)
+
+    def test_a_rank_is_named_that_dies_so_though_its_communicator_has_the_place_of_another_one_in_the_shim(self):
+        for call in ("ireduce_scatter_block", "ireduce_scatter", "ialltoall"):
+            with self.subTest(call=call):
+                self.aborted("started_amounts", call, words=("meeting",))
 
     def test_no_rank_is_accused_of_the_collective_in_which_a_program_died_that_gave_the_same_by_other_types(self):
         for tree in self.trees:
@@ -315,7 +320,7 @@ class WhyTruth:
             self.assertEqual((run.code, *(run.why[name] for name in WRONG)), (0, [], [], []), run.errors)
             self.assertGreater(run.why["collectives"], 100, run.errors)
 
-    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
+    @turns.alone(turns.LATENESS)
     def test_a_rank_that_was_held_up_by_the_late_one_before_the_collective_is_not_named(self):
         for tree in self.trees:
             with tempfile.TemporaryDirectory() as notes:
@@ -400,7 +405,7 @@ class WhyTruth:
         [odd] = self.stuck("bcast_count")["odd"]
         self.assertEqual(odd["own_function"], "MPI_Bcast", odd)
 
-    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
+    @turns.alone(turns.LATENESS)
     def test_slow_rank(self):
         run, place = self.slow("slow_rank")
         group = place["groups"][0]
@@ -492,14 +497,14 @@ class OpenMpi(WhyTruth, unittest.TestCase):
         # As many as show that none of them is told: each takes 0.66 s.
         self.stuck("hang_after_pauses", words=("24",))
 
-    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
+    @turns.alone(turns.LATENESS)
     def test_two_phases(self):
         _, place = self.slow("two_phases")
         # Of two ranks that come together the one may come before the other always.
         pairs = {(group["ranks"], group["waiting"]) for group in place["groups"][:2]}
         self.assertEqual(pairs, {("0-1", "2-3"), ("2-3", "0-1")}, place)
 
-    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
+    @turns.alone(turns.LATENESS)
     def test_late_checkpoint(self):
         _, place = self.slow("late_checkpoint")
         group = place["groups"][0]
@@ -507,7 +512,7 @@ class OpenMpi(WhyTruth, unittest.TestCase):
         self.assertLess(group["times_late"], place["collectives"] / 2)
         self.assertGreater(group["late_s"], 0.5)
 
-    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
+    @turns.alone(turns.LATENESS)
     def test_slow_link(self):
         run, place = self.slow("slow_link", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
         self.assertEqual(place["groups"][0]["ranks"], "3")
@@ -540,7 +545,7 @@ class OpenMpi(WhyTruth, unittest.TestCase):
         self.assertEqual((stuck["culprits"], stuck["odd"][0]["doing"]), ("2", "sleeping"), run.errors)
 
     def test_how_ranks_ended_is_told_as_fields_too(self):
-        run = WhyRun([*LAUNCHERS[self.abi], "4", test_program(self.abi, "waits"), "dies"], out=False)
+        run = WhyRun([*LAUNCHERS[self.abi], "4", test_program(self.abi, "waits"), "dies", "notes"], out=False)
         self.assertNotEqual(run.code, 0)
         first = run.why["ends"][0]
         self.assertEqual((first["ranks"], first["is_first"], first["is_in_order"]), ("3", True, False), run.why)

@@ -71,5 +71,13 @@ pub const TRANSFERS_MAX: usize = 1 << 14;
 /// A record with a higher one is refused.
 pub const EPOCH_MAX: u32 = 1 << 30;
 
+/// Most trees of each of the paper's two rules that a member takes part in; those of further roots
+/// are flat.
+pub const PAPER_TREES_MAX: usize = 1 << 10;
+
+/// Most ancestors in the answer to one probe, in the trees of all roots together; trees for which
+/// there is no room are in the answers to later probes.
+pub const PAPER_ANCESTORS_MAX: usize = 1 << 15;
+
 /// Bytes of the long probe, which measures a bandwidth.
 pub const PROBE_BYTES: usize = 128 << 10;

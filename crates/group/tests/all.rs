@@ -9,6 +9,8 @@ mod member;
 mod messages;
 mod missing;
 mod names;
+mod owed;
+mod papers;
 mod past;
 mod room;
 mod support;

@@ -8,8 +8,8 @@ use sapwood_group::limits::{
 };
 use sapwood_group::measure::{Costs, NearCosts};
 use sapwood_group::message::{
-    Gift, Head, Life, Message, PartHead, Purpose, Ranges, Record, Route, Table, decode, encode,
-    encoded_bytes,
+    Gift, Head, Life, Message, PaperTree, PartHead, Position, Purpose, Ranges, Record, Route,
+    Table, decode, encode, encoded_bytes,
 };
 use sapwood_group::{CastId, Element, FoldId, MemberId, Operation, Payload, Reason, TreeKind};
 use sapwood_packet::RankSet;
@@ -56,6 +56,17 @@ fn any_head() -> impl Strategy<Value = Head> {
     )
 }
 
+fn any_position() -> impl Strategy<Value = Position> {
+    (0..=ROUND_TRIP_MAX, any::<u64>(), any::<u32>(), vec(any::<u64>(), 0..9)).prop_map(
+        |(distance, bandwidth, children, ids)| Position {
+            distance,
+            bandwidth,
+            children,
+            ancestors: ids.into_iter().map(MemberId).collect(),
+        },
+    )
+}
+
 fn purpose_of(number: u64) -> Purpose {
     let fold = FoldId { root: 3, number };
     let names = Ranges::from(&RankSet::range(2, 5));
@@ -68,6 +79,16 @@ fn purpose_of(number: u64) -> Purpose {
         }
         _ => Purpose::Broken { fold, names, reason: Reason::Undefined },
     }
+}
+
+fn any_probe_reply() -> impl Strategy<Value = Message> {
+    (any_position(), any_position(), any::<bool>(), any::<u64>()).prop_map(
+        |(one, other, bulk, number)| {
+            let kind = PaperTree { root: MemberId(1), bulk }.kind();
+            let positions = vec![(MemberId(1), one), (MemberId(2), other)];
+            Message::ProbeReply { kind, number, positions }
+        },
+    )
 }
 
 fn any_message() -> impl Strategy<Value = Message> {
@@ -128,6 +149,7 @@ fn any_message() -> impl Strategy<Value = Message> {
             let fold = FoldId { root, number };
             Message::Broken { fold, names, reason: Reason::FunctionFailed }
         }),
+        any_probe_reply(),
         (any_head(), any_ranges(), 0..=EPOCH_MAX).prop_map(|(head, names, epoch)| Message::Give {
             gift: Gift {
                 epoch,
@@ -231,6 +253,13 @@ fn parts_that_no_value_has_are_refused_and_round_trips_are_cut() {
     }
     let report = |time| Message::Report { distances: vec![(MemberId(2), time)] };
     assert_eq!(decode(&encode(&report(u64::MAX)).unwrap()), Ok(report(ROUND_TRIP_MAX)));
+    let tree = PaperTree { root: MemberId(2), bulk: false };
+    let reply = |distance| Message::ProbeReply {
+        kind: tree.kind(),
+        number: 1,
+        positions: vec![(tree.root, Position { distance, ..Position::default() })],
+    };
+    assert_eq!(decode(&encode(&reply(u64::MAX)).unwrap()), Ok(reply(ROUND_TRIP_MAX)));
 }
 
 #[test]

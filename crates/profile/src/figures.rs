@@ -49,11 +49,13 @@ pub enum Figure {
     UntrackedRequests = 15,
     /// Communicators and windows without a name, because names of others in use took all the room.
     NamesLeftOut = 16,
+    /// Threads that have called MPI, the most at a time; only where there were several.
+    MpiThreads = 17,
 }
 
 impl Figure {
     /// All of them, in the order of their codes.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::ResidentBytes,
         Self::ResidentBytesMax,
         Self::MinorFaults,
@@ -70,6 +72,7 @@ impl Figure {
         Self::ReceivedBytes,
         Self::UntrackedRequests,
         Self::NamesLeftOut,
+        Self::MpiThreads,
     ];
 
     /// Its name, with the unit last.
@@ -92,6 +95,7 @@ impl Figure {
             Self::ReceivedBytes => "received_bytes",
             Self::UntrackedRequests => "untracked_requests",
             Self::NamesLeftOut => "names_left_out",
+            Self::MpiThreads => "mpi_threads",
         }
     }
 

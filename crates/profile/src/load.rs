@@ -1,10 +1,11 @@
 //! How the time of MPI ranks is divided between MPI and computing, and how evenly.
 //!
 //! Times run from the begin of counting, at the end of `MPI_Init`, to the moment of the round, or
-//! to the end of counting. What is outside of MPI is called computing, whatever it is. The
-//! efficiencies are those of the POP project's metrics: load balance is the mean computing time
-//! over the largest one, communication efficiency the largest computing time over the wall time,
-//! and parallel efficiency their product.
+//! to the end of counting. What is outside of MPI is called computing, whatever it is; a rank of
+//! which several threads have called MPI is outside while one of them is. The efficiencies are
+//! those of the POP project's metrics: load balance is the mean computing time over the largest
+//! one, communication efficiency the largest computing time over the wall time, and parallel
+//! efficiency their product.
 
 use alloc::vec::Vec;
 
@@ -22,8 +23,7 @@ const WRONG: ProfileError = ProfileError::Contradiction { what: "division of tim
 pub struct TimeShare {
     /// Since it began to count, in nanoseconds.
     pub wall_ns: u64,
-    /// Of this, inside of MPI. Threads that call MPI at the same time count together, but never
-    /// for more than the wall time.
+    /// Of this, inside of MPI: all threads that have called MPI, as long as they live.
     pub mpi_ns: u64,
 }
 

@@ -15,9 +15,9 @@ use core::ops::Range;
 use sapwood_packet::Rank;
 
 use crate::{
-    Activity, ActivityKind, CallInProgress, Class, Condition, EventKey, Figure, Function, Peer,
-    ProfileError, REGION_NAME_BYTES_MAX, RankProfile, RankState, SIZE_CLASSES, SizeClass,
-    SizeHistogram, Tally, TallyKind, TimeShare,
+    Activity, ActivityKind, CallInProgress, Class, Condition, EventKey, Figure, Function,
+    FunctionId, Peer, ProfileError, REGION_NAME_BYTES_MAX, RankProfile, RankState, SIZE_CLASSES,
+    SizeClass, SizeHistogram, Tally, TallyKind, TimeShare,
 };
 
 /// `SWPROFIL`, as the first bytes of the table.
@@ -33,12 +33,21 @@ const SNAPSHOT_HEAD_BYTES: usize = 64;
 const SNAPSHOT_SLOT_BYTES: usize = 24;
 const HISTOGRAM_BYTES: usize = 8 * SIZE_CLASSES;
 const TALLY_BYTES: usize = 64;
+/// What a communicator is called of which the table tells nothing.
+const UNNAMED: &str = "a communicator";
 /// Where in a slot the bytes lie that came in messages.
 const RECEIVED: usize = 40;
 /// Where the number of requests lies whose bytes are not known.
 const UNTRACKED: usize = 368;
 /// Where the number of names lies that found no room.
 const NAMES_LEFT_OUT: usize = 376;
+/// Where the time lies in which all threads were in MPI, since when there are several, since when
+/// these are, how many they were, and whether that time counts yet.
+const TOGETHER_NS: usize = 424;
+const SEVERAL_SINCE: usize = 432;
+const JOINED: usize = 440;
+const THREADS_MOST: usize = 448;
+const IS_TOGETHER: usize = 456;
 /// Where the numbers of getrusage lie.
 const USAGE: usize = 304;
 /// What the table of a program with Open MPI says.
@@ -312,6 +321,13 @@ impl<'a> TableReader<'a> {
         FIGURES.into_iter().zip(used).filter(|_| is_there).collect()
     }
 
+    /// How many threads of the rank have called MPI, the most at a time; nothing of one.
+    #[must_use]
+    pub fn threads(&self) -> Option<(Figure, u64)> {
+        let most = long(self.bytes, THREADS_MOST);
+        (most > 1).then_some((Figure::MpiThreads, most))
+    }
+
     /// What the rank's point-to-point messages have moved, how many requests are not in that, and
     /// how many names found no room; the last two only where there are any.
     #[must_use]
@@ -433,7 +449,8 @@ impl<'a> TableReader<'a> {
 
     /// How the rank has spent its time until this moment, or until its process or its counting
     /// ended. `MPI_Init` is before the begin, a call that has not returned counts as far as it has
-    /// come. The times of threads are added: [`Load`](crate::Load) keeps them to the wall time.
+    /// come. A rank of which several threads have called MPI is in MPI while all of them that live
+    /// are.
     #[must_use]
     pub fn time(&self, moment: Moment) -> TimeShare {
         let started = long(self.bytes, 40);
@@ -445,15 +462,41 @@ impl<'a> TableReader<'a> {
         // A finalized rank may still be inside of MPI_Finalize.
         let is_outside = self.state != RankState::Running && begun.is_empty();
         let end = if is_outside { last } else { moment.last_ns().max(last) };
-        // Each thread's, as its slot will have it: else the round in which it returns would count
-        // what lies before it.
-        let in_progress = begun.iter().map(|&begun| end.saturating_sub(begun));
-        let returned = self.slots.chunks_exact(SLOT_BYTES).filter_map(|slot| {
+        let in_progress = if long(self.bytes, SEVERAL_SINCE) == 0 {
+            begun.iter().map(|&begun| end.saturating_sub(begun)).fold(0, u64::saturating_add)
+        } else {
+            self.together_ns(end)
+        };
+        let mpi_ns = self.returned_ns().saturating_add(in_progress);
+        TimeShare { wall_ns: end.saturating_sub(started), mpi_ns }
+    }
+
+    /// The time in MPI of the calls that have returned.
+    fn returned_ns(&self) -> u64 {
+        if word(self.bytes, IS_TOGETHER) != 0 {
+            return long(self.bytes, TOGETHER_NS);
+        }
+        let times = self.slots.chunks_exact(SLOT_BYTES).filter_map(|slot| {
             let is_call = long(slot, 0) & REGION == 0 && !is_initialisation(long(slot, 0));
             is_call.then(|| long(slot, 16))
         });
-        let mpi_ns = returned.chain(in_progress).fold(0, u64::saturating_add);
-        TimeShare { wall_ns: end.saturating_sub(started), mpi_ns }
+        times.fold(0, u64::saturating_add)
+    }
+
+    /// Of a rank of which several threads have called MPI, the time in MPI of calls that have not
+    /// returned: since the last of these threads entered, if all are inside, and what a call of
+    /// the first one had lasted when the second one came.
+    fn together_ns(&self, end_ns: u64) -> u64 {
+        let time_at = |at| self.nanoseconds(long(self.bytes, at));
+        let callers = || self.entries().filter(|one| word(one, 60) != 0);
+        let begun = |one: &[u8]| self.nanoseconds(long(one, 8));
+        let several_ns = time_at(SEVERAL_SINCE).min(end_ns);
+        let alone = callers().filter(|one| is_inside(one)).map(begun);
+        let alone = alone.map(|begun| several_ns.saturating_sub(begun)).max().unwrap_or(0);
+        let is_together = callers().next().is_some() && callers().all(is_inside);
+        let since = callers().map(begun).fold(time_at(JOINED), u64::max);
+        let together = if is_together { end_ns.saturating_sub(since) } else { 0 };
+        alone.saturating_add(together)
     }
 
     fn activity(&self, bytes: &[u8], moment: Moment) -> Activity {
@@ -475,25 +518,51 @@ impl<'a> TableReader<'a> {
             function,
             is_long: for_ns >= moment.long_ns,
             condition,
-            communicator: if is_inside {
-                self.communicator_with(long(bytes, 16), peer)
-            } else {
-                String::new()
+            communicator: match function {
+                Some(function) => self.place_of(function, long(bytes, 16), peer),
+                None => String::new(),
             },
             region,
         };
         Activity { kind, peer, for_ns }
     }
 
+    /// On what a call is made: the communicator, or the window or file that has a name.
+    fn place_of(&self, function: FunctionId, handle: u64, peer: Peer) -> String {
+        let name = self.communicator_with(handle, peer);
+        let Some(function) = Function::of(function).filter(|_| name == UNNAMED) else {
+            return name;
+        };
+        let makers = ["MPI_Win_create", "MPI_Win_allocate"];
+        match function.class {
+            Class::File => String::new(),
+            Class::Rma if !makers.iter().any(|maker| function.name.starts_with(maker)) => {
+                "a window".to_owned()
+            }
+            _ => name,
+        }
+    }
+
+    /// What the table tells of a communicator, window or file; none of one that it has no place
+    /// for.
+    fn known(&self, handle: u64) -> Option<&[u8]> {
+        let mut known = self.communicators.chunks_exact(COMMUNICATOR_BYTES);
+        known.find(|one| handle != 0 && long(one, 0) == handle)
+    }
+
+    /// The name that a communicator, window or file was given, by its handle.
+    #[must_use]
+    pub fn name_of(&self, handle: u64) -> Option<String> {
+        self.given_name(word(self.known(handle)?, 12))
+    }
+
     /// The communicator of a call with this peer, whose number may be one of another group.
     fn communicator_with(&self, handle: u64, peer: Peer) -> String {
-        let name = self.communicator(handle);
-        let mut known = self.communicators.chunks_exact(COMMUNICATOR_BYTES);
-        let is_between = |one: &[u8]| long(one, 0) == handle && word(one, 16) != 0;
+        let known = self.known(handle);
+        let name = self.title(handle, known);
+        let is_between = known.is_some_and(|one| word(one, 16) != 0);
         match peer {
-            Peer::Rank(_) if handle != 0 && known.any(is_between) => {
-                format!("{name} (peers are of its other group)")
-            }
+            Peer::Rank(_) if is_between => format!("{name} (peers are of its other group)"),
             _ => name,
         }
     }
@@ -517,14 +586,15 @@ impl<'a> TableReader<'a> {
     /// What a communicator is called, by its handle.
     #[must_use]
     pub fn communicator(&self, handle: u64) -> String {
+        self.title(handle, self.known(handle))
+    }
+
+    /// What a communicator is called of which the table tells this.
+    fn title(&self, handle: u64, known: Option<&[u8]>) -> String {
         if handle == 0 {
             return String::new();
         }
-        let known = self.communicators.chunks_exact(COMMUNICATOR_BYTES);
-        let known = known.into_iter().find(|one| long(one, 0) == handle);
-        let name = known.map_or(0, |one| word(one, 12));
-        let name = name.checked_sub(1).and_then(|offset| self.key(REGION | u64::from(offset)));
-        if let Some(EventKey::Region(name)) = name {
+        if let Some(name) = known.and_then(|one| self.given_name(word(one, 12))) {
             return name;
         }
         if handle == long(self.bytes, 248) {
@@ -536,7 +606,7 @@ impl<'a> TableReader<'a> {
             Some((1, 1)) => "a communicator of 1 rank".to_owned(),
             Some((first, last)) if first == last => format!("a communicator of {first} ranks"),
             Some((first, last)) => format!("a communicator of {first}-{last} ranks"),
-            None => "a communicator".to_owned(),
+            None => UNNAMED.to_owned(),
         }
     }
 

@@ -71,6 +71,20 @@ impl Table {
         self.put(at + 16, &handle.to_le_bytes());
         self.put(at + 24, &peer.to_le_bytes());
         self.put(at + 40, &(77 + place as u32).to_le_bytes());
+        self.put(at + 60, &1_u32.to_le_bytes());
+    }
+
+    /// A second thread called MPI, and the last one came or ended, as nanoseconds after 5000.
+    fn several(&mut self, since: u64, joined: u64) {
+        self.put(432, &(1000 + 2 * since).to_le_bytes());
+        self.put(440, &(1000 + 2 * joined).to_le_bytes());
+        self.put(448, &2_u64.to_le_bytes());
+    }
+
+    /// Calls have returned since: that all threads were in MPI for this time.
+    fn together(&mut self, ns: u64) {
+        self.put(424, &ns.to_le_bytes());
+        self.put(456, &1_u32.to_le_bytes());
     }
 
     fn activities(&self, condition: Condition) -> Vec<Activity> {
@@ -321,6 +335,25 @@ fn a_call_that_has_not_returned_is_told_with_communicator_peer_region_and_time()
 }
 
 #[test]
+fn calls_on_files_and_windows_have_their_names_and_no_communicator_without() {
+    let mut table = Table::new(3, 8);
+    table.put(NAMES, b"solve\0out.dat\0");
+    table.put(COMMUNICATORS + 32, &ROW.to_le_bytes());
+    table.put(COMMUNICATORS + 40, &255_u32.to_le_bytes());
+    table.put(COMMUNICATORS + 44, &7_u32.to_le_bytes());
+    let mut told = |name: &str, handle| {
+        table.thread(1, function(name), 500, handle, i32::MIN);
+        table.activities(Condition::Unknown)[0].kind.to_string()
+    };
+    assert_eq!(told("MPI_File_write_all", ROW), "MPI_File_write_all on out.dat");
+    assert_eq!(told("MPI_File_write_all", ROW + 1), "MPI_File_write_all");
+    assert_eq!(told("MPI_File_open", WORLD), "MPI_File_open on MPI_COMM_WORLD");
+    assert_eq!(told("MPI_Win_wait", ROW), "MPI_Win_wait on out.dat");
+    assert_eq!(told("MPI_Win_wait", ROW + 1), "MPI_Win_wait on a window");
+    assert_eq!(told("MPI_Win_create", WORLD), "MPI_Win_create on MPI_COMM_WORLD");
+}
+
+#[test]
 fn a_rank_outside_of_mpi_is_told_with_its_last_return() {
     let mut table = Table::new(0, 8);
     assert!(table.activities(Condition::Computing).is_empty(), "no thread has called MPI yet");
@@ -398,19 +431,62 @@ fn clocks_that_jump_give_no_time_below_zero_and_no_other_counts() {
 }
 
 #[test]
+fn a_rank_is_in_mpi_while_all_its_threads_are() {
+    let mut table = Table::new(0, 8);
+    table.put(40, &5000_u64.to_le_bytes());
+    table.several(200, 200);
+    // One receives since 6000, the other computes.
+    table.thread(0, function("MPI_Recv"), 1000, WORLD, 1);
+    table.thread(1, 0, 500, 0, i32::MIN);
+    assert_eq!(share(&table, 9000), TimeShare { wall_ns: 4000, mpi_ns: 0 });
+    // Until it comes as well, at 8500. Until it ends, what is after that counts.
+    table.thread(1, function("MPI_Barrier"), 3500, WORLD, i32::MIN);
+    assert_eq!(share(&table, 9000).mpi_ns, 500);
+    table.put(ACTIVITIES + 64 + 40, &[0; 4]);
+    table.several(200, 3800);
+    assert_eq!(share(&table, 9000).mpi_ns, 200);
+    // What a thread does that has only opened a region is not asked.
+    table.thread(2, 0, 500, 0, i32::MIN);
+    table.put(ACTIVITIES + 2 * 64 + 60, &[0; 4]);
+    assert_eq!(share(&table, 9000).mpi_ns, 200);
+    // The sum of all calls is not the time of the rank.
+    table.slot(u64::from(function("MPI_Recv")) << 8 | 3, [3, 3000, 0]);
+    table.together(700);
+    assert_eq!(share(&table, 9000).mpi_ns, 700 + 200);
+    let words = table.words();
+    let threads = TableReader::new(&words).expect("a table").threads();
+    assert_eq!(threads, Some((Figure::MpiThreads, 2)));
+}
+
+#[test]
+fn of_a_call_in_which_the_first_thread_was_alone_the_part_before_the_second_came_counts() {
+    let mut table = Table::new(0, 8);
+    table.put(40, &5000_u64.to_le_bytes());
+    table.slot(u64::from(function("MPI_Bcast")) << 8 | 3, [2, 800, 0]);
+    table.thread(0, function("MPI_Recv"), 1000, WORLD, 1);
+    assert_eq!(share(&table, 9000).mpi_ns, 800 + 3000);
+    table.thread(1, 0, 3000, 0, i32::MIN);
+    table.several(3000, 3000);
+    assert_eq!(share(&table, 9000).mpi_ns, 800 + 2000);
+    table.thread(1, function("MPI_Barrier"), 3600, WORLD, i32::MIN);
+    assert_eq!(share(&table, 9000).mpi_ns, 800 + 2000 + 400);
+}
+
+#[test]
 fn calls_of_several_threads_count_in_the_interval_in_which_they_lie() {
     let mut table = Table::new(0, 8);
     table.put(40, &5000_u64.to_le_bytes());
-    // Three threads enter at 6000; the fourth has returned at 5500 and stays outside.
+    // Three threads enter at 6000.
     (0..3).for_each(|place| table.thread(place, function("MPI_Recv"), 1000, WORLD, 1));
-    table.thread(3, 0, 500, 0, i32::MIN);
+    table.several(900, 950);
     let before = share(&table, 8000);
-    assert_eq!((before.wall_ns, before.mpi_ns), (3000, 3 * 2000));
-    // They return at 9000: of each call 1000 ns lie behind the round at 8000.
+    assert_eq!((before.wall_ns, before.mpi_ns), (3000, 2000));
+    // They return at 9000: of the calls 1000 ns lie behind the round at 8000.
     table.slot(u64::from(function("MPI_Recv")) << 8 | 3, [3, 3 * 3000, 0]);
+    table.together(3000);
     (0..3).for_each(|place| table.thread(place, 0, 4000, 0, i32::MIN));
     let interval = share(&table, 14_000).since(before);
-    assert_eq!((interval.wall_ns, interval.mpi_ns), (6000, 3 * 1000));
+    assert_eq!((interval.wall_ns, interval.mpi_ns), (6000, 1000));
 }
 
 #[test]

@@ -45,6 +45,7 @@ mod network;
 mod program;
 mod resumption;
 mod shared;
+mod starting;
 mod status;
 mod stream;
 mod visible;

@@ -17,15 +17,18 @@ use sapwood_runtime::{Driver, Plan, TransportKind, TreeOptions, clock};
 use sapwood_topology::Topology;
 use sapwood_transport::Key;
 
+#[cfg(doc)]
+use crate::Error;
 use crate::inquiry::Question;
 use crate::join_file::{JoinFile, absolute};
 use crate::launcher::RemoteTerms;
 use crate::resumption::StateFile;
 use crate::shared::{Interrupt, Shared};
+use crate::starting::StartPatience;
 use crate::visible::{NetworkName, Publication, check_name};
 use crate::{
-    Attach, AttachFile, Clocks, Error, Launcher, Program, Result, StartCommand, Status,
-    StreamBuilder, node_program,
+    Attach, AttachFile, Clocks, Launcher, Program, Result, StartCommand, Status, StreamBuilder,
+    node_program,
 };
 
 /// How long a tree may take to start by default.
@@ -33,12 +36,6 @@ const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The same where hosts have to be reached, which may have to be given up one after another.
 const REMOTE_STARTUP_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How much longer than that the front-end waits for the news that it has not started.
-const STARTUP_ANSWER_TIME: Duration = Duration::from_secs(2);
-
-/// How long further failures are gathered after the first, so that one error names them all.
-const FURTHER_FAILURES_TIME: Duration = Duration::from_millis(100);
 
 /// A network that is about to be opened.
 #[must_use]
@@ -55,6 +52,7 @@ pub struct NetworkBuilder {
     startup_timeout: Option<Duration>,
     remote: RemoteTerms,
     allow_missing: bool,
+    part_after: Option<Duration>,
     recovery: Recovery,
     takes_dynamic_members: bool,
     filter_limit: Duration,
@@ -190,6 +188,17 @@ impl NetworkBuilder {
     /// Opens the network even if some processes do not start; they are reported as events.
     pub fn allow_missing(mut self) -> Self {
         self.allow_missing = true;
+        self
+    }
+
+    /// Opens the network after this time even while processes still start, as soon as one back-end
+    /// is there: [`Network::is_starting`] tells whether others may come, and [`Network::everyone`]
+    /// has those that have. Back-ends below a communication process come together, once all that it
+    /// starts have come or have failed. Without effect unless some may be missing
+    /// ([`NetworkBuilder::allow_missing`]), and where another manager starts the back-ends or the
+    /// front-end is replaceable.
+    pub fn open_after(mut self, time: Duration) -> Self {
+        self.part_after = Some(time);
         self
     }
 
@@ -337,7 +346,13 @@ impl NetworkBuilder {
             state_file: None,
             join_file: None,
         };
-        network.wait_until_ready(startup_timeout, self.allow_missing)?;
+        let takes_part =
+            self.allow_missing && self.remote.attach.is_none() && self.state_path.is_none();
+        network.wait_until_ready(StartPatience {
+            whole: startup_timeout,
+            part: if takes_part { self.part_after } else { None },
+            allows_missing: self.allow_missing,
+        })?;
         if let Some(terms) = &self.remote.attach {
             network.await_leaves(terms, self.allow_missing)?;
         }
@@ -420,41 +435,12 @@ impl Network {
             startup_timeout: None,
             remote: RemoteTerms::default(),
             allow_missing: false,
+            part_after: None,
             recovery: Recovery::default(),
             takes_dynamic_members: false,
             filter_limit: FILTER_LIMIT,
             state_path: None,
             visible: None,
-        }
-    }
-
-    fn wait_until_ready(&mut self, timeout: Duration, allow_missing: bool) -> Result<()> {
-        // Every process gives up its own children in time; only the reports may take longer.
-        let timeout = timeout.saturating_add(STARTUP_ANSWER_TIME);
-        let mut shared = self.shared.borrow_mut();
-        let has_failed = |shared: &Shared| !shared.failures.is_empty() && !allow_missing;
-        let result = shared.wait("answer of the whole tree", Some(timeout), |shared| {
-            if has_failed(shared) { Ok(Some(None)) } else { Ok(shared.ready.take().map(Some)) }
-        });
-        let result = match result {
-            Ok(Some(ready)) => Ok(ready),
-            Ok(None) => Err(shared.start_error(FURTHER_FAILURES_TIME)),
-            // Processes whose reports are late may be slow, and join later.
-            Err(Error::Timeout { .. }) if allow_missing => {
-                Ok(shared.driver.application().back_ends())
-            }
-            Err(error) => Err(error),
-        };
-        drop(shared);
-        match result {
-            Ok(back_ends) => {
-                self.everyone = back_ends;
-                Ok(())
-            }
-            Err(error) => {
-                self.close_once()?;
-                Err(error)
-            }
         }
     }
 
@@ -680,7 +666,7 @@ impl Network {
         self.close_once()
     }
 
-    fn close_once(&mut self) -> Result<()> {
+    pub(crate) fn close_once(&mut self) -> Result<()> {
         self.publication = None;
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());

@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) events: VecDeque<Event>,
     pub(crate) failures: Vec<StartFailure>,
     pub(crate) ready: Option<RankSet>,
+    /// Until when processes may start of a network that was opened with a part of them.
+    pub(crate) starts_until: Option<Instant>,
     /// Where processes may attach now.
     pub(crate) attach_points: Vec<AttachPoint>,
     pub(crate) ended: Option<String>,
@@ -62,6 +64,7 @@ impl Shared {
             events: VecDeque::new(),
             failures: Vec::new(),
             ready: None,
+            starts_until: None,
             attach_points: Vec::new(),
             ended: None,
             inquiries: Inquiries::default(),

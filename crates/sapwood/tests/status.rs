@@ -1,6 +1,6 @@
 //! A network says how it is: to its own application, and to a visitor.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::{Links, back_ends, builder, network, new_mark, of_rank, tags, tree_below_us};
 use sapwood::{Error, Health, NodeStatus, Recovery, Role, Status, VisibleNetwork, runtime_folder};
@@ -44,7 +44,9 @@ fn an_application_learns_how_every_process_of_its_network_is() {
 fn a_back_end_that_does_not_run_its_node_is_missing() {
     let (mut network, _) = network("2x2", Links::Unix);
     let mut stream = network.stream(&network.everyone()).open().unwrap();
+    let begin = Instant::now();
     let status = loop {
+        assert!(begin.elapsed() < WAIT, "it answers though it sleeps");
         stream.broadcast(tags::SLEEP, (&[1_u32][..], 3000_u32)).unwrap();
         network.flush().unwrap();
         // It may read both requests at once: then it answers, and sleeps from then on.

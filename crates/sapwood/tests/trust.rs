@@ -1,5 +1,6 @@
 //! Strangers connect to a tree: none is served without the key, and the tree goes on.
 
+mod flood;
 mod support;
 
 use std::io::{IoSlice, Read, Write};

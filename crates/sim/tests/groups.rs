@@ -168,6 +168,96 @@ fn a_taker_that_never_calls_says_whose_value_was_given() {
     }
 }
 
+/// A stopped process got a transfer to pass on when it ran again, just before one below it heard
+/// that it was dead: that one forgot to acknowledge, and the transfer waited until its deadline.
+#[test]
+fn a_member_that_is_not_dead_after_all_gets_what_others_owe_it() {
+    let verdict = run_schedule_of_taking(5614, |_| {});
+    assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+}
+
+/// The value of a member that had left was folded into some segments of those of others, and never
+/// came for the rest, while another member did not call: at the deadline the others were lost too.
+#[test]
+fn the_value_of_a_member_that_has_left_half_way_costs_no_other_contributor() {
+    for seed in [7343, 9510, 12775, 19338] {
+        let verdict = run_schedule_of_taking(seed, |_| {});
+        assert!(verdict.breaches.is_empty(), "seed {seed}: {verdict:#?}");
+    }
+}
+
+/// The same of two members that claimed one name: the one that gave its value had to go, and the
+/// one that kept the name never called.
+#[test]
+fn a_half_given_value_for_a_name_of_two_members_costs_no_other_contributor() {
+    let all = [run_schedule_of_taking(19303, |_| {}), run_schedule_of_defining(6232, |_| {})];
+    for verdict in all {
+        assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+    }
+}
+
+/// A root got as many segments as a link has room for with each question, and waited longer before
+/// each, as if nothing had come: the deadline was sooner.
+#[test]
+fn a_root_that_gets_a_part_of_a_value_asks_for_the_rest_at_once() {
+    for seed in [20273, 20578] {
+        let verdict = run_schedule_of_taking(seed, |_| {});
+        assert!(verdict.breaches.is_empty(), "seed {seed}: {verdict:#?}");
+    }
+}
+
+/// Two members joined under one name, and each got one of the two stripes of a transfer: its root
+/// said that the name had it.
+#[test]
+fn a_name_that_two_members_claim_has_no_transfer_of_which_each_has_a_stripe() {
+    for seed in [11494, 14672, 14674] {
+        let verdict = run_schedule_of_taking(seed, |_| {});
+        assert!(verdict.breaches.is_empty(), "seed {seed}: {verdict:#?}");
+    }
+}
+
+/// A short transfer was cut in stripes, of which one had no segment, and came to a member that got
+/// a name long after it had the transfer for its own: one stripe before the other.
+#[test]
+fn a_stripe_that_comes_late_for_a_name_that_has_moved_is_not_given_up() {
+    let verdict = run_schedule_of_taking(7067, |_| {});
+    assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+}
+
+/// A member had said that it has no value for a name, and the next one that carried the name gave
+/// one with its own.
+#[test]
+fn a_name_without_a_value_may_get_one_from_its_next_member() {
+    let verdict = run_schedule_of_taking(13116, |_| {});
+    assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+}
+
+/// A member that counted as dead while one stripe was under way got the other alone, and had those
+/// above it wait.
+#[test]
+fn a_member_with_one_stripe_keeps_no_other_from_acknowledging() {
+    let verdict = run_schedule_of_taking(22709, |_| {});
+    assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+}
+
+/// Two members claimed the virtual node of a root, one of them after a cut, and each ended the
+/// reduction before it heard of the other.
+#[test]
+fn two_members_that_claim_the_root_have_one_result_each() {
+    let all = [run_schedule(11588, |_| {}), run_schedule_of_defining(8990, |_| {})];
+    for verdict in all {
+        assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+    }
+}
+
+/// Two connections to a stopped process broke one after the other. In the model it had been told of
+/// both with the first, and what it sent before the second waited for a third one.
+#[test]
+fn what_is_sent_before_the_last_broken_connection_is_told_of_is_lost() {
+    let verdict = run_schedule_of_taking(19140, |_| {});
+    assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+}
+
 #[test]
 fn a_schedule_repeats_with_its_seed() {
     let runs = [5, 5].map(|seed| format!("{:?}", run_schedule(seed, |_| {})));

@@ -9,6 +9,7 @@ use sapwood_packet::{Directive, ElementType, Shape, Values, ValuesRef};
 use crate::TraceError;
 use crate::bypass::{BypassEdge, BypassFigures, BypassTime};
 use crate::bypass_hop::{BypassHop, HOP_WORDS};
+use crate::dropped::{DroppedRings, RankRing};
 use crate::exchange::{Exchange, ExchangeReceived, Taken};
 use crate::file::FileClock;
 use crate::gathered::{COUNTERS, ENTRIES_MAX, Gathered, Made, Waited};
@@ -21,13 +22,13 @@ use crate::tcp_flow::{TcpFlow, TcpSocket};
 use crate::total::Total;
 use crate::words::{halves, pair};
 
-const VERSION: u32 = 15;
+const VERSION: u32 = 16;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const LONG: Directive = Directive::new(ElementType::Uint64, Shape::Scalar);
-const LAYOUT: [Directive; 20] = [
+const LAYOUT: [Directive; 21] = [
     WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS,
-    LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONG,
+    LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONG,
 ];
 /// The first of the arrays of rows.
 const FIRST_ROWS: usize = 3;
@@ -257,22 +258,26 @@ fn edge(words: &[u64]) -> ((u32, u32), BypassEdge) {
 fn push_socket(row: &mut Vec<u64>, (&own, one): (&u64, &TcpSocket)) {
     let TcpSocket { rank, peer, is_within, flow } = *one;
     row.extend([own, peer, pair(rank, is_within.into())]);
-    row.extend([flow.elapsed_ns, flow.called_ns, flow.busy_us, flow.window_us, flow.bytes]);
-    row.push(pair(flow.readings, flow.queued));
+    row.extend([flow.elapsed_ns, flow.called_ns, flow.waited_ns]);
+    row.extend([flow.busy_us, flow.window_us, flow.bytes, pair(flow.readings, flow.queued)]);
 }
 
 fn socket(words: &[u64]) -> Result<(u64, TcpSocket), TraceError> {
-    let [own, peer, whose, elapsed_ns, called_ns, busy_us, window_us, bytes, read] = *words else {
+    let [own, peer, whose, elapsed_ns, called_ns, waited_ns, busy_us, window_us, bytes, read] =
+        *words
+    else {
         return Err(WRONG);
     };
     let ((rank, is_within), (readings, queued)) = (halves(whose), halves(read));
-    let flow = TcpFlow { elapsed_ns, called_ns, busy_us, window_us, bytes, readings, queued };
+    let flow =
+        TcpFlow { elapsed_ns, called_ns, waited_ns, busy_us, window_us, bytes, readings, queued };
     Ok((own, TcpSocket { rank, peer, is_within: is_within != 0, flow }))
 }
 
 impl Gathered {
     /// Words of a row of each array, from the array of instances on.
-    pub const ROW_WORDS: [usize; 16] = [22, 8, 9, 10, 5, 7, 5, 6, 12, 5, HOP_WORDS, 20, 5, 5, 4, 9];
+    pub const ROW_WORDS: [usize; 17] =
+        [22, 8, 9, 10, 5, 7, 5, 6, 12, 5, HOP_WORDS, 20, 5, 5, 4, 10, 2];
 
     /// As the values of a packet.
     #[must_use]
@@ -282,7 +287,7 @@ impl Gathered {
             let is_cycles = u64::from(clock.is_cycles);
             reference.extend([u64::from(rank), clock.ticks, clock.ns, clock.scale, is_cycles]);
         }
-        let mut rows: [Vec<u64>; 16] = Default::default();
+        let mut rows: [Vec<u64>; 17] = Default::default();
         self.instances.iter().for_each(|one| push_instance(&mut rows[0], one));
         for (key, one) in &self.sends {
             push_key(&mut rows[1], key);
@@ -332,6 +337,9 @@ impl Gathered {
             rows[14].extend([late_ns, pair(rank, function), key.0, key.1.into()]);
         }
         self.sockets.iter().for_each(|one| push_socket(&mut rows[15], one));
+        for (ring, events) in self.dropped.by_ring() {
+            rows[16].extend([pair(ring.rank, ring.thread), events]);
+        }
         let head = Values::new().scalar(VERSION).array(&reference).array(&self.counters);
         let values = rows.iter().fold(head, |values, rows| values.array(rows));
         values.scalar(self.bypass.instances)
@@ -407,6 +415,7 @@ impl Gathered {
         read.hops = hops(values)?;
         read.bypass = bypass(values)?;
         read.sockets = sockets(values)?;
+        read.dropped = dropped(values)?;
         read.read_conclusions(values)?;
         Ok(read)
     }
@@ -458,7 +467,7 @@ fn hops(values: ValuesRef<'_>) -> Result<Vec<BypassHop>, TraceError> {
 
 /// Sums of bypassed reductions.
 fn bypass(values: ValuesRef<'_>) -> Result<BypassFigures, TraceError> {
-    let mut read = BypassFigures { instances: values.scalar(19)?, ..BypassFigures::default() };
+    let mut read = BypassFigures { instances: values.scalar(20)?, ..BypassFigures::default() };
     for words in rows(values, 14)? {
         let (ends, one) = edge(words);
         fresh(read.edges.insert(ends, one))?;
@@ -472,6 +481,16 @@ fn sockets(values: ValuesRef<'_>) -> Result<BTreeMap<u64, TcpSocket>, TraceError
     for words in rows(values, 18)? {
         let (own, one) = socket(words)?;
         fresh(read.insert(own, one))?;
+    }
+    Ok(read)
+}
+
+/// By ring, what was overwritten before it was read.
+fn dropped(values: ValuesRef<'_>) -> Result<DroppedRings, TraceError> {
+    let mut read = DroppedRings::default();
+    for words in rows(values, 19)? {
+        let (rank, thread) = halves(words[0]);
+        fresh(read.insert(RankRing { rank, thread }, words[1]))?;
     }
     Ok(read)
 }

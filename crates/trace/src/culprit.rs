@@ -6,8 +6,9 @@ use core::cmp::Reverse;
 
 use sapwood_packet::Rank;
 
-use crate::gathered::{Made, OTHERS};
+use crate::gathered::Made;
 use crate::ledger::Findings;
+use crate::place::OTHERS;
 
 /// Fewer calls that others waited in say nothing.
 const TIMES_MIN: u64 = 10;

@@ -3,11 +3,11 @@
 //! Instances of collectives are merged by their key; a message's send and its receive meet where
 //! their ways meet, and leave the time that one waited for the other. What has not met yet travels
 //! on. Waits are sums per rank and event, and per rank that made others wait; nothing in a packet
-//! grows with the number of events that have been settled. Of a collective whose
-//! processes are all at one leaf only sums travel. A packet has these values:
+//! grows with the number of events that have been settled. Of a collective whose processes are all
+//! at one leaf only sums travel. A packet has these values:
 //!
 //! ```text
-//!  0  %ud    version, 15
+//!  0  %ud    version, 16
 //!  1  %auld  the clock of the lowest rank: rank, ticks, nanoseconds, scale, whether it is cycles;
 //!            or nothing
 //!  2  %auld  counters, in the order of `Counter`
@@ -42,12 +42,14 @@
 //! 17  %auld  the one of them to which a rank came latest, 4 words, or nothing: nanoseconds; rank
 //!            and function; communicator; number
 //! 18  %auld  sockets of TCP connections that are new, have sent anything, or were not told of for
-//!            ten to twenty seconds, 9 words each: the
-//!            names of both ends; the rank, and whether both are on one host; of the time since the
-//!            row before its nanoseconds, those of collectives in it, microseconds with data under
-//!            way, those of them without room at the other end, bytes; readings, and those at which
-//!            data waited to be sent
-//! 19  %uld   how many reductions the sums of 14 are of
+//!            ten to twenty seconds, 10 words each: the names of both ends; the rank, and whether
+//!            both are on one host; of the time since the row before its nanoseconds, those of
+//!            collectives and those of waits for messages in it, microseconds with data under way,
+//!            those of them without room at the other end, bytes; readings, and those at which data
+//!            waited to be sent
+//! 19  %auld  events that were overwritten before they were read by ring, 2 words each: rank and
+//!            thread; how many
+//! 20  %uld   how many reductions the sums of 14 are of
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -57,18 +59,21 @@ use sapwood_packet::Rank;
 
 use crate::bypass::{BypassFigures, settle_whole};
 use crate::bypass_hop::BypassHop;
+use crate::dropped::{DroppedRings, RankRing};
 use crate::exchange::{Exchange, ExchangeReceived, Taken};
 use crate::file::FileClock;
 use crate::instance::{Instance, InstanceKey};
 use crate::link::Link;
 use crate::message::{Awaited, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
-pub use crate::place::OTHERS;
-use crate::place::{LateKey, LateTimes, MESSAGES, Outlier, PlaceKey, PlaceWaits, WholeCollectives};
+use crate::place::{
+    LateKey, LateTimes, MESSAGES, OTHERS, Outlier, PlaceKey, PlaceWaits, WholeCollectives,
+};
 use crate::tcp_flow::TcpSocket;
 use crate::total::Total;
 
 /// The most entries of each kind in one packet. What is beyond is counted.
 pub const ENTRIES_MAX: usize = 1 << 16;
+
 /// What is counted beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -196,6 +201,8 @@ pub struct Gathered {
     pub reference: Option<(Rank, FileClock)>,
     /// By [`Counter`].
     pub counters: [u64; COUNTERS],
+    /// By ring, what is counted as dropped.
+    pub dropped: DroppedRings,
     /// Collectives.
     pub instances: BTreeMap<InstanceKey, Instance>,
     /// Messages whose receive is not known yet.
@@ -237,11 +244,18 @@ impl Gathered {
         self.counters[place] = self.counters[place].saturating_add(amount);
     }
 
+    /// Counts events of a ring that were overwritten before they were read.
+    pub fn count_dropped(&mut self, ring: RankRing, events: u64) {
+        self.count(Counter::Dropped, events);
+        self.dropped.add(ring, events);
+    }
+
     /// Whether nothing is in it that another packet would change; what the kernel counts of TCP
     /// connections, which goes on, is not looked at.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counters == [0; COUNTERS]
+            && self.dropped.is_empty()
             && self.instances.is_empty()
             && self.sends.is_empty()
             && self.receives.is_empty()
@@ -419,6 +433,7 @@ impl Gathered {
         for (mine, theirs) in self.counters.iter_mut().zip(other.counters) {
             *mine = mine.saturating_add(theirs);
         }
+        self.dropped.merge(other.dropped);
         other.instances.iter().for_each(|(&key, one)| self.add_instance(key, one));
         other.sends.into_iter().for_each(|(key, one)| self.add_send(key, one));
         other.receives.into_iter().for_each(|(key, one)| self.add_receive(key, one));
@@ -466,6 +481,7 @@ impl Gathered {
         self.count(Counter::LeftOut, left_out);
         let left_out = cut(&mut self.sockets);
         self.count(Counter::TcpLeftOut, left_out);
+        self.dropped.bound(ENTRIES_MAX);
         self.settle_hops();
         self.bound_conclusions();
         // Sums stay right, only whose they are is not known any more.

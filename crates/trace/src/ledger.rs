@@ -8,13 +8,14 @@ use sapwood_packet::Rank;
 
 use crate::amount::Unequal;
 use crate::bypass::{BypassFigures, BypassTrace};
+use crate::dropped::DroppedRings;
 use crate::entered::{Entered, with_entered};
-use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
+use crate::gathered::{COUNTERS, Counter, Gathered, Made, Waited};
 use crate::instance::{Instance, InstanceKey, Pattern};
 use crate::link::LinkFigures;
 use crate::mixture::{Mixture, Unfinished};
 use crate::observer::Settled;
-use crate::place::{Outlier, PlaceFigures, PlaceKey};
+use crate::place::{OTHERS, Outlier, PlaceFigures, PlaceKey};
 use crate::tcp_flow::{TcpFigures, TcpTrace};
 use crate::total::Total;
 
@@ -44,6 +45,8 @@ pub struct Findings {
     pub made: BTreeMap<Rank, Made>,
     /// By [`Counter`].
     pub counters: [u64; COUNTERS],
+    /// By ring, events that were overwritten before they were read.
+    pub dropped: DroppedRings,
     /// By communicator and function.
     pub places: BTreeMap<PlaceKey, PlaceFigures>,
     /// By sender and receiver; [`OTHERS`] twice for those that found no room.
@@ -230,6 +233,7 @@ impl Ledger {
         for (mine, theirs) in found.counters.iter_mut().zip(&mut self.open.counters) {
             *mine = mine.saturating_add(core::mem::take(theirs));
         }
+        found.dropped.merge(core::mem::take(&mut self.open.dropped));
         for (key, one) in core::mem::take(&mut self.open.waited) {
             found.waited.entry(key).or_default().merge(&one);
         }

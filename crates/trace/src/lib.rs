@@ -69,6 +69,7 @@ mod coscheduling;
 mod culprit;
 mod damage;
 mod deviation;
+mod dropped;
 mod entered;
 mod error;
 mod event;
@@ -108,6 +109,7 @@ pub use clock::{HostClock, READING_ERROR_NS};
 pub use coscheduling::Coscheduling;
 pub use culprit::{Culprit, culprits};
 pub use damage::RecordBounds;
+pub use dropped::{DroppedRings, RankRing};
 pub use entered::Entered;
 pub use error::TraceError;
 pub use event::{Event, EventKind, RECORD_WORDS, Record};
@@ -120,7 +122,7 @@ pub use frozen::{
 pub use frozen_codec::TRACE_FREEZE;
 pub use frozen_instance::{FrozenInstance, Relations};
 pub use frozen_passage::{FrozenDeparture, FrozenPassage};
-pub use gathered::{COUNTERS, Counter, ENTRIES_MAX, Gathered, Made, OTHERS, Waited};
+pub use gathered::{COUNTERS, Counter, ENTRIES_MAX, Gathered, Made, Waited};
 pub use hops::{
     Blame, BlameShare, EdgeFigures, Figure, HOP_BYTES_PER_S, HopBy, HopClock, HopKey, HopLosses,
     HopMeasure, HopProcess, HopRole, HopScope, HopTrace, HopValue, OneWay, ProcessFigures,
@@ -133,7 +135,7 @@ pub use message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent, Wai
 pub use mixture::{Called, Callers, Kinds, Minority, Mixture, Unfinished};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
 pub use place::{
-    LateKey, LateTimes, Lateness, MESSAGES, Outlier, PlaceFigures, PlaceKey, PlaceWaits,
+    LateKey, LateTimes, Lateness, MESSAGES, OTHERS, Outlier, PlaceFigures, PlaceKey, PlaceWaits,
     WholeCollectives,
 };
 pub use relation::{Operation, Place, Waiting};

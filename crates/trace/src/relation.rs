@@ -15,6 +15,10 @@ use crate::standing::{
     CallKind, ENDING, FILES, Posture, Presence, Seat, Side, Standing, Standpoint, WINDOWS,
 };
 
+/// Collectives of which the absent members are kept, at most: each may have as many as there are
+/// ranks.
+const KEPT_MAX: usize = 1 << 10;
+
 /// Where ranks wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -129,12 +133,16 @@ impl Progress {
         }
     }
 
+    fn is_next(&self, number: u32) -> bool {
+        self.made.checked_add(1) == Some(number)
+    }
+
     /// With which operation it is in a number, or was, if that is known.
     pub(crate) fn operation(&self, number: u32) -> Option<Operation> {
         if self.is_number_lost {
             return self.inside;
         }
-        let inside = self.inside.filter(|_| self.made + 1 == number);
+        let inside = self.inside.filter(|_| self.is_next(number));
         inside.or(self.last.filter(|_| self.made == number))
     }
 
@@ -144,7 +152,7 @@ impl Progress {
             if one.differs(&operation) { Turnout::Differs(one) } else { same }
         };
         match (self.inside, self.last) {
-            (Some(inside), _) if self.is_number_lost || self.made + 1 == number => {
+            (Some(inside), _) if self.is_number_lost || self.is_next(number) => {
                 compared(inside, Turnout::Inside)
             }
             _ if self.is_number_lost => Turnout::Absent,
@@ -199,6 +207,7 @@ pub(crate) fn waits(posture: &Posture, long_ns: u64) -> bool {
 pub(crate) fn waiting(standing: &Standing, long_ns: u64) -> Vec<Waiting> {
     let mut groups: BTreeMap<(Place, RankKey, RankKey), Waiting> = BTreeMap::new();
     let ends_early = ends_early(standing);
+    let mut attendance = Attendance::new(standing);
     for (&rank, posture) in &standing.postures {
         let call = posture.call.filter(|_| waits(posture, long_ns));
         if call.is_some() && posture.presence == Presence::Finalizing && ends_early {
@@ -206,8 +215,8 @@ pub(crate) fn waiting(standing: &Standing, long_ns: u64) -> Vec<Waiting> {
             continue;
         }
         let found = match call {
-            Some(call) => Some(look(standing, rank, posture, &call)),
-            None => polls(standing, rank, posture),
+            Some(call) => Some(look(&mut attendance, rank, posture, &call)),
+            None => polls(&mut attendance, rank, posture),
         };
         let Some(one) = found else { continue };
         // For how long a rank has made tests is not known.
@@ -230,16 +239,16 @@ type RankKey = Vec<sapwood_packet::RankRange>;
 
 /// Where a rank waits that makes nothing but tests: for a collective that it has started and that
 /// another member has not.
-fn polls(standing: &Standing, rank: Rank, posture: &Posture) -> Option<Waiting> {
+fn polls(attendance: &mut Attendance<'_>, rank: Rank, posture: &Posture) -> Option<Waiting> {
     let is_there =
         matches!(posture.presence, Presence::Running | Presence::Computing | Presence::Sleeping);
     if !is_there || !posture.is_polling {
         return None;
     }
-    let pending = unanswered(standing, rank, |seat| seat.is_last_started)?;
+    let pending = attendance.unanswered(rank, |seat| seat.is_last_started)?;
     let place = Place { function: posture.polled, kind: CallKind::Wait, ..pending };
-    let targets = absent(standing, rank, &place, Pattern::All);
-    let is_known = is_answered(standing, &place, &targets);
+    let targets = attendance.absent(rank, &place, Pattern::All);
+    let is_known = is_answered(attendance.standing, &place, &targets);
     Some(Waiting { place, targets, is_known, ..Waiting::default() })
 }
 
@@ -262,7 +271,13 @@ fn ending(standing: &Standing) -> usize {
 }
 
 /// Where a rank waits, and for whom.
-fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -> Waiting {
+fn look(
+    attendance: &mut Attendance<'_>,
+    rank: Rank,
+    posture: &Posture,
+    call: &Standpoint,
+) -> Waiting {
+    let standing = attendance.standing;
     let mut place = place_in(call);
     let mut one = Waiting { is_known: true, ..Waiting::default() };
     if posture.presence == Presence::Finalizing {
@@ -290,7 +305,7 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
                 return Waiting { place, ..one };
             }
             place.number = progress.made.saturating_add(1);
-            let missing = absent(standing, rank, &place, call.pattern);
+            let missing = attendance.absent(rank, &place, call.pattern);
             if call.pattern == Pattern::Unknown {
                 one.also = missing;
                 one.is_known = false;
@@ -311,14 +326,14 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
         CallKind::Wait if call.request > 0 => {
             place.number = call.request;
             place.behind = started(standing, rank, &place);
-            one.targets = absent(standing, rank, &place, call.pattern);
+            one.targets = attendance.absent(rank, &place, call.pattern);
             one.is_known = is_answered(standing, &place, &one.targets);
         }
         CallKind::Wait if call.is_request_known => message(standing, rank, &place, &mut one),
-        CallKind::Wait => match unanswered(standing, rank, |_| true) {
+        CallKind::Wait => match attendance.unanswered(rank, |_| true) {
             Some(pending) => {
                 place = Place { function: call.function, kind: call.kind, ..pending };
-                one.targets = absent(standing, rank, &place, call.pattern);
+                one.targets = attendance.absent(rank, &place, call.pattern);
                 one.is_known = is_answered(standing, &place, &one.targets);
             }
             None => one.is_known = false,
@@ -337,12 +352,17 @@ fn is_for_others(standing: &Standing, rank: Rank, place: &Place) -> bool {
 
 /// Whether all members of a place are known.
 fn is_whole(standing: &Standing, place: &Place) -> bool {
-    if matches!(place.kind, CallKind::File | CallKind::Window) {
-        return standing.unread() == 0;
+    match place.kind {
+        CallKind::File | CallKind::Window => standing.unread() == 0,
+        _ => has_all_members(standing, place.space),
     }
-    let mut members = standing.members(place.space).peekable();
-    let size = members.peek().map_or(0, |(_, seat)| seat.size as usize);
-    let is_between = members.peek().is_some_and(|(_, seat)| seat.is_between);
+}
+
+/// Whether all processes of a communicator of one group, or of a window, are known.
+fn has_all_members(standing: &Standing, space: u64) -> bool {
+    let mut members = standing.members(space).peekable();
+    let Some(&(_, first)) = members.peek() else { return false };
+    let (size, is_between) = (first.size as usize, first.is_between);
     !is_between && size > 0 && members.count() >= size
 }
 
@@ -362,12 +382,7 @@ fn of_window(standing: &Standing, call: &Standpoint, missing: RankSet) -> RankSe
 
 /// Whether all processes of the window of a call are known, if it is one on a window that is.
 fn is_window_whole(standing: &Standing, call: &Standpoint) -> bool {
-    if call.kind != CallKind::Window || call.space == 0 {
-        return true;
-    }
-    let mut members = standing.members(call.space).peekable();
-    let size = members.peek().map_or(0, |(_, seat)| seat.size as usize);
-    members.count() >= size
+    call.kind != CallKind::Window || call.space == 0 || has_all_members(standing, call.space)
 }
 
 /// Whether it is known for whom one waits that has started a collective: for some, or for none of
@@ -427,53 +442,116 @@ fn started(standing: &Standing, rank: Rank, place: &Place) -> u32 {
     seat.filter(|seat| seat.made == place.number).map_or(0, |seat| seat.last_function)
 }
 
-/// A collective that a rank has started and that another member has not, on a communicator of which
-/// this holds: what it may wait for where its requests are not known.
-fn unanswered(standing: &Standing, rank: Rank, is_one: impl Fn(&Seat) -> bool) -> Option<Place> {
-    let own = standing.seats.iter().filter(|((_, member), _)| *member == rank);
-    let is_told = |seat: &Seat| {
-        seat.made > 0 && !(seat.is_number_lost || seat.is_between || seat.is_last_of_neighbours)
-    };
-    own.filter(|(_, seat)| is_told(seat) && is_one(seat)).find_map(|(&(space, _), seat)| {
-        let (number, behind) = (seat.made, seat.last_function);
-        let place = Place { space, number, behind, ..Place::default() };
-        let has_gap = standing.members(space).any(|(member, _)| {
-            let part = Progress::of(standing, space, member).part(number, place.operation());
-            member != rank && matches!(part, Turnout::Absent | Turnout::Differs(_))
-        });
-        has_gap.then_some(place)
-    })
+/// Which members take no part in which collective. Ranks wait for the same ones, so that what was
+/// found for one of them is kept for the others.
+struct Attendance<'a> {
+    standing: &'a Standing,
+    lacking: LackingByNumber,
+    /// By rank, the communicators that it has; made for the first rank of which they are needed.
+    spaces: Option<BTreeMap<Rank, Vec<u64>>>,
 }
 
-/// Members that take no part in a collective, as far as a rank waits for them.
-fn absent(standing: &Standing, rank: Rank, place: &Place, pattern: Pattern) -> RankSet {
-    let operation = place.operation();
-    let mut absent = RankSet::new();
-    for member in members(standing, place.space).into_iter().filter(|&member| member != rank) {
-        let part = Progress::of(standing, place.space, member).part(place.number, operation);
-        // One that was stopped or has died inside does not go on there.
-        let is_halted = || {
-            let posture = standing.postures.get(&member);
-            posture.is_some_and(|one| matches!(one.presence, Presence::Stopped | Presence::Lost))
+/// By communicator, number, and operation there.
+type LackingByNumber = BTreeMap<(u64, u32, Operation), Lacking>;
+
+/// Members that take no part in a collective.
+#[derive(Default)]
+struct Lacking {
+    /// They have not come, or call another operation.
+    away: RankSet,
+    /// These, and those that were stopped or have died inside: they do not go on there.
+    all: RankSet,
+}
+
+impl<'a> Attendance<'a> {
+    fn new(standing: &'a Standing) -> Self {
+        Self { standing, lacking: BTreeMap::new(), spaces: None }
+    }
+
+    /// A collective that a rank has started and that another member has not, on a communicator of
+    /// which this holds: what it may wait for where its requests are not known.
+    fn unanswered(&mut self, rank: Rank, is_one: impl Fn(&Seat) -> bool) -> Option<Place> {
+        let standing = self.standing;
+        let Self { lacking, spaces, .. } = self;
+        let is_told = |seat: &Seat| {
+            seat.made > 0 && !(seat.is_number_lost || seat.is_between || seat.is_last_of_neighbours)
         };
-        if matches!(part, Turnout::Absent | Turnout::Differs(_))
-            || part == Turnout::Inside && is_halted()
-        {
-            absent.insert(member);
+        let spaces = spaces.get_or_insert_with(|| spaces_by_rank(standing));
+        for &space in spaces.get(&rank)? {
+            let seat = standing.seats.get(&(space, rank));
+            let Some(seat) = seat.filter(|seat| is_told(seat) && is_one(seat)) else { continue };
+            let (number, behind) = (seat.made, seat.last_function);
+            let place = Place { space, number, behind, ..Place::default() };
+            let away = &lacking_at(standing, lacking, &place).away;
+            if away.len() > u64::from(away.contains(rank)) {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// Members that take no part in a collective, as far as a rank waits for them.
+    fn absent(&mut self, rank: Rank, place: &Place, pattern: Pattern) -> RankSet {
+        let standing = self.standing;
+        let lacking = lacking_at(standing, &mut self.lacking, place);
+        let absent = lacking.all.difference(RankSet::range(rank, rank).as_ref());
+        // What comes from the root, or goes there, waits for it before all others.
+        let named = place.operation().root;
+        let root = named.and_then(|root| standing.member(place.space, root));
+        let is_rooted = pattern != Pattern::All && named.is_some();
+        if is_rooted && root.is_none() && standing.unread_members(place.space) > 0 {
+            return RankSet::new();
+        }
+        match root {
+            Some(root) if pattern != Pattern::All && root != rank && absent.contains(root) => {
+                RankSet::range(root, root)
+            }
+            _ => absent,
         }
     }
-    // What comes from the root, or goes there, waits for it before all others.
-    let root = operation.root.and_then(|root| standing.member(place.space, root));
-    let is_rooted = pattern != Pattern::All && operation.root.is_some();
-    if is_rooted && root.is_none() && standing.unread_members(place.space) > 0 {
-        return RankSet::new();
-    }
-    match root {
-        Some(root) if pattern != Pattern::All && root != rank && absent.contains(root) => {
-            RankSet::range(root, root)
+}
+
+impl Lacking {
+    fn of(standing: &Standing, place: &Place) -> Self {
+        let operation = place.operation();
+        let mut lacking = Self::default();
+        for member in members(standing, place.space) {
+            let part = Progress::of(standing, place.space, member).part(place.number, operation);
+            let is_away = matches!(part, Turnout::Absent | Turnout::Differs(_));
+            let is_halted = || {
+                let presence = standing.postures.get(&member).map(|posture| posture.presence);
+                matches!(presence, Some(Presence::Stopped | Presence::Lost))
+            };
+            if is_away {
+                lacking.away.insert(member);
+            }
+            if is_away || part == Turnout::Inside && is_halted() {
+                lacking.all.insert(member);
+            }
         }
-        _ => absent,
+        lacking
     }
+}
+
+/// Those of a collective, which are looked up once as long as they are kept.
+fn lacking_at<'k>(
+    standing: &Standing,
+    kept: &'k mut LackingByNumber,
+    place: &Place,
+) -> &'k Lacking {
+    let key = (place.space, place.number, place.operation());
+    if kept.len() >= KEPT_MAX && !kept.contains_key(&key) {
+        kept.clear();
+    }
+    kept.entry(key).or_insert_with(|| Lacking::of(standing, place))
+}
+
+fn spaces_by_rank(standing: &Standing) -> BTreeMap<Rank, Vec<u64>> {
+    let mut spaces: BTreeMap<Rank, Vec<u64>> = BTreeMap::new();
+    for &(space, rank) in standing.seats.keys() {
+        spaces.entry(rank).or_default().push(space);
+    }
+    spaces
 }
 
 /// Members of a communicator, or of what stands for it.

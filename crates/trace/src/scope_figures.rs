@@ -22,7 +22,7 @@ use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
 use sapwood_packet::{Directive, ElementType, Rank, Shape, Values, ValuesRef};
 
 use crate::TraceError;
-use crate::gathered::OTHERS;
+use crate::place::OTHERS;
 use crate::scope::ScopeReduction;
 use crate::words::{halves, pair};
 

@@ -309,7 +309,8 @@ impl Standing {
     #[must_use]
     pub fn shared_calls(&self, rank: Rank, kind: CallKind) -> u64 {
         let range = (rank, 0)..=(rank, u32::MAX);
-        self.shared.range(range).filter(|(_, one)| one.0 == kind).map(|(_, one)| one.1).sum()
+        let counts = self.shared.range(range).filter(|(_, one)| one.0 == kind);
+        counts.map(|(_, one)| one.1).fold(0, u64::saturating_add)
     }
 
     /// Notes which ranks have polled since another moment.

@@ -40,8 +40,8 @@ const TIMES_TAKEN_MIN: u64 = 4;
 const WITHIN_BYTES_PER_S: u64 = 100_000_000;
 /// The kernel counts in ticks of its clock, which are not longer than this, in microseconds.
 const TICK_US: u64 = 10_000;
-/// Collectives that last are known when they have ended: no shorter time is taken for them than
-/// this part of the whole.
+/// Calls that last are known when they have ended: no shorter time is taken for them than this
+/// part of the whole.
 const CALLED_PART: u64 = 10;
 
 /// The two ends of a connection, as they are called in packets.
@@ -92,6 +92,8 @@ pub struct TcpFlow {
     pub elapsed_ns: u64,
     /// Nanoseconds of collectives that its rank has ended in it, of all threads.
     pub called_ns: u64,
+    /// The same of calls that have sent or received a message and waited for it, as `MPI_Waitall`.
+    pub waited_ns: u64,
     /// Microseconds in which it had data that the other end had not acknowledged.
     pub busy_us: u64,
     /// Of these, those in which the other end had no room for more.
@@ -109,6 +111,7 @@ impl TcpFlow {
     pub const fn merge(&mut self, other: &Self) {
         self.elapsed_ns = self.elapsed_ns.saturating_add(other.elapsed_ns);
         self.called_ns = self.called_ns.saturating_add(other.called_ns);
+        self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
         self.busy_us = self.busy_us.saturating_add(other.busy_us);
         self.window_us = self.window_us.saturating_add(other.window_us);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -125,9 +128,9 @@ impl TcpFlow {
             u64::try_from(part).unwrap_or(of).min(of)
         };
         let readings = u32::try_from(part(self.readings.into())).unwrap_or(self.readings);
-        let called_ns = part(self.called_ns);
+        let (called_ns, waited_ns) = (part(self.called_ns), part(self.waited_ns));
         self.readings = readings.max(self.queued);
-        self.called_ns = called_ns;
+        (self.called_ns, self.waited_ns) = (called_ns, waited_ns);
         self.elapsed_ns = ns;
         self
     }
@@ -157,10 +160,11 @@ impl TcpFlow {
         ppm(self.sending_us(), self.elapsed_ns)
     }
 
-    /// The same of the time that its rank has spent in collectives; of the whole time where none
-    /// of these has ended.
+    /// The same of the time that its rank has spent in collectives; where none of these has ended,
+    /// in waits for messages, and of the whole time where none of those has.
     fn called_ppm(&self) -> u64 {
-        let called_ns = match self.called_ns {
+        let in_calls_ns = if self.called_ns > 0 { self.called_ns } else { self.waited_ns };
+        let called_ns = match in_calls_ns {
             0 => self.elapsed_ns,
             called_ns => called_ns.clamp(self.elapsed_ns / CALLED_PART, self.elapsed_ns),
         };
@@ -369,9 +373,13 @@ impl TcpTrace {
 
     /// Makes room for new sockets, if there is none and was none for some answers.
     fn forget_closed(&mut self, sockets: &BTreeMap<u64, TcpSocket>) {
-        let new = sockets.keys().filter(|own| !self.ends.contains_key(own)).count();
         let is_due = self.answers >= self.forgotten + UNHEARD_MAX / 16;
-        if self.ends.len() + new <= SOCKETS_MAX || !is_due {
+        // Which of them are new matters only where all of them might find no room.
+        if self.ends.len() + sockets.len() <= SOCKETS_MAX || !is_due {
+            return;
+        }
+        let new = sockets.keys().filter(|own| !self.ends.contains_key(own)).count();
+        if self.ends.len() + new <= SOCKETS_MAX {
             return;
         }
         self.forgotten = self.answers;
@@ -479,6 +487,7 @@ mod tests {
         TcpFlow {
             elapsed_ns: SECOND_NS / 4,
             called_ns: SECOND_NS / 5,
+            waited_ns: 0,
             busy_us: pace.busy_ppm / 4,
             window_us: pace.window_ppm / 4,
             bytes: pace.bytes_per_s / 4,
@@ -573,17 +582,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_slow_in_collectives_is_slow_beside_much_computation() {
-        let of = |called_ns| {
-            let mut flow = TcpFlow { called_ns, elapsed_ns: 10 * SECOND_NS, ..TcpFlow::default() };
+    fn what_is_slow_in_calls_is_slow_beside_much_computation() {
+        let of = |called_ns, waited_ns| {
+            let elapsed_ns = 10 * SECOND_NS;
+            let mut flow = TcpFlow { called_ns, waited_ns, elapsed_ns, ..TcpFlow::default() };
             (flow.busy_us, flow.bytes, flow.readings, flow.queued) = (2_000_000, 1 << 20, 40, 8);
             let other = TcpFlow { busy_us: 20_000, queued: 0, ..flow };
             let flows = [((0, 1), other), ((1, 2), flow), ((2, 0), other)];
             slow_of(true, flows.into()).len()
         };
-        assert_eq!(of(3 * SECOND_NS), 1);
-        assert_eq!(of(6 * SECOND_NS), 0, "a third of the time in collectives");
-        assert_eq!(of(0), 0, "it is not known");
+        assert_eq!(of(3 * SECOND_NS, 0), 1);
+        assert_eq!(of(6 * SECOND_NS, 0), 0, "a third of the time in collectives");
+        assert_eq!(of(0, 0), 0, "it is not known");
+        assert_eq!(of(0, 3 * SECOND_NS), 1, "there are only messages");
+        assert_eq!(of(0, 6 * SECOND_NS), 0, "a third of the time in waits for these");
+        assert_eq!(of(3 * SECOND_NS, 6 * SECOND_NS), 1, "in collectives");
     }
 
     fn address(text: &str) -> SocketAddr {

@@ -193,6 +193,15 @@ fn ranks_that_test_for_messages_are_those_that_are_waited_for() {
 }
 
 #[test]
+fn a_number_beyond_which_there_is_none_does_no_harm() {
+    let mut job = job(2);
+    enter(&mut job, &[0, 1], barrier());
+    job.seats.get_mut(&(WORLD, 1)).expect("a seat").made = u32::MAX;
+    let numbers: Vec<u32> = verdict(&job).waiting.iter().map(|one| one.place.number).collect();
+    assert_eq!(numbers, [41, u32::MAX]);
+}
+
+#[test]
 fn of_several_windows_the_rank_that_left_out_a_fence_of_its_own_one_is_named() {
     // Ranks 0 to 2 have a window on which they make more fences than the others on theirs.
     let mut job = job(6);
@@ -211,4 +220,7 @@ fn of_several_windows_the_rank_that_left_out_a_fence_of_its_own_one_is_named() {
     enter(&mut job, &[1], fence(lower));
     enter(&mut job, &[3, 4, 5], fence(upper));
     assert_eq!(named(&job), (Finding::NoneMissing, String::new()));
+    // Of their windows found no room.
+    job.seats.retain(|&(space, _), _| space != lower && space != upper);
+    assert_eq!(named(&job), (Finding::Unknown, String::new()));
 }

@@ -10,8 +10,8 @@ use sapwood_trace::{
     Arrival, Awaited, Beside, BypassEdge, BypassHop, BypassTime, COUNTERS, Called, Circumstances,
     Counter, ENTRIES_MAX, Event, EventKind, Exchange, ExchangeReceived, FileClock, Findings,
     Gathered, HostClock, Instance, LateTimes, Ledger, Link, MESSAGES, Made, MessageKey, Observer,
-    Outlier, Pattern, PlaceWaits, ReceivingCall, Sent, Space, TRACE_WAITS, TcpFlow, TcpSocket,
-    Total, TraceError, Wait, WholeCollectives, register,
+    Outlier, Pattern, PlaceWaits, RankRing, ReceivingCall, Sent, Space, TRACE_WAITS, TcpFlow,
+    TcpSocket, Total, TraceError, Wait, WholeCollectives, register,
 };
 
 const ALLREDUCE: u32 = 17;
@@ -361,7 +361,7 @@ fn the_ends_of_a_connection_meet_where_all_answers_come_together() {
 }
 
 /// The arrays of rows in a packet.
-const ROWS: std::ops::Range<usize> = 3..19;
+const ROWS: std::ops::Range<usize> = 3..20;
 /// Those of collectives.
 const INSTANCES: usize = 3;
 /// Those of calls that send and receive.
@@ -412,6 +412,7 @@ fn packet() -> Gathered {
         .add_whole((77, 9), &WholeCollectives { size: 4, collectives: 8, undecided: 1, last: 6 });
     gathered.add_late(((77, 9), 2, 7), &LateTimes { times: 1, sum_ns: 200 });
     gathered.outlier = Some(Outlier { late_ns: 200, rank: 2, function: 9, key: (77, 3) });
+    gathered.count_dropped(RankRing { rank: 2, thread: 1 }, 6);
     gathered
 }
 
@@ -572,6 +573,26 @@ fn hops_beyond_the_room_of_a_packet_are_counted() {
     gathered.bound();
     assert_eq!(gathered.hops.len(), ENTRIES_MAX);
     assert_eq!(gathered.counters[Counter::HopsLeftOut as usize], 3);
+}
+
+#[test]
+fn what_was_overwritten_is_known_by_ring_whichever_leaf_reads_it() {
+    let ring = |rank| RankRing { rank, thread: 1 };
+    let leaf = |rank: u32| {
+        let mut gathered = Gathered::default();
+        gathered.count_dropped(ring(rank), u64::from(rank));
+        gathered
+    };
+    for fan_out in [2, 3, 8] {
+        let mut ledger = Ledger::default();
+        for _ in 0..2 {
+            ledger.absorb(through_tree((0..5).map(leaf).collect(), fan_out));
+        }
+        let findings = ledger.findings();
+        assert_eq!(findings.counter(Counter::Dropped), 20);
+        assert_eq!(findings.dropped.most(2), [(ring(4), 8), (ring(3), 6)]);
+        assert_eq!(findings.dropped.len(), 4, "one has lost nothing");
+    }
 }
 
 #[test]

@@ -15,11 +15,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::time::{ClockId, clock_gettime};
 use sapwood::{BackEnd, Error, Received, Tag};
 use sapwood_launch::{Local, Order, Process};
 use sapwood_random::Random;
-use sapwood_transport::{Interest, Poller};
+use sapwood_transport::{Interest, Poller, monotonic_clock};
 
 use super::leaf::{Payload, Request, TAG};
 use super::offload_leaf::{COST, DUMP, Dumper};
@@ -81,8 +80,7 @@ pub(super) fn descriptors_of(back_ends: usize) -> usize {
 
 /// Now, in nanoseconds of a clock that all processes of a machine share.
 pub(super) fn machine_nanoseconds() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+    monotonic_clock().unsigned_abs()
 }
 
 /// Serves back-ends until the network ends: `ATTACH-FILE FIRST STEP COUNT SEED`.

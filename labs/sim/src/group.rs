@@ -249,8 +249,9 @@ fn bandwidth(layout: &Layout, seeds: u64) -> Result<Value, Failure> {
             // The paper's rule last: what it leaves in the queues would slow the others.
             let mut kinds = vec![TreeKind::Adaptive];
             if bytes == MIB {
-                kinds.extend([TreeKind::Binomial, TreeKind::PaperBandwidth]);
+                kinds.push(TreeKind::Binomial);
             }
+            kinds.push(TreeKind::PaperBandwidth);
             let mut lists: Vec<Vec<f64>> = vec![Vec::new(); kinds.len()];
             for seed in 0..seeds {
                 let network = Network::draw(&layout, seed);

@@ -4,10 +4,9 @@
 //! a tree and add numbers. The trees are those by which `sapwood topology` measures, too.
 
 use super::Check;
-use sapwood::TransportKind;
 use sapwood_command_line::exit::Failure;
 use sapwood_topology_tool::measured;
-use sapwood_topology_tool::trial::TrialTree;
+use sapwood_topology_tool::trial::{TrialLinks, TrialTree};
 
 /// Two levels: the smallest tree with communication processes that have several children.
 const FAN_OUTS: [u32; 2] = [2, 2];
@@ -19,8 +18,8 @@ const WARMUP_ROUNDS: usize = 5;
 /// A tree over each kind of link.
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        check("tree over unix", TransportKind::Unix, false),
-        check("tree over TCP", TransportKind::Tcp, true),
+        check("tree over unix", TrialLinks::Unix),
+        check("tree over TCP", TrialLinks::EncryptedTcp),
     ]
 }
 
@@ -42,8 +41,8 @@ pub(super) fn cost_of_a_message() -> Check {
     }
 }
 
-fn check(name: &'static str, transport: TransportKind, is_encrypted: bool) -> Check {
-    match wave(transport, is_encrypted) {
+fn check(name: &'static str, links: TrialLinks) -> Check {
+    match wave(links) {
         Ok((startup_ms, round_trip_us)) => Check::fine(
             name,
             format!(
@@ -59,8 +58,8 @@ fn check(name: &'static str, transport: TransportKind, is_encrypted: bool) -> Ch
 }
 
 /// Start-up in milliseconds and the median round trip in microseconds.
-fn wave(transport: TransportKind, is_encrypted: bool) -> Result<(f64, f64), Failure> {
-    let mut tree = TrialTree::open(&FAN_OUTS, transport, is_encrypted)?;
+fn wave(links: TrialLinks) -> Result<(f64, f64), Failure> {
+    let mut tree = TrialTree::open(&FAN_OUTS, links)?;
     let round_trip_us = tree.round_trip(64, ROUNDS, WARMUP_ROUNDS)?;
     let startup_ms = tree.startup.as_secs_f64() * 1e3;
     tree.close()?;

@@ -82,6 +82,14 @@ struct KeyArguments {
     plain: bool,
 }
 
+/// What becomes of a key whose file is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MissingKey {
+    /// A new one is written there.
+    Made,
+    Refused,
+}
+
 /// How a member is to be.
 #[derive(clap::Args)]
 struct Membership {
@@ -150,7 +158,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Subject::Run(arguments) => run::run(arguments),
         Subject::Demo(arguments) => demo::run(arguments),
         Subject::Create(CreateArguments { membership, address_file }) => {
-            let builder = membership.builder(true)?;
+            let builder = membership.builder(MissingKey::Made)?;
             if let Some(file) = address_file {
                 AddressFile::clear(file, &builder)
                     .map_err(|error| failed("remove", file, &error))?;
@@ -166,7 +174,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Subject::Join(arguments) => {
             let membership = &arguments.membership;
             // What is wrong with the key is said before a wait.
-            let builder = membership.builder(false)?;
+            let builder = membership.builder(MissingKey::Refused)?;
             member::serve(arguments.join(builder)?, membership.stay)
         }
         Subject::Status(arguments) => status::show(arguments),
@@ -193,8 +201,8 @@ impl JoinArguments {
 }
 
 impl Membership {
-    fn builder(&self, may_make_key: bool) -> Result<GroupBuilder, Failure> {
-        let mut builder = Group::builder(self.key.read(may_make_key)?)
+    fn builder(&self, missing: MissingKey) -> Result<GroupBuilder, Failure> {
+        let mut builder = Group::builder(self.key.read(missing)?)
             .space(self.space)
             .site(self.site)
             .silence(self.silence)
@@ -211,8 +219,8 @@ impl Membership {
 }
 
 impl KeyArguments {
-    /// The key; a new one, if that is allowed and the file is not there.
-    fn read(&self, may_make: bool) -> Result<Key, Failure> {
+    /// The key of the file, or of the environment where no file is named.
+    fn read(&self, missing: MissingKey) -> Result<Key, Failure> {
         let Some(path) = &self.key else {
             return key_from_environment()?.ok_or_else(|| {
                 Failure::usage(
@@ -221,7 +229,7 @@ impl KeyArguments {
             });
         };
         let failed = |error| Failure::usage(format!("{error}"));
-        if may_make && !path.exists() {
+        if missing == MissingKey::Made && !path.exists() {
             let key = Key::generate().map_err(failed)?;
             key.write_file(path).map_err(failed)?;
             return Ok(key);

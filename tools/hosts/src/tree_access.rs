@@ -60,6 +60,11 @@ pub trait Tree {
     /// Who of the tree's hosts is not there, and why.
     fn absent(&self) -> Absence;
 
+    /// Whether hosts may still come that were to be there from the beginning.
+    fn is_starting(&mut self) -> bool {
+        false
+    }
+
     /// Who has gone since the last call, and why.
     fn take_losses(&mut self) -> Absence;
 
@@ -158,7 +163,7 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Of a network that stands, with one back-end for each of the hosts.
+    /// Of a network that is open, with one back-end for each of the hosts.
     pub fn new<H: ToString>(network: Network, hosts: &[H]) -> Self {
         let hosts: Vec<String> = hosts.iter().map(H::to_string).collect();
         let reasons = Reasons::new(hosts.len());
@@ -224,6 +229,10 @@ impl Tree for Owned {
 
     fn absent(&self) -> Absence {
         self.reasons.absence(&self.connected(), name_in(&self.hosts))
+    }
+
+    fn is_starting(&mut self) -> bool {
+        self.network.is_starting()
     }
 
     fn take_losses(&mut self) -> Absence {

@@ -8,7 +8,9 @@ use sapwood_report::freeze::Freeze;
 use sapwood_report::record::{Settings, Stacks};
 use sapwood_report::scope::ScopeRecord;
 use sapwood_report::why::Stuck;
-use sapwood_report::{Analysis, FirstLost, HostRanks, Intervals, Missing, Outdated, Standstills};
+use sapwood_report::{
+    Analysis, FirstLost, HostRanks, Intervals, Missing, Outdated, Standstills, Uninitialised,
+};
 use sapwood_trace::{Findings, Standing};
 
 use super::control::deaths::Deaths;
@@ -28,6 +30,8 @@ pub(crate) struct Collected {
     pub(crate) round: Round,
     /// Why MPI ranks are missing from it.
     pub(crate) missing: Vec<Missing>,
+    /// Of these, ranks that have not called `MPI_Init`, as far as their processes are known.
+    pub(crate) uninitialised: Vec<Uninitialised>,
     /// Why the latest round is not of the program's end, if it should be.
     pub(crate) outdated: Option<Outdated>,
     /// When the latest round came, from the start of the program.

@@ -25,9 +25,9 @@ use super::effort::WaitsEffort;
 use super::freeze::FreezeWatch;
 use super::guidance::Guidance;
 use super::job::{Job, is_shell};
-use super::leaf::{self, LIVE, NO_BASE, PLACE, ROUND, ROWS, STACKS};
+use super::leaf::{self, LIVE, NO_BASE, ROUND, ROWS, STACKS};
 use super::leaves::Leaves;
-use super::places::{ANSWERS, NOT_WATCHED, Place, Places, SILENT, Verb};
+use super::places::{ANSWERS, NOT_WATCHED, Places, PlacesAsked, SILENT, Verb};
 use super::processes;
 use super::scope::Scopes;
 use super::stack_reader;
@@ -72,18 +72,16 @@ pub(crate) struct Collection {
     /// Opened when stacks are asked for first.
     stacks: Option<Stream>,
     stacks_asked: Wave,
-    places: Stream,
+    pub(crate) places: Stream,
     pub(crate) network: Network,
     leaves: Leaves,
     /// Whether the command names a shell, which is not what the ranks are.
     is_shell: bool,
     asked: u64,
     /// Who serves whom, on which host.
-    known: Places,
-    /// Of how many ranks the leaves were last asked for their places.
-    placed: u64,
-    /// The number of the latest of these questions.
-    place_question: u32,
+    pub(crate) known: Places,
+    /// What they were asked of that.
+    pub(crate) places_asked: PlacesAsked,
     /// For how many rounds in turn a leaf was not there.
     absences: BTreeMap<u32, u32>,
     /// As the ranks say; 0 before the first of them.
@@ -159,8 +157,7 @@ impl Collection {
             places: network.stream(&everyone).wave(WaveRule::Immediate).open()?,
             asked: 0,
             known,
-            placed: 0,
-            place_question: 0,
+            places_asked: PlacesAsked::default(),
             absences: BTreeMap::new(),
             long: arguments.long.unwrap_or(interval).max(LONG_MIN),
             deadline: arguments.deadline,
@@ -454,6 +451,7 @@ impl Collection {
     fn round_of(&mut self, answer: &Answer) -> Option<Round> {
         self.note_missing(&answer.missing);
         let round = Round::decode(answer.value().ok()?).ok()?;
+        self.note_uninitialised(&round);
         self.result.missing.extend(self.known.untold(&self.leaves, round.world_size()));
         if round.world_size() == 0 {
             // No rank has come yet: what the command says holds.
@@ -542,58 +540,6 @@ impl Collection {
         self.say(ANSWERS, &Absence::from([(back, String::new())]));
     }
 
-    /// Ranks have come since the leaves said where: asks them again.
-    fn ask_for_places(&mut self, round: &Round) {
-        let come = round.covered().len();
-        if !self.is_spread() || come <= self.placed {
-            return;
-        }
-        if self.ask_where_ranks_are() {
-            self.placed = come;
-        }
-    }
-
-    /// Asks the leaves for their places; whether they could be asked.
-    fn ask_where_ranks_are(&mut self) -> bool {
-        self.place_question += 1;
-        let question = Values::new().scalar(self.place_question);
-        self.places.broadcast(PLACE, question).is_ok()
-    }
-
-    fn take_places(&mut self) {
-        while let Ok(Some(answer)) = self.places.try_recv() {
-            self.take_place(&answer);
-        }
-    }
-
-    /// Whether it answers the question that was asked last.
-    fn take_place(&mut self, answer: &Answer) -> bool {
-        let place = answer.value().ok().and_then(Place::decode);
-        let (Some(place), Some(leaf)) = (place, answer.contributors.as_ref().first()) else {
-            return false;
-        };
-        let is_of_last = place.question == self.place_question;
-        self.known.set(leaf, place);
-        is_of_last
-    }
-
-    /// Before the last round, so that the hosts of a short program are known, too.
-    fn all_places(&mut self, wait: Duration) {
-        if !self.is_spread() || !self.ask_where_ranks_are() {
-            return;
-        }
-        let mut left = self.network.everyone().ranks().clone();
-        let deadline = Instant::now() + wait;
-        while !left.is_empty() {
-            let until = deadline.saturating_duration_since(Instant::now());
-            let Ok(answer) = self.places.recv_timeout(until) else { break };
-            // One to a question before may be of a time at which its ranks had not come.
-            if self.take_place(&answer) {
-                left.subtract(answer.contributors.as_ref());
-            }
-        }
-    }
-
     /// Asks for the last round and the rows, waits for them within limits, and ends the tree.
     pub(crate) fn finish(self, elapsed: Duration, code: i32) -> Collected {
         self.finish_at(elapsed, Some(code))
@@ -630,7 +576,8 @@ impl Collection {
         self.result.has_ended = has_ended;
         self.result.hosts = self.known.hosts(&self.leaves);
         self.result.first_lost = self.known.first_lost(&self.leaves);
-        if self.result.round.covered().is_empty() && self.result.missing.is_empty() {
+        let is_unknown = self.result.missing.is_empty() || !self.result.uninitialised.is_empty();
+        if self.result.round.covered().is_empty() && is_unknown {
             let ranks = self.result.round.missing();
             let reason = "no MPI_Init was seen: the program ended before it or ran unobserved";
             self.result.missing.push(Missing { ranks, reason: reason.to_string() });

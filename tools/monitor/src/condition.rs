@@ -107,7 +107,7 @@ fn is_read(process: i32) -> bool {
 
 /// The condition of a process of this host; unknown if it has ended. It computes if any of its
 /// threads does.
-fn condition(process: i32) -> Condition {
+pub(crate) fn condition(process: i32) -> Condition {
     let folder = Path::new("/proc").join(process.to_string());
     let first = of_folder(&folder);
     if first != Condition::Sleeping {

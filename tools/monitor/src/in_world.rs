@@ -14,8 +14,10 @@ use std::time::Duration;
 
 use sapwood::{Attach, NetworkBuilder};
 use sapwood_command_line::exit::Failure;
+use sapwood_topology::NodeSet;
 
 use super::leaf::LEAF;
+use super::placement::Placement;
 use super::shim;
 
 /// How long the program may take to come to `MPI_Init`, and its leaves to attach.
@@ -113,6 +115,20 @@ impl InWorld {
     }
 }
 
+/// Whether the tool's ranks can serve ranks that are placed like this.
+///
+/// # Errors
+/// One line when some are on other hosts: why these cannot be served.
+pub(crate) fn check_hosts(placement: &Placement) -> Result<(), String> {
+    let Placement::Hosts(hosts) = placement else { return Ok(()) };
+    let named: NodeSet = hosts.names.iter().map(ToString::to_string).collect();
+    Err(format!(
+        "--in-world serves ranks of this host only, and these run on {named}: the tool's ranks are \
+         the last ones of the job, so that not every host has one, and they find the tree by a file \
+         and an interface of this host; leave --in-world out for a tree beside the job"
+    ))
+}
+
 /// The file that tells leaves where the tree is, and beside which its key lies. Both are removed
 /// with the tree.
 fn join_file(base: &str) -> PathBuf {
@@ -122,6 +138,16 @@ fn join_file(base: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::JobHosts;
+
+    #[test]
+    fn a_job_on_several_hosts_is_refused_with_the_reason() {
+        let names = ["n1", "n2"].map(|name| name.parse().expect("a host's name")).to_vec();
+        let hosts = JobHosts { names, ..JobHosts::default() };
+        let error = check_hosts(&Placement::Hosts(hosts)).unwrap_err();
+        assert!(error.contains("run on n[1-2]: the tool's ranks are the last ones"), "{error}");
+        assert!(!error.contains('\n') && check_hosts(&Placement::Here(Some(4))).is_ok());
+    }
 
     #[test]
     fn the_program_keeps_a_rank() {

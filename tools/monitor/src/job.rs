@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Arguments;
 use super::command_line::{JobCommand, JobProgram};
 use super::forward::{Forwarded, forwarded, hands_on_environment};
-use super::in_world::InWorld;
+use super::in_world::{self, InWorld};
 use super::launcher::Launcher;
 use super::leaves::{Leaves, Wishes};
 use super::linkage::{Abi, Flavour, Linkage};
@@ -103,7 +103,7 @@ impl Job {
         };
         let ranks = arguments.ranks.map(u32::from).or(command.ranks);
         let tools = arguments.in_world.map(u32::from);
-        let in_world = inside(tools, abi, ranks, &shim)?;
+        let in_world = inside(tools, abi, ranks, &shim, &placement)?;
         let ranks = ranks.map(|ranks| ranks - tools.unwrap_or(0));
         let planned = ranks.or(slots).unwrap_or_else(usual_ranks);
         let wishes = Wishes {
@@ -207,12 +207,16 @@ fn inside(
     abi: Abi,
     ranks: Option<u32>,
     shim: &Path,
+    placement: &Placement,
 ) -> Result<Option<InWorld>, Failure> {
     if tools.is_some() && abi == Abi::Standard {
         return Err(Failure::usage(
             "--in-world is for programs of Open MPI and MPICH only, and not of the MPI ABI; \
              leave it out",
         ));
+    }
+    if tools.is_some() {
+        in_world::check_hosts(placement).map_err(Failure::usage)?;
     }
     tools.map(|tools| InWorld::new(tools, ranks, shim)).transpose().map_err(Failure::usage)
 }

@@ -13,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use sapwood_launch::{Signal, has_ended};
 
 use super::proc_stat;
+use super::told_signals::EndWish;
 
 /// How long a launcher may stay after the last process that it has started.
 const LAUNCHER_GRACE: Duration = Duration::from_secs(10);
@@ -20,45 +21,38 @@ const LAUNCHER_GRACE: Duration = Duration::from_secs(10);
 const URGED_GRACE: Duration = Duration::from_secs(2);
 /// Between two looks at the processes of the host.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
-/// Two signals within this time are one, which came by two ways: `timeout` sends one to the process
-/// and one to its group.
-pub(crate) const SAME_SIGNAL: Duration = Duration::from_millis(50);
 /// Between two looks whether all descendants have ended.
 const ENDED_PAUSE: Duration = Duration::from_millis(10);
 
 /// Watches one launcher.
 #[derive(Debug, Default)]
 pub(crate) struct LauncherEnd {
-    /// When it was told to end first.
-    told: Option<Instant>,
-    /// Whether it was told so again.
-    is_urged: bool,
+    told: EndWish,
     looked_at: Option<Instant>,
     alone_since: Option<Instant>,
 }
 
 impl LauncherEnd {
-    /// Notes that it was told to end; who tells it again does not want to wait.
+    /// Notes that it was told to end.
     pub(crate) fn tell(&mut self, now: Instant) {
-        let told = *self.told.get_or_insert(now);
-        self.is_urged |= now.saturating_duration_since(told) > SAME_SIGNAL;
+        self.told.note(now);
     }
 
     /// How long it may stay alone.
     pub(crate) fn grace(&self) -> Duration {
-        if self.is_urged { URGED_GRACE } else { LAUNCHER_GRACE }
+        if self.told.is_urged() { URGED_GRACE } else { LAUNCHER_GRACE }
     }
 
     /// How long may be waited until the next look, at most `wait`.
     pub(crate) fn wait(&self, wait: Duration) -> Duration {
-        if self.told.is_some() { wait.min(LOOK_PERIOD) } else { wait }
+        if self.told.is_told() { wait.min(LOOK_PERIOD) } else { wait }
     }
 
     /// Whether it has been alone for too long; once. `has_children` says whether it is not, and is
     /// asked once in a while: it looks at all processes of the host.
     pub(crate) fn is_overdue(&mut self, now: Instant, has_children: impl FnOnce() -> bool) -> bool {
         let is_due = self.looked_at.is_none_or(|before| now >= before + LOOK_PERIOD);
-        if self.told.is_none() || !is_due {
+        if !self.told.is_told() || !is_due {
             return false;
         }
         self.looked_at = Some(now);
@@ -152,6 +146,7 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::process::{Command, Stdio};
 
+    use super::super::told_signals::SAME_SIGNAL;
     use super::*;
 
     #[test]

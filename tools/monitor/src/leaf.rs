@@ -38,7 +38,8 @@ pub(crate) const ROWS: Tag = FIRST_TAG + 1;
 /// Asks for the ranks' call stacks: [`super::stack_reader::question`]. The answer is
 /// [`sapwood_report::stacks::MergedStacks`].
 pub(crate) const STACKS: Tag = FIRST_TAG + 8;
-/// Asks which ranks a leaf has: nothing. The answer is a [`Place`](super::places::Place).
+/// Asks which ranks a leaf has, and which have been started: the number of the question. The answer
+/// is a [`Place`](super::places::Place).
 pub(crate) const PLACE: Tag = FIRST_TAG + 20;
 
 /// The number of a leaf among those of its host, where `bindings/mpi/world` starts it.
@@ -88,6 +89,9 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode, Failure> {
     let number = number.unwrap_or_else(|| back_end.rank() % per_host);
     let tables = Tables::bind(&name(&base, number));
     let mut tables = tables.map_err(|error| Failure::own(&error))?;
+    if adopted.is_empty() {
+        tables.expect_ranks_of(&base);
+    }
     if adopted.is_empty() && !Path::new(shim).is_file() {
         complain(format_args!(
             "the shim '{}' is not on host {}, so that ranks there run unobserved; install \

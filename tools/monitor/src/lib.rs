@@ -41,6 +41,7 @@ pub(crate) mod linkage;
 mod live;
 mod lock_waits;
 mod marks;
+mod open_files;
 mod outputs;
 mod pace;
 mod page;
@@ -63,6 +64,7 @@ pub mod shim;
 mod stack_reader;
 mod stacks;
 mod standing;
+mod started;
 mod stopped_launcher;
 mod symbols;
 mod tables;
@@ -75,6 +77,7 @@ mod usage;
 mod verdicts;
 mod waits;
 mod watch;
+mod whereabouts;
 mod why;
 mod wrappers;
 
@@ -408,6 +411,7 @@ fn report(job: &Job, elapsed: Duration, collected: Collected, interval: Duration
         elapsed,
         round: collected.round,
         missing: collected.missing,
+        uninitialised: collected.uninitialised,
         outdated: collected.outdated,
         intervals: collected.intervals,
         tallies: collected.tallies.told(&collected.rows),

@@ -173,10 +173,12 @@ impl Named {
         self.0.is_empty()
     }
 
-    fn add(&mut self, list: &HostList, has_slots: bool) {
-        self.0.extend(
-            list.hosts().map(|(name, slots)| (name.to_owned(), has_slots.then_some(slots))),
-        );
+    fn add_with_slots(&mut self, list: &HostList) {
+        self.0.extend(list.hosts().map(|(name, slots)| (name.to_owned(), Some(slots))));
+    }
+
+    fn add_names(&mut self, list: &HostList) {
+        self.0.extend(list.hosts().map(|(name, _)| (name.to_owned(), None)));
     }
 
     /// Each host once, in the order of their first mention; all names of this host are one.
@@ -235,7 +237,7 @@ fn on_command_line(
         // `+n1` and `+e` mean hosts of the allocation.
         let words = terms(option.value()).filter(|word| !word.starts_with(['+', '^']));
         let lines: Vec<&str> = words.map(|word| word.strip_suffix(":*").unwrap_or(word)).collect();
-        named.add(&host_list(&lines.join("\n"), &format!("'-{}'", option.name))?, true);
+        named.add_with_slots(&host_list(&lines.join("\n"), &format!("'-{}'", option.name))?);
     }
     let files: Vec<String> = command
         .options("hostfile machinefile f default-hostfile")
@@ -247,7 +249,7 @@ fn on_command_line(
     let files = files.into_iter().chain(otherwise.filter(|_| !is_named));
     // Where hosts are named both ways, the list chooses among those of the file.
     for file in files.filter(|_| !is_named) {
-        named.add(&host_list(&read_file(Path::new(&file))?, &file)?, true);
+        named.add_with_slots(&host_list(&read_file(Path::new(&file))?, &file)?);
     }
     Ok(named)
 }
@@ -295,13 +297,17 @@ fn allocated(variable: Variables<'_>) -> Result<Named, Failure> {
         let list = HostList::from_slurm(&nodes, counts.as_deref())
             // Counts of another step than the one that will run.
             .or_else(|_| HostList::from_slurm(&nodes, None));
-        named.add(&list.map_err(Failure::usage)?, counts.is_some());
+        let list = list.map_err(Failure::usage)?;
+        match counts {
+            Some(_) => named.add_with_slots(&list),
+            None => named.add_names(&list),
+        }
         return Ok(named);
     }
     if let Some(file) = variable("PBS_NODEFILE") {
-        named.add(&host_list(&read_file(Path::new(&file))?, &file)?, true);
+        named.add_with_slots(&host_list(&read_file(Path::new(&file))?, &file)?);
     } else if let Some(hosts) = variable("LSB_HOSTS") {
-        named.add(&host_list(&hosts.replace(' ', "\n"), "LSB_HOSTS")?, true);
+        named.add_with_slots(&host_list(&hosts.replace(' ', "\n"), "LSB_HOSTS")?);
     }
     Ok(named)
 }
@@ -319,7 +325,7 @@ fn hosts_of_job(job: &str) -> Result<Named, String> {
 fn named_by_slurm(nodes: &str) -> Result<Named, String> {
     let list = HostList::from_slurm(nodes, None).map_err(|error| error.to_string())?;
     let mut named = Named::default();
-    named.add(&list, false);
+    named.add_names(&list);
     Ok(named)
 }
 

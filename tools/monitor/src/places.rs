@@ -4,14 +4,16 @@
 //! hosts of which no leaf ever said anything are those that are left when all others are counted.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sapwood::{RankSet, Values, ValuesRef};
 use sapwood_hosts::absence::{by_reason, counted, named};
-use sapwood_report::{FirstLost, HostRanks, Missing};
+use sapwood_profile::Condition;
+use sapwood_report::{FirstLost, HostRanks, Missing, Uninitialised};
 use sapwood_topology::NodeSet;
 
 use super::leaves::Leaves;
+use super::started::StartedRank;
 
 /// Ranks of one host that end within this time of each other end together. It is shorter than what
 /// a launcher takes to end the others.
@@ -29,13 +31,17 @@ pub(crate) const ANSWERS: Verb = ["answers again", "answer again"];
 
 /// What one leaf says of its host: `%ud` the number of the question, `%s` its own name for it,
 /// `%aud` first and last of each range of ranks, `%aud` ranks that ended without a word, `%auld`
-/// how long ago each did, in nanoseconds.
+/// how long ago each did, in nanoseconds; then of ranks that have not called `MPI_Init`: `%aud`
+/// these, `%aud` processes, `%auld` how long they run, `%auc` conditions, `%as` programs, `%as`
+/// where they sleep, `%auld` for how long they have been in `MPI_Init`, 0 for not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) question: u32,
     pub(crate) host: String,
     pub(crate) ranks: RankSet,
     pub(crate) lost: Vec<(u32, u64)>,
+    /// Ranks of the host that have not called `MPI_Init`.
+    pub(crate) started: Vec<StartedRank>,
 }
 
 impl Place {
@@ -44,7 +50,16 @@ impl Place {
         let ends: Vec<u32> = ranges.iter().flatten().copied().collect();
         let (lost, ages): (Vec<u32>, Vec<u64>) = self.lost.iter().copied().unzip();
         let head = Values::new().scalar(self.question);
-        head.string(&self.host).array(&ends).array(&lost).array(&ages)
+        let head = head.string(&self.host).array(&ends).array(&lost).array(&ages);
+        let started = || self.started.iter();
+        let text = |of: fn(&StartedRank) -> &str| started().map(of).collect::<Vec<&str>>();
+        head.array(&started().map(|one| one.rank).collect::<Vec<u32>>())
+            .array(&started().map(|one| one.process).collect::<Vec<u32>>())
+            .array(&started().map(|one| one.age_ns).collect::<Vec<u64>>())
+            .array(&started().map(|one| one.condition as u8).collect::<Vec<u8>>())
+            .strings(&text(|one| one.program.as_str()))
+            .strings(&text(|one| one.place.as_str()))
+            .array(&started().map(|one| one.inside_ns).collect::<Vec<u64>>())
     }
 
     /// None if these values are no place.
@@ -62,8 +77,75 @@ impl Place {
         let lost: &[u32] = values.array(3).ok()?;
         let ages: &[u64] = values.array(4).ok()?;
         let lost = lost.iter().copied().zip(ages.iter().copied()).collect();
-        Some(Self { question, host, ranks, lost })
+        Some(Self { question, host, ranks, lost, started: started(values)? })
     }
+}
+
+/// The process of a rank on a host.
+fn uninitialised(host: &str, one: &StartedRank) -> Uninitialised {
+    let name = Some(one.condition).filter(|&condition| condition != Condition::Lost);
+    Uninitialised {
+        rank: one.rank,
+        pid: one.process,
+        host: host.to_owned(),
+        program: one.program.clone(),
+        for_s: Duration::from_nanos(one.age_ns).as_secs_f64(),
+        state: Uninitialised::state_of(name.map(Condition::name)),
+        place: one.place.clone(),
+        in_init_s: (one.inside_ns > 0).then(|| Duration::from_nanos(one.inside_ns).as_secs_f64()),
+    }
+}
+
+/// The processes before `MPI_Init` out of a place's values.
+fn started(values: ValuesRef<'_>) -> Option<Vec<StartedRank>> {
+    let (ranks, processes): (&[u32], &[u32]) = (values.array(5).ok()?, values.array(6).ok()?);
+    let (ages, conditions): (&[u64], &[u8]) = (values.array(7).ok()?, values.array(8).ok()?);
+    let inside: &[u64] = values.array(11).ok()?;
+    let text = |index| {
+        let all = values.strings(index).ok()?;
+        Some(all.map(|one| String::from_utf8_lossy(one).into_owned()).collect::<Vec<_>>())
+    };
+    let (programs, places) = (text(9)?, text(10)?);
+    let numbers = [processes.len(), ages.len(), conditions.len(), inside.len()];
+    let lengths = numbers.into_iter().chain([programs.len(), places.len()]);
+    if lengths.into_iter().any(|length| length != ranks.len()) {
+        return None;
+    }
+    let texts = programs.into_iter().zip(places).enumerate();
+    let one = |(at, (program, place)): (usize, (String, String))| {
+        let condition = condition_of(conditions[at])?;
+        let (rank, process, age_ns, inside_ns) = (ranks[at], processes[at], ages[at], inside[at]);
+        Some(StartedRank { rank, process, age_ns, condition, program, place, inside_ns })
+    };
+    texts.map(one).collect()
+}
+
+fn condition_of(code: u8) -> Option<Condition> {
+    let all = [
+        Condition::Unknown,
+        Condition::Computing,
+        Condition::Sleeping,
+        Condition::Stopped,
+        Condition::Lost,
+    ];
+    all.into_iter().find(|condition| *condition as u8 == code)
+}
+
+/// What was asked of the leaves, and told of the answers.
+#[derive(Debug, Default)]
+pub(crate) struct PlacesAsked {
+    /// The number of the latest question.
+    pub(crate) number: u32,
+    /// When that was.
+    pub(crate) at: Option<Instant>,
+    /// How many ranks had come then.
+    pub(crate) ranks: u64,
+    /// Ranks before `MPI_Init` of which the user was told.
+    pub(crate) told: RankSet,
+    /// Since when such ranks are known to have ended.
+    pub(crate) dead_since: BTreeMap<u32, Instant>,
+    /// Whether the user was told of ranks in `MPI_Init`.
+    pub(crate) are_inside_told: bool,
 }
 
 /// The leaves' places.
@@ -74,6 +156,8 @@ pub(crate) struct Places {
     absent: BTreeMap<u32, String>,
     /// How long ago ranks ended without a word, by leaf, as of the last question.
     lost: BTreeMap<u32, Vec<(u32, u64)>>,
+    /// Ranks that had not called `MPI_Init` then, by leaf, with the host.
+    started: BTreeMap<u32, (String, Vec<StartedRank>)>,
 }
 
 impl Places {
@@ -81,6 +165,7 @@ impl Places {
     pub(crate) fn set(&mut self, leaf: u32, place: Place) {
         self.by_leaf.insert(leaf, place.ranks);
         self.lost.insert(leaf, place.lost);
+        self.started.insert(leaf, (place.host, place.started));
     }
 
     /// The ranks that ended before all others that ended without a word, if these are of one host.
@@ -105,6 +190,22 @@ impl Places {
         }
         let before = next.map(|next| Duration::from_nanos(oldest - next));
         Some(FirstLost { ranks, host: host(leaf)?, before })
+    }
+
+    /// The ranks that have not called `MPI_Init`, each once, of those that are wanted.
+    pub(crate) fn uninitialised(&self, is_wanted: impl Fn(u32) -> bool) -> Vec<Uninitialised> {
+        let mut all = BTreeMap::<u32, Uninitialised>::new();
+        let present = self.started.iter().filter(|(leaf, _)| !self.is_absent(**leaf));
+        for (host, one) in
+            present.flat_map(|(_, (host, all))| all.iter().map(move |one| (host, one)))
+        {
+            // Another leaf of the host may know less.
+            let is_known = all.contains_key(&one.rank);
+            if is_wanted(one.rank) && (one.condition != Condition::Lost || !is_known) {
+                all.insert(one.rank, uninitialised(host, one));
+            }
+        }
+        all.into_values().collect()
     }
 
     /// A leaf did not start, or is lost.
@@ -248,9 +349,43 @@ mod tests {
     #[test]
     fn a_place_is_read_as_it_was_written() {
         let lost = vec![(3, 5), (7, 1)];
-        let place = Place { question: 4, host: "a".into(), ranks: ranks("0-3,7"), lost };
+        let started = vec![
+            StartedRank {
+                rank: 5,
+                process: 77,
+                age_ns: 12,
+                condition: Condition::Sleeping,
+                program: "solver".into(),
+                place: "nanosleep".into(),
+                inside_ns: 9,
+            },
+            StartedRank { rank: 6, condition: Condition::Lost, ..StartedRank::default() },
+        ];
+        let place = Place { question: 4, host: "a".into(), ranks: ranks("0-3,7"), lost, started };
         assert_eq!(Place::decode(place.encode().as_ref()), Some(place));
         assert_eq!(Place::decode(Values::new().scalar(1_u32).as_ref()), None);
+    }
+
+    #[test]
+    fn a_rank_before_mpi_init_is_told_once_by_a_leaf_that_is_there() {
+        let one = |rank, condition| StartedRank { rank, condition, ..StartedRank::default() };
+        let told = |host: &str, started: Vec<StartedRank>| {
+            let host = host.to_owned();
+            Place { host, started, ..Place::default() }
+        };
+        let mut places = Places::default();
+        places.set(0, told("a", vec![one(4, Condition::Stopped), one(5, Condition::Lost)]));
+        places.set(1, told("a", vec![one(4, Condition::Lost), one(9, Condition::Computing)]));
+        let seen = |places: &Places| -> Vec<(u32, String)> {
+            let all = places.uninitialised(|rank| rank < 8);
+            all.into_iter().map(|one| (one.rank, one.state)).collect()
+        };
+        let stopped = (4, "stopped".to_owned());
+        assert_eq!(seen(&places), [stopped.clone(), (5, "dead".to_owned())]);
+        places.lose(1, "gone");
+        assert_eq!(seen(&places)[0], stopped);
+        places.lose(0, "gone");
+        assert_eq!(seen(&places), []);
     }
 
     #[test]

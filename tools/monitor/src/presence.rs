@@ -11,6 +11,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use sapwood_launch::has_ended;
 use sapwood_transport::TablePeer;
 
+use super::open_files::{OpenFile, open_files};
+
 /// What the memory file of a table is called in the list of a process's descriptors.
 const TABLE_NAME: &str = "/memfd:sapwood-profile";
 /// The same of an event file.
@@ -70,13 +72,10 @@ impl Attachable {
         // First, so that what is read is of the process that is watched.
         let pidfd = pidfd_open(Pid::from_raw(process)?, PidfdFlags::empty()).ok()?;
         let folder = Path::new("/proc").join(process.to_string());
-        let descriptors = fs::read_dir(folder.join("fd")).ok()?.flatten();
-        let paths: Vec<_> = descriptors.map(|entry| entry.path()).collect();
+        let open: Vec<OpenFile> = open_files(process).ok()?.collect();
         let named = |name: &str| {
-            let is_it = |path: &&PathBuf| {
-                fs::read_link(path).is_ok_and(|target| target.to_string_lossy().starts_with(name))
-            };
-            paths.iter().find(is_it).and_then(|path| File::open(path).ok())
+            let file = open.iter().find(|file| file.is_called(name))?;
+            File::open(&file.path).ok()
         };
         let table = named(TABLE_NAME)?;
         let mut header = [0; HEADER_BYTES];
@@ -113,11 +112,11 @@ pub(crate) fn processes() -> impl Iterator<Item = i32> {
 /// The file in which a rank keeps its table, as `SAPWOOD_MPI_EVENTS_DIR` has it do; none if the
 /// process has none open. `bindings/mpi/shim/events_folder.h` says how it is called.
 pub(crate) fn kept_table(process: i32) -> Option<PathBuf> {
-    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
-    let mut targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
-    targets.find(|target| {
-        let name = target.file_name().and_then(OsStr::to_str).unwrap_or("");
-        name.starts_with("rank-") && name.ends_with(&format!(".{process}.profile"))
+    let ending = format!(".{process}.profile");
+    let mut names = open_files(process).ok()?.map(|file| file.name);
+    names.find(|name| {
+        let name = name.file_name().and_then(OsStr::to_str).unwrap_or("");
+        name.starts_with("rank-") && name.ends_with(&ending)
     })
 }
 

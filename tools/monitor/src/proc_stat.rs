@@ -50,6 +50,11 @@ impl Fields<'_> {
         self.number(15)
     }
 
+    /// When the process was started, in ticks from the system's start.
+    pub(crate) fn began(&self) -> Option<u64> {
+        self.number(22)
+    }
+
     /// A number by its place in the line, from 1, as proc(5) counts.
     fn number(&self, place: usize) -> Option<u64> {
         self.words.get(place - 3)?.parse().ok()
@@ -67,6 +72,7 @@ mod tests {
         assert_eq!((fields.state(), fields.parent()), (Some('S'), Some(1)));
         assert_eq!((fields.minor_faults(), fields.major_faults()), (Some(122), Some(3)));
         assert_eq!((fields.user(), fields.system()), (Some(70), Some(8)));
+        assert_eq!(fields.began(), Some(128_838));
     }
 
     #[test]

@@ -2,9 +2,8 @@
 //! there, and how it ends, comes back. `bindings/mpi/shim/control.h` draws the page.
 
 use std::cell::Cell;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use sapwood::{RankSet, Values, ValuesRef, Wave};
@@ -14,6 +13,7 @@ use sapwood_transport::{ControlPage, Departing, Departure};
 
 use super::control::request::{RunSettings, ranges, rank_set};
 use super::host_time::now_ns;
+use super::open_files::open_files;
 
 /// What the memory file of a control page is called in the list of a process's descriptors.
 const PAGE_NAME: &str = "/memfd:sapwood-control";
@@ -185,10 +185,6 @@ fn is_control_page(page: &ControlPage) -> bool {
 
 /// The file of a process's control page; none if it has none open.
 pub(crate) fn page_file(process: i32) -> Option<File> {
-    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
-    let is_page = |path: &PathBuf| {
-        fs::read_link(path).is_ok_and(|target| target.to_string_lossy().starts_with(PAGE_NAME))
-    };
-    let path = descriptors.map(|entry| entry.path()).find(is_page)?;
-    OpenOptions::new().read(true).write(true).open(path).ok()
+    let page = open_files(process).ok()?.find(|file| file.is_called(PAGE_NAME))?;
+    OpenOptions::new().read(true).write(true).open(page.path).ok()
 }

@@ -32,7 +32,8 @@ pub(crate) struct RunningExports {
     making: Option<JoinHandle<Made>>,
     /// Whether what is being made is not wanted any more.
     is_over: Arc<AtomicBool>,
-    /// From when on they may be made again, as a time of the program.
+    /// When they were begun last, and from when on they may be made again, as times of the program.
+    begun: Duration,
     due: Duration,
 }
 
@@ -42,7 +43,7 @@ impl RunningExports {
         let is_wanted = |format: &Format| wanted.contains(format);
         let formats = FORMATS.into_iter().filter(is_wanted).collect();
         let is_over = Arc::new(AtomicBool::new(false));
-        Self { formats, making: None, is_over, due: Duration::ZERO }
+        Self { formats, making: None, is_over, begun: Duration::ZERO, due: Duration::ZERO }
     }
 
     /// Begins to make the files in the folder of a run, if it is time; gives what has failed.
@@ -50,14 +51,14 @@ impl RunningExports {
         if self.making.as_ref().is_some_and(|making| !making.is_finished()) {
             return None;
         }
-        if let Some(made) = self.take() {
-            self.due = self.due.max(elapsed + made.took * PAUSE_TIMES);
-            return made.result.err();
+        let failure = self.take().and_then(|made| {
+            self.due = self.due.max(self.begun + made.took * PAUSE_TIMES);
+            made.result.err()
+        });
+        if failure.is_some() || self.formats.is_empty() || elapsed < self.due {
+            return failure;
         }
-        if self.formats.is_empty() || elapsed < self.due {
-            return None;
-        }
-        self.due = elapsed + REPLACED_AFTER;
+        (self.begun, self.due) = (elapsed, elapsed + REPLACED_AFTER);
         match self.begin(folder) {
             Ok(making) => self.making = Some(making),
             Err(error) => return Some(format!("no thread for exports can be started: {error}")),
@@ -112,6 +113,14 @@ mod tests {
         RoundRecord::new(number, Duration::from_secs(number), &round, &[])
     }
 
+    fn wait_until_made(exports: &RunningExports) {
+        let until = Instant::now() + Duration::from_secs(120);
+        while exports.making.as_ref().is_some_and(|making| !making.is_finished()) {
+            assert!(Instant::now() < until, "the thread does not end");
+            thread::yield_now();
+        }
+    }
+
     /// The rows of `rounds.csv`, without its header.
     fn rows(folder: &Path) -> Option<usize> {
         let text = fs::read_to_string(folder.join("rounds.csv")).ok()?;
@@ -140,6 +149,25 @@ mod tests {
     }
 
     #[test]
+    fn a_step_that_finds_files_made_begins_the_next_ones_where_they_are_due() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path();
+        let mut file = RoundsFile::create(path).expect("it is made");
+        Report::default().write_summary(path).expect("it is written");
+        let mut exports = RunningExports::new(&[Format::Csv]);
+        for number in 0..3 {
+            file.append(&record(number), false).expect("there is room");
+            // Later than any pause.
+            let elapsed = Duration::from_secs(number * 1_000_000);
+            assert_eq!(exports.step(path, elapsed), None);
+            assert!(exports.making.is_some(), "begun at step {number}");
+            wait_until_made(&exports);
+        }
+        exports.finish();
+        assert_eq!(rows(path), Some(3));
+    }
+
+    #[test]
     fn at_the_end_of_a_run_no_further_format_is_made() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path();
@@ -162,9 +190,7 @@ mod tests {
         assert!(none.making.is_none());
         let mut exports = RunningExports::new(&[Format::Parquet]);
         assert_eq!(exports.step(folder.path(), Duration::ZERO), None);
-        while exports.making.as_ref().is_some_and(|making| !making.is_finished()) {
-            thread::yield_now();
-        }
+        wait_until_made(&exports);
         let told = exports.step(folder.path(), Duration::from_secs(1)).expect("there is no run");
         assert!(told.contains("profile.json"), "{told}");
     }

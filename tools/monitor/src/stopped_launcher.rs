@@ -4,8 +4,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::launcher_end::SAME_SIGNAL;
 use super::proc_stat;
+use super::told_signals::EndWish;
 
 /// How long it may stay stopped after it was continued.
 const CONTINUED_GRACE: Duration = Duration::from_secs(2);
@@ -15,10 +15,7 @@ const LOOK_PERIOD: Duration = Duration::from_millis(250);
 /// Watches one launcher.
 #[derive(Debug, Default)]
 pub(crate) struct StoppedLauncher {
-    /// When it was told to end first.
-    told: Option<Instant>,
-    /// Whether it was told so again.
-    is_urged: bool,
+    told: EndWish,
     looked_at: Option<Instant>,
     stopped_since: Option<Instant>,
 }
@@ -36,19 +33,18 @@ pub(crate) enum StopRemedy {
 impl StoppedLauncher {
     /// Notes that it was told to end.
     pub(crate) fn tell(&mut self, now: Instant) {
-        let told = *self.told.get_or_insert(now);
-        self.is_urged |= now.saturating_duration_since(told) > SAME_SIGNAL;
+        self.told.note(now);
     }
 
     /// How long may be waited until the next look, at most `wait`.
     pub(crate) fn wait(&self, wait: Duration) -> Duration {
-        if self.is_urged { wait.min(LOOK_PERIOD) } else { wait }
+        if self.told.is_urged() { wait.min(LOOK_PERIOD) } else { wait }
     }
 
     /// What is to be done at this moment; `is_stopped` looks at the launcher, once in a while.
     pub(crate) fn remedy(&mut self, now: Instant, is_stopped: impl FnOnce() -> bool) -> StopRemedy {
         let is_due = self.looked_at.is_none_or(|before| now >= before + LOOK_PERIOD);
-        if !self.is_urged || !is_due {
+        if !self.told.is_urged() || !is_due {
             return StopRemedy::Nothing;
         }
         self.looked_at = Some(now);
@@ -79,6 +75,7 @@ fn is_stopped_by(stat: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::told_signals::SAME_SIGNAL;
     use super::*;
 
     #[test]

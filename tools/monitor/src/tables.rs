@@ -33,6 +33,7 @@ use super::places::Place;
 use super::presence::{Attachable, Presence};
 use super::rank_control::RankControl;
 use super::scope::{LeafScopes, ScopeQuestion};
+use super::started::StartedRanks;
 use super::tcp_links::{TcpJob, TcpLinks, TcpSeat};
 use super::thread_use::ThreadUse;
 use super::usage;
@@ -71,6 +72,8 @@ pub(crate) struct Tables {
     patience: Patience,
     /// What they send over TCP.
     tcp: TcpLinks,
+    /// Ranks that have not come yet.
+    started: StartedRanks,
 }
 
 /// The table of one rank.
@@ -164,6 +167,12 @@ impl Tables {
         Ok(Self { listener, ..Self::without_listener() })
     }
 
+    /// Has them look for ranks of the job that have not come, by what its leaves have in common in
+    /// their names.
+    pub(crate) fn expect_ranks_of(&mut self, base: &str) {
+        self.started = StartedRanks::of_job(base);
+    }
+
     /// To which no ranks come.
     fn without_listener() -> Self {
         Self {
@@ -181,6 +190,7 @@ impl Tables {
             scopes: LeafScopes::default(),
             patience: Patience::default(),
             tcp: TcpLinks::default(),
+            started: StartedRanks::default(),
         }
     }
 
@@ -343,7 +353,8 @@ impl Tables {
         let mut gathered = waits.answer(leaf, &asked.question, effort);
         let seat = |(&rank, one): (&u32, &RankTable)| {
             let process = one.peer.as_ref()?.process();
-            Some(TcpSeat { rank, process, called_ns: waits.called_ns(rank)? })
+            let (called_ns, waited_ns) = (waits.called_ns(rank)?, waits.waited_ns(rank)?);
+            Some(TcpSeat { rank, process, called_ns, waited_ns })
         };
         let seats: Vec<TcpSeat> = ranks.iter().filter_map(seat).collect();
         let job = TcpJob { world_size, is_spread: asked.question.is_spread };
@@ -351,15 +362,18 @@ impl Tables {
         gathered
     }
 
-    /// Who has come to this host.
-    pub(crate) fn place(&self, question: u32) -> Place {
+    /// Who has come to this host, and who has been started there.
+    pub(crate) fn place(&mut self, question: u32) -> Place {
+        let Self { ranks, started, .. } = self;
+        let started = started.look(|rank| ranks.contains_key(&rank));
         let ranks = self.ranks.keys().copied().collect();
         let age = |since: &Instant| nanoseconds(since.elapsed());
         let lost = self
             .ranks
             .iter()
             .filter_map(|(number, rank)| rank.lost_at.as_ref().map(|since| (*number, age(since))));
-        Place { question, host: sapwood_launch::own_host_name(), ranks, lost: lost.collect() }
+        let (host, lost) = (sapwood_launch::own_host_name(), lost.collect());
+        Place { question, host, ranks, lost, started }
     }
 
     /// The statistics over all ranks that have come, as they are now. `world_size` is 0 as long as

@@ -17,6 +17,7 @@ use sapwood_trace::{Counter, Gathered, TcpEnds, TcpFlow, TcpSocket};
 use sapwood_transport::{Error, TcpCounters, TcpSocketState, is_lasting_refusal, tcp_sockets};
 
 use super::effort::processor_time;
+use super::open_files::open_files;
 
 /// Sockets that a leaf follows, at most.
 const SOCKETS_MAX: usize = 4096;
@@ -45,6 +46,8 @@ pub(crate) struct TcpSeat {
     pub(crate) process: i32,
     /// Nanoseconds of the collectives that it has ended so far.
     pub(crate) called_ns: u64,
+    /// The same of calls in which it waited for messages.
+    pub(crate) waited_ns: u64,
 }
 
 /// Where the ranks of a job are.
@@ -99,6 +102,7 @@ struct WatchedSocket {
     at: Instant,
     counters: TcpCounters,
     called_ns: u64,
+    waited_ns: u64,
     /// What it did since it was told of.
     flow: TcpFlow,
 }
@@ -175,7 +179,7 @@ impl TcpLinks {
             let known = self.sockets.get_mut(&state.inode);
             let is_same = |one: &&mut WatchedSocket| one.ends == ends && one.rank == seat.rank;
             if let Some(known) = known.filter(is_same) {
-                known.note(&state.counters, seat.called_ns, now, gathered);
+                known.note(&state.counters, seat, now, gathered);
                 continue;
             }
             if self.sockets.len() >= SOCKETS_MAX && !self.sockets.contains_key(&state.inode) {
@@ -189,6 +193,7 @@ impl TcpLinks {
                 at: now,
                 counters: state.counters,
                 called_ns: seat.called_ns,
+                waited_ns: seat.waited_ns,
                 flow: TcpFlow::default(),
             };
             // So that the other end is told whose it is.
@@ -203,19 +208,20 @@ impl TcpLinks {
 impl WatchedSocket {
     /// Notes what the kernel says now, and tells what it did if it has done anything, or was not
     /// told of for long.
-    fn note(&mut self, now: &TcpCounters, called_ns: u64, at: Instant, gathered: &mut Gathered) {
+    fn note(&mut self, now: &TcpCounters, seat: &TcpSeat, at: Instant, gathered: &mut Gathered) {
         let before = std::mem::replace(&mut self.counters, *now);
         let since = |now: u64, before: u64| now.saturating_sub(before);
         let read = TcpFlow {
             elapsed_ns: nanoseconds(at.saturating_duration_since(self.at)),
-            called_ns: since(called_ns, self.called_ns),
+            called_ns: since(seat.called_ns, self.called_ns),
+            waited_ns: since(seat.waited_ns, self.waited_ns),
             busy_us: since(now.busy_us, before.busy_us),
             window_us: since(now.window_us, before.window_us),
             bytes: since(now.acked_bytes, before.acked_bytes),
             readings: 1,
             queued: u32::from(now.unsent_bytes > 0),
         };
-        (self.at, self.called_ns) = (at, called_ns);
+        (self.at, self.called_ns, self.waited_ns) = (at, seat.called_ns, seat.waited_ns);
         self.flow.merge(&read);
         let again = Duration::from_millis(TELL_AGAIN_MS + self.ends.own % TELL_AGAIN_MS);
         let is_due = at.saturating_duration_since(self.told) >= again;
@@ -234,14 +240,13 @@ impl WatchedSocket {
 
 /// The numbers of the sockets that a process has open.
 fn socket_numbers(process: i32) -> io::Result<Vec<u32>> {
-    let descriptors = fs::read_dir(format!("/proc/{process}/fd"))?.flatten();
-    let links = descriptors.take(DESCRIPTORS_MAX).filter_map(|one| fs::read_link(one.path()).ok());
-    Ok(links.filter_map(|link| socket_number(link.to_str()?)).collect())
+    let files = open_files(process)?.take(DESCRIPTORS_MAX);
+    Ok(files.filter_map(|file| socket_number(file.name.to_str()?)).collect())
 }
 
 /// Out of `socket:[4711]`.
-fn socket_number(link: &str) -> Option<u32> {
-    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+fn socket_number(name: &str) -> Option<u32> {
+    name.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// A number that processes have alike which share a loopback interface, and no others.
@@ -259,7 +264,7 @@ mod tests {
     use super::*;
 
     fn seat(rank: u32, called_ms: u64) -> TcpSeat {
-        TcpSeat { rank, process: 1, called_ns: called_ms * 1_000_000 }
+        TcpSeat { rank, process: 1, called_ns: called_ms * 1_000_000, waited_ns: called_ms }
     }
 
     fn state(inode: u32, port: u16, counters: TcpCounters) -> TcpSocketState {
@@ -289,6 +294,7 @@ mod tests {
         let flow = TcpFlow {
             elapsed_ns: 500_000_000,
             called_ns: 500_000_000,
+            waited_ns: 500,
             busy_us: 200_000,
             bytes: 900,
             readings: 2,
@@ -308,6 +314,7 @@ mod tests {
         let expected = TcpFlow {
             elapsed_ns: 20_000_000_000,
             called_ns: 20_000_000_000,
+            waited_ns: 20_000,
             readings: 1,
             ..TcpFlow::default()
         };
@@ -354,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_socket_is_read_from_its_link() {
+    fn the_number_of_a_socket_is_read_from_its_name() {
         assert_eq!(socket_number("socket:[4711]"), Some(4711));
         for other in ["pipe:[4711]", "socket:[x]", "/tmp/socket:[1", "anon_inode:[eventpoll]"] {
             assert_eq!(socket_number(other), None, "{other}");

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use sapwood_launch::Signal;
 
-use super::launcher_end::SAME_SIGNAL;
-
+/// Two signals within this time are one, which came by two ways: `timeout` sends one to the process
+/// and one to its group.
+pub(crate) const SAME_SIGNAL: Duration = Duration::from_millis(50);
 /// Two of a kind within this time mean: at once.
 const URGENT_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -46,6 +47,31 @@ impl ToldSignals {
     }
 }
 
+/// The wish that a launcher ends, told by signals of any kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct EndWish {
+    first: Option<Instant>,
+    is_again: bool,
+}
+
+impl EndWish {
+    /// Notes that it was told so at this moment.
+    pub(crate) fn note(&mut self, at: Instant) {
+        let first = *self.first.get_or_insert(at);
+        self.is_again |= at.saturating_duration_since(first) > SAME_SIGNAL;
+    }
+
+    /// Whether it was told so.
+    pub(crate) const fn is_told(self) -> bool {
+        self.first.is_some()
+    }
+
+    /// Whether it was told so again: the user does not want to wait.
+    pub(crate) const fn is_urged(self) -> bool {
+        self.is_again
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +88,16 @@ mod tests {
         // The interval is from the one that counted.
         assert_eq!(note(Signal::INT, 900), Telling::Urgent);
         assert_eq!(note(Signal::INT, 2_500), Telling::New);
+    }
+
+    #[test]
+    fn one_signal_that_comes_by_two_ways_does_not_urge() {
+        let (mut told, begin) = (EndWish::default(), Instant::now());
+        assert!(!told.is_told());
+        told.note(begin);
+        told.note(begin + SAME_SIGNAL);
+        assert!(told.is_told() && !told.is_urged());
+        told.note(begin + SAME_SIGNAL * 2);
+        assert!(told.is_urged());
     }
 }

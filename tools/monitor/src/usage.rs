@@ -35,8 +35,8 @@ pub(crate) fn of_process(process: i32) -> BTreeMap<Figure, u64> {
     figures
 }
 
-/// Adds to what the system said what the rank itself says: what its messages have moved, at its end
-/// what it has used, and the share of a processor that it had.
+/// Adds to what the system said what the rank itself says: what its messages have moved, how many
+/// threads call MPI, at its end what it has used, and the share of a processor that it had.
 pub(crate) fn complete(
     figures: &mut BTreeMap<Figure, u64>,
     table: &TableReader<'_>,
@@ -44,6 +44,7 @@ pub(crate) fn complete(
 ) {
     figures.extend(table.usage());
     figures.extend(table.transfers());
+    figures.extend(table.threads());
     let cpu_ns = [Figure::CpuUserNs, Figure::CpuSystemNs].map(|figure| figures.get(&figure));
     let [Some(user), Some(system)] = cpu_ns else { return };
     let since = (user + system).saturating_sub(table.started_cpu_ns());

@@ -487,7 +487,9 @@ impl Run {
             let is_said = !views.screen.is_in_place() && views.listener.is_none();
             let unjudged = collection.result.standstills.take_unjudged();
             let places = stacks.lines.into_iter().filter(|_| !arguments.quiet);
-            for line in line.into_iter().chain(unjudged).chain(places).filter(|_| is_said) {
+            let late = if is_said { collection.take_uninitialised_lines() } else { Vec::new() };
+            let lines = line.into_iter().chain(unjudged).chain(places).filter(|_| is_said);
+            for line in lines.chain(late) {
                 complain(line);
             }
             self.end_launcher_that_stays();

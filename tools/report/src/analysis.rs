@@ -71,7 +71,7 @@ impl Analysis {
             text.push_str(
                 "\nDistribution over the ranks, from the smallest to the largest value\n\n",
             );
-            text.push_str(&grid.render(width, Paint::new(false)));
+            text.push_str(&grid.render(width, Paint::PLAIN));
         }
         if self.histograms_left_out > 0 {
             let more = quantity::counted(self.histograms_left_out.into(), "more histograms");
@@ -85,7 +85,7 @@ impl Analysis {
                 text,
                 "\nRanks and hosts that deviate by a robust score of {SCORE_MARKED} or more\n"
             );
-            text.push_str(&grid.render(width, Paint::new(false)));
+            text.push_str(&grid.render(width, Paint::PLAIN));
             if self.measures_left_out > 0 {
                 let _ =
                     writeln!(text, "{} more measures were not searched", self.measures_left_out);
@@ -119,7 +119,7 @@ impl Analysis {
                 quantity_of(&histogram.metric, bins.high),
                 bars(&bins.counts),
             ];
-            grid.row(cells.to_vec(), false);
+            grid.row(cells.to_vec());
             is_empty = false;
         }
         (!is_empty).then_some(grid)
@@ -144,7 +144,7 @@ impl Analysis {
                 quantity_of(&outlier.metric, outlier.median),
                 score_text(outlier.score),
             ];
-            grid.row(cells.to_vec(), false);
+            grid.row(cells.to_vec());
             is_empty = false;
         }
         (!is_empty).then_some(grid)
@@ -208,9 +208,9 @@ fn classes(classification: &Classification, width: usize) -> String {
             quantity::time(mean),
             heaviest.map_or_else(String::new, |event| printable(&event.name)),
         ];
-        grid.row(cells.to_vec(), false);
+        grid.row(cells.to_vec());
     }
-    text.push_str(&grid.render(width, Paint::new(false)));
+    text.push_str(&grid.render(width, Paint::PLAIN));
     let more = (all.len().saturating_sub(CLASSES_TOLD)) as u64 + classification.left_out;
     if more > 0 {
         let _ = writeln!(text, "and {more} more classes");

@@ -1,7 +1,7 @@
 //! What communicators are called.
 
 use sapwood_packet::RankSet;
-use sapwood_trace::{ENDING, FILES, Standing, WINDOWS};
+use sapwood_trace::{ENDING, FILES, Place, Standing, Standpoint, WINDOWS};
 
 use crate::text::{cut_in_the_middle, unnamed};
 
@@ -15,6 +15,25 @@ pub(crate) fn place_name(standing: &Standing, space: u64, size: u32) -> String {
         true => communicator_name(standing, space),
         false => format!("{} of {size} ranks", unnamed(space)),
     }
+}
+
+/// What the communicator of a place is called. Of a place that stands for files or windows it is
+/// the one on which all ranks are that are in the call, if it has a name.
+pub(crate) fn name_at(standing: &Standing, place: &Place) -> String {
+    let shared = match place.space {
+        FILES | WINDOWS => shared_name(standing, place),
+        _ => None,
+    };
+    shared.unwrap_or_else(|| communicator_name(standing, place.space))
+}
+
+fn shared_name(standing: &Standing, place: &Place) -> Option<String> {
+    let calls = standing.postures.values().filter_map(|posture| posture.call);
+    let is_here = |call: &Standpoint| (call.kind, call.function) == (place.kind, place.function);
+    let mut spaces = calls.filter(is_here).map(|call| call.space);
+    let first = spaces.next()?;
+    let is_same = spaces.all(|space| space == first);
+    standing.names.get(&first).filter(|_| is_same).map(|name| crate::printable(name))
 }
 
 /// What a communicator is called.
@@ -39,4 +58,31 @@ pub(crate) fn communicator_name(standing: &Standing, space: u64) -> String {
     }
     let ranks = cut_in_the_middle(&members.to_string(), MEMBERS_MAX);
     format!("{unnamed} of {}", crate::ranks_text(&ranks))
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood_trace::{CallKind, Posture};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_where_all_ranks_in_the_call_are_on_it() {
+        let place = Place { space: FILES, function: 7, kind: CallKind::File, ..Place::default() };
+        let posture = |space| {
+            let call =
+                Standpoint { function: 7, kind: CallKind::File, space, ..Standpoint::default() };
+            Posture { call: Some(call), ..Posture::default() }
+        };
+        let mut standing = Standing { world_size: 3, ..Standing::default() };
+        standing.add_name(90, "out.dat".to_owned());
+        standing.postures.insert(0, posture(90));
+        standing.postures.insert(1, posture(90));
+        standing.postures.insert(2, Posture::default());
+        assert_eq!(name_at(&standing, &place), "out.dat");
+        standing.postures.insert(2, posture(91));
+        assert_eq!(name_at(&standing, &place), "a file", "they are on two");
+        standing.postures.clear();
+        assert_eq!(name_at(&standing, &place), "a file");
+    }
 }

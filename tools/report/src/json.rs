@@ -18,7 +18,7 @@ use crate::record::{
 use crate::rounds_file::RoundsFacts;
 use crate::tallies::{Calls, Peers};
 use crate::why::Stuck;
-use crate::{FirstLost, HostRanks, Report, ToldToEnd};
+use crate::{FirstLost, HostRanks, Report, ToldToEnd, Uninitialised};
 
 /// Which form a `profile.json` has. A member that is added leaves it as it is; one that changes its
 /// meaning or goes away makes it `sapwood.profile/2`.
@@ -59,6 +59,9 @@ pub struct Profile {
     pub states: States,
     /// The other ranks, and why.
     pub missing: Vec<Loss>,
+    /// Of these, ranks that have not called `MPI_Init`, as far as their processes are known.
+    #[serde(default)]
+    pub uninitialised: Vec<Uninitialised>,
     /// Set where no round came after the program's end.
     #[serde(default)]
     pub outdated: Option<Outdated>,
@@ -248,6 +251,7 @@ impl Profile {
             covered: round.covered().to_string(),
             states: States::of(round),
             missing: losses.map(Loss::of).collect(),
+            uninitialised: report.uninitialised.clone(),
             outdated: report.outdated.clone(),
             tree: TreeFacts { topology: report.tree.topology.clone(), nodes: report.tree.nodes },
             hosts: report.hosts.iter().map(HostFacts::of).collect(),

@@ -51,6 +51,7 @@ mod tallies;
 mod text;
 mod told_to_end;
 mod uneven_calls;
+mod uninitialised;
 mod waits;
 pub mod why;
 
@@ -77,3 +78,4 @@ pub use tallies::{Calls, Pair, Peers, Tallies};
 pub use text::{cut, is_hidden, printable, ranks_text};
 pub use told_to_end::ToldToEnd;
 pub use uneven_calls::{CallCount, UnevenCalls};
+pub use uninitialised::{InInit, Uninitialised};

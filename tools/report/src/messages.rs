@@ -37,16 +37,13 @@ pub(crate) fn sizes(round: &Round, width: usize) -> String {
             quantity::bytes(*bytes as f64 / sizes.messages() as f64),
             classes(sizes),
         ];
-        grid.row(cells.to_vec(), false);
+        grid.row(cells.to_vec());
     }
     if events.is_empty() {
         return String::new();
     }
     grid.give_up(&["mean size", "bytes"]);
-    format!(
-        "\nMessages by event: calls that moved bytes\n\n{}",
-        grid.render(width, Paint::new(false))
-    )
+    format!("\nMessages by event: calls that moved bytes\n\n{}", grid.render(width, Paint::PLAIN))
 }
 
 /// The size classes with most messages and their shares.
@@ -95,9 +92,9 @@ pub(crate) fn processes(round: &Round, width: usize) -> String {
             at(statistics.max(), statistics.max_rank()),
             statistics.ranks().to_string(),
         ];
-        grid.row(cells.to_vec(), false);
+        grid.row(cells.to_vec());
     }
-    let mut text = format!("\nProcesses\n\n{}", grid.render(width, Paint::new(false)));
+    let mut text = format!("\nProcesses\n\n{}", grid.render(width, Paint::PLAIN));
     if HARDWARE.iter().all(|figure| !figures.contains_key(figure)) {
         text.push_str(
             "hardware counters: none; the machine has none or perf_event does not allow them\n",
@@ -136,6 +133,7 @@ fn told(figure: Figure) -> (&'static str, fn(f64) -> String) {
         Figure::ReceivedBytes => ("messages, received", quantity::bytes),
         Figure::UntrackedRequests => ("messages, requests not followed", amount),
         Figure::NamesLeftOut => ("names left out", amount),
+        Figure::MpiThreads => ("threads that call MPI", amount),
         other => (other.name(), amount),
     }
 }

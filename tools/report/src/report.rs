@@ -20,7 +20,7 @@ use crate::text::{Grid, Paint, Side, printable};
 use crate::why::{Stuck, passed_line};
 use crate::{
     Analysis, FirstLost, HostRanks, Intervals, LiveTable, Missing, ReportError, Tallies, ToldToEnd,
-    atomic, hosts, load, messages, quantity,
+    Uninitialised, atomic, hosts, load, messages, quantity,
 };
 
 /// Lines of `report.txt` are no longer than this where it can be helped.
@@ -118,6 +118,8 @@ pub struct Report {
     pub stacks: Option<Stacks>,
     /// Why ranks are missing from it, as far as it is known.
     pub missing: Vec<Missing>,
+    /// Ranks that have not called `MPI_Init`, as far as their processes are known.
+    pub uninitialised: Vec<Uninitialised>,
     /// Why the round is not of the program's end, if it should be.
     pub outdated: Option<Outdated>,
     /// The profiles of the ranks themselves; empty when they were not gathered.
@@ -200,7 +202,7 @@ impl Report {
     pub fn text(&self) -> String {
         let mut text = self.facts();
         text.push_str("\nTime by class, inclusive; a region holds what is called in it\n\n");
-        text.push_str(&self.classes().render(REPORT_COLUMNS, Paint::new(false)));
+        text.push_str(&self.classes().render(REPORT_COLUMNS, Paint::PLAIN));
         text.push_str("\nTime by event, inclusive\n\n");
         let table = LiveTable {
             round: &self.round,
@@ -210,7 +212,7 @@ impl Report {
             before: None,
             waits: None,
         };
-        text.push_str(&table.body(REPORT_COLUMNS, Paint::new(false)));
+        text.push_str(&table.body(REPORT_COLUMNS, Paint::PLAIN));
         if let (Some(waits), Some(found)) = (self.waits_section(), &self.waits) {
             text.push_str(&waits.text(found, REPORT_COLUMNS));
         }
@@ -290,7 +292,7 @@ impl Report {
         }
         let changed = self.settings.as_ref().and_then(Settings::changed_line);
         fact("settings", &changed.unwrap_or_default());
-        let time = round.load().map(load::lines).unwrap_or_default();
+        let time = round.load().map(|load| load::lines(load, round.figures())).unwrap_or_default();
         for (at, line) in time.iter().chain(&self.intervals.line()).enumerate() {
             fact(if at == 0 { "time" } else { "" }, line);
         }
@@ -367,7 +369,7 @@ impl Report {
                 quantity::time(total.time_ns as f64 / ranks),
                 quantity::bytes(total.bytes as f64),
             ];
-            grid.row(cells.to_vec(), false);
+            grid.row(cells.to_vec());
         }
         grid
     }

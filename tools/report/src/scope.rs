@@ -314,7 +314,7 @@ impl ScopeRecord {
             let told = keys.into_iter().zip(columns).filter(|(_, column)| column.1);
             let names = told.map(|(key, _)| key.unwrap_or_else(|| "others".to_owned()));
             let cells = one.figures().into_iter().map(|figure| figure.cell);
-            grid.row(names.chain(cells).collect(), false);
+            grid.row(names.chain(cells).collect());
         }
         let mut lines = grid.lines();
         if self.groups.len() > ROWS_MAX {

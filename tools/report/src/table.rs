@@ -161,7 +161,8 @@ impl LiveTable<'_> {
             let _ = write!(text, "   {finalized} finalized");
         }
         let mut facts: Vec<String> = wrapped(&text, width).map(|line| paint.bold(line)).collect();
-        let mut load = round.load().map(load::lines).unwrap_or_default();
+        let mut load =
+            round.load().map(|load| load::lines(load, round.figures())).unwrap_or_default();
         load.extend(round.interval().and_then(load::interval_line));
         facts.extend(load.iter().flat_map(|line| wrapped(line, width)).map(str::to_owned));
         let losses = loss_lines(round, self.missing);
@@ -272,7 +273,10 @@ impl LiveTable<'_> {
         for event in events {
             let imbalance = event.1.time_ns.imbalance();
             let is_marked = imbalance.is_some_and(|value| value >= IMBALANCE_MARKED);
-            grid.row(self.cells(event), is_marked);
+            match is_marked {
+                true => grid.marked_row(self.cells(event)),
+                false => grid.row(self.cells(event)),
+            }
         }
         grid
     }

@@ -110,7 +110,7 @@ impl Tallies {
     pub(crate) fn text(&self, width: usize) -> String {
         let mut text = String::new();
         let mut table = |title: &str, grid: &Grid, left: usize| {
-            text.push_str(&format!("\n{title}\n\n{}", grid.render(width, Paint::new(false))));
+            text.push_str(&format!("\n{title}\n\n{}", grid.render(width, Paint::PLAIN)));
             if left > 0 {
                 text.push_str(&format!("and {left} more; all are in profile.json\n"));
             }
@@ -176,7 +176,7 @@ fn grid(title: &'static str, calls: &[Calls]) -> Grid {
             quantity::bytes(one.bytes.sum as f64),
             one.ranks.to_string(),
         ];
-        grid.row(cells.to_vec(), false);
+        grid.row(cells.to_vec());
     }
     grid
 }
@@ -231,7 +231,7 @@ impl Peers {
                 quantity::bytes(pair.bytes as f64),
                 quantity::bytes(pair.bytes as f64 / pair.messages.max(1) as f64),
             ];
-            grid.row(cells.to_vec(), false);
+            grid.row(cells.to_vec());
         }
         grid
     }

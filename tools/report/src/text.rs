@@ -35,13 +35,18 @@ impl Grid {
     }
 
     /// Adds a row of one cell per column.
-    pub(crate) fn row(&mut self, cells: Vec<String>, is_marked: bool) {
-        self.rows.push((cells, is_marked));
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push((cells, false));
+    }
+
+    /// Adds a row that colour sets off.
+    pub(crate) fn marked_row(&mut self, cells: Vec<String>) {
+        self.rows.push((cells, true));
     }
 
     /// The lines as [`Grid::render`] has them, of any width.
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.render(usize::MAX, Paint::new(false)).lines().map(str::to_owned).collect()
+        self.render(usize::MAX, Paint::PLAIN).lines().map(str::to_owned).collect()
     }
 
     /// The lines of the grid, with a line of the columns' names above.
@@ -182,6 +187,9 @@ pub(crate) struct Paint {
 }
 
 impl Paint {
+    /// Nothing is marked.
+    pub(crate) const PLAIN: Self = Self::new(false);
+
     pub(crate) const fn new(colour: bool) -> Self {
         Self { colour }
     }
@@ -213,8 +221,8 @@ mod tests {
         grid.column("one", Side::Right);
         grid.column("two", Side::Right);
         grid.give_up(&["one", "two"]);
-        grid.row(vec!["a long name".into(), "1".into(), "22222".into()], false);
-        grid.row(vec!["b".into(), "1111".into(), "2".into()], true);
+        grid.row(vec!["a long name".into(), "1".into(), "22222".into()]);
+        grid.marked_row(vec!["b".into(), "1111".into(), "2".into()]);
         grid
     }
 
@@ -222,12 +230,12 @@ mod tests {
     fn columns_are_aligned() {
         let expected =
             "name          one    two\na long name     1  22222\nb            1111      2\n";
-        assert_eq!(grid().render(80, Paint::new(false)), expected);
+        assert_eq!(grid().render(80, Paint::PLAIN), expected);
     }
 
     #[test]
     fn a_small_width_cuts_the_name_and_then_gives_up_columns() {
-        let lines = |width| grid().render(width, Paint::new(false));
+        let lines = |width| grid().render(width, Paint::PLAIN);
         assert_eq!(lines(18), "name    one    two\na lo~     1  22222\nb      1111      2\n");
         assert_eq!(lines(17), "name          two\na long na~  22222\nb               2\n");
         assert_eq!(lines(6), "name\na lon~\nb\n");
@@ -236,7 +244,7 @@ mod tests {
 
     #[test]
     fn colour_is_there_only_when_asked_for() {
-        assert!(!grid().render(80, Paint::new(false)).contains('\x1b'));
+        assert!(!grid().render(80, Paint::PLAIN).contains('\x1b'));
         let text = grid().render(80, Paint::new(true));
         assert!(text.contains("\x1b[33mb            1111      2\x1b[0m\n"), "{text}");
     }

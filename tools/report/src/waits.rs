@@ -56,9 +56,9 @@ impl Waits {
         let mut text =
             "\nWaits by event: time in a call until the rank arrived for which it waited\n\n"
                 .to_owned();
-        text.push_str(&event_grid(findings).render(width, Paint::new(false)));
+        text.push_str(&event_grid(findings).render(width, Paint::PLAIN));
         text.push_str("\nRanks for which others waited; times are sums over the others\n\n");
-        text.push_str(&self.rank_grid().render(width, Paint::new(false)));
+        text.push_str(&self.rank_grid().render(width, Paint::PLAIN));
         let more = self.ranks.len().saturating_sub(RANKS_TOLD) as u64 + self.ranks_left_out;
         if more > 0 {
             let _ = writeln!(text, "and {}", quantity::counted(more.into(), "more ranks"));
@@ -99,7 +99,10 @@ impl Waits {
                 time(one.late_receive_ns),
                 time(one.wait_ns),
             ];
-            grid.row(cells.to_vec(), is_named);
+            match is_named {
+                true => grid.marked_row(cells.to_vec()),
+                false => grid.row(cells.to_vec()),
+            }
         }
         grid
     }
@@ -129,7 +132,7 @@ fn event_grid(findings: &Findings) -> Grid {
             quantity::whole(wait.undecided.into()),
             quantity::time(wait.error as f64),
         ];
-        grid.row(cells.to_vec(), false);
+        grid.row(cells.to_vec());
     }
     grid
 }

@@ -1,5 +1,8 @@
-//! The front-end of one command: tells the agents, asks them wave after wave, passes live output
+//! The front-end of one command: has hosts begin it, asks them wave after wave, passes live output
 //! and standard input on, and hears signals.
+//!
+//! Hosts that are still being reached when others are there begin it later, as a cohort of their
+//! own. Standard input waits for them: each host has it from its begin.
 //!
 //! It never waits for one thing only: each turn does what can be done, then waits until something
 //! happens or the next time has come. So it sends nothing that has to wait for room: a question is
@@ -10,31 +13,23 @@ use std::io::{Read, Stdin};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use sapwood::{Answer, Error, Rank, RankSet, Recipients, StreamId, Tag, Values};
+use sapwood::{Answer, Error, Rank, RankSet, Recipients, StreamId, Values};
 use sapwood_launch::Signal;
 
+use super::cohort::{Cohort, HOLD_MAX, tell};
 use super::fetched::{FetchEnd, Fetched};
+use super::live_output::LiveOutput;
 use super::printer::Printer;
 use super::protocol::{
-    CONTENT, ERRORS, FETCH, INPUT, OUTPUT, Order, PART_BYTES_MAX, POLL, RUN, SIGNAL,
-    SPOOL_BYTES_MAX, poll,
+    CONTENT, ERRORS, FETCH, INPUT, OUTPUT, Order, PART_BYTES_MAX, SPOOL_BYTES_MAX,
 };
 use super::results::{Results, Sheet};
-use sapwood_command_line::exit::{Failure, complain};
-use sapwood_hosts::questions::{QuestionTiming, Questions};
+use sapwood_command_line::exit::{Failure, complain, complain_all};
 use sapwood_hosts::signals::Signals;
-use sapwood_hosts::tree_access::{Channels, Tree, WAVE_MILLISECONDS};
+use sapwood_hosts::tree_access::{Channels, Tree};
 
-/// For how long the first wave is held for those who have not ended, and the later ones at most.
-const FIRST_HOLD: Duration = Duration::from_millis(100);
-const HOLD_MAX: Duration = Duration::from_secs(1);
-
-/// How fast questions follow each other.
-const TIMING: QuestionTiming = QuestionTiming {
-    pause: Duration::from_millis(20),
-    hold: HOLD_MAX,
-    silence: Duration::from_millis(WAVE_MILLISECONDS as u64),
-};
+/// The shortest time between two cohorts, which bounds the streams of a tree that starts slowly.
+const COHORT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Two Ctrl-C within this time stop the command.
 const STOP_TIME: Duration = Duration::from_secs(1);
@@ -45,6 +40,9 @@ const ENDING_TIME: Duration = Duration::from_secs(4);
 /// How long the last live output, or content that was asked for, may stay away.
 const CONTENT_TIME: Duration = Duration::from_secs(10);
 
+/// What is said of output that the user did not wait for.
+const INTERRUPTED: &str = "the output is incomplete: the command was interrupted";
+
 /// How many hosts with equal outputs are asked for them, where the first have not kept all.
 const KEEPERS_MAX: u32 = 8;
 
@@ -54,18 +52,17 @@ type Taker<'a> = dyn FnMut(&mut Printer, &[u8]) -> Result<(), Failure> + 'a;
 /// The front-end of one command.
 pub(super) struct Conductor<'a> {
     tree: &'a mut dyn Tree,
-    channels: Channels,
-    /// The hosts that were there at the beginning.
-    members: RankSet,
+    order: Order,
+    reads_input: bool,
+    cohorts: Vec<Cohort>,
+    /// From when on the next cohort may begin; none once no further host will come.
+    next_cohort: Option<Instant>,
     input: Option<Input>,
     pub(super) results: Results,
     pub(super) printer: Printer,
-    /// Bytes of live output that came from each host.
-    received: BTreeMap<Rank, u64>,
+    live_output: LiveOutput,
     is_live: bool,
     signals: &'a mut Signals,
-    questions: Questions,
-    hold: Duration,
     interrupted_at: Option<Instant>,
     /// The signal that ends the command, and when it has to have ended.
     ending: Option<(Signal, Instant)>,
@@ -75,7 +72,6 @@ pub(super) struct Conductor<'a> {
 
 /// Standard input on its way down.
 struct Input {
-    stream: StreamId,
     stdin: Stdin,
     /// Whether the system can tell when there is something; else there always is.
     is_watched: bool,
@@ -83,8 +79,8 @@ struct Input {
 }
 
 impl<'a> Conductor<'a> {
-    /// Opens the streams and tells the agents what to run: those of `hosts` that are there. The
-    /// others are missing from the beginning.
+    /// Has those of `hosts` begin the command that are there. The others are missing from the
+    /// beginning, unless the tree still starts.
     ///
     /// # Errors
     /// [`Failure`] when the tree fails.
@@ -97,45 +93,41 @@ impl<'a> Conductor<'a> {
         signals: &'a mut Signals,
     ) -> Result<Self, Failure> {
         let now = Instant::now();
+        let is_starting = tree.is_starting();
         let mut members = tree.connected();
         let is_live = order.is_live;
         let mut results = Results::new(hosts, now);
-        members.intersect_with(results.everyone().as_ref());
+        order.members = results.everyone();
+        members.intersect_with(order.members.as_ref());
         // What has been lost before is among those who are absent.
         tree.take_losses();
-        for (ranks, reason) in tree.absent() {
-            results.lose(&ranks, &reason);
+        if is_starting {
+            results.await_start(&order.members.difference(members.as_ref()));
+        } else {
+            lose_absent(tree, &mut results);
         }
         results.suspect(&tree.suspects());
-        let channels = tree.begin(&members, reads_input)?;
-        order.members = results.everyone();
-        order.live = channels.live;
-        order.input = channels.input.unwrap_or(channels.control);
-        order.hold = FIRST_HOLD;
-        tree.send(channels.control, &Recipients::All, RUN, order.encode())?;
-        tree.flush()?;
+        let mut cohorts = Vec::new();
+        if !members.is_empty() || !is_starting {
+            cohorts.push(Cohort::begin(tree, members, &order, reads_input, now)?);
+        }
         for descriptor in signals.descriptors() {
             tree.watch(descriptor.as_fd())?;
         }
         let stdin = std::io::stdin();
-        let input = channels.input.map(|stream| Input {
-            stream,
-            stdin,
-            is_watched: false,
-            can_be_watched: true,
-        });
+        let input = Input { stdin, is_watched: false, can_be_watched: true };
         Ok(Self {
             tree,
-            channels,
-            members,
-            input,
+            order,
+            reads_input,
+            cohorts,
+            next_cohort: is_starting.then(|| now + COHORT_PAUSE),
+            input: reads_input.then_some(input),
             results,
             printer,
-            received: BTreeMap::new(),
+            live_output: LiveOutput::default(),
             is_live,
             signals,
-            questions: Questions::new(TIMING, now),
-            hold: FIRST_HOLD,
             interrupted_at: None,
             ending: None,
             stopped_by: None,
@@ -150,6 +142,7 @@ impl<'a> Conductor<'a> {
     pub(super) fn run(&mut self) -> Result<Option<Signal>, Failure> {
         loop {
             self.take_losses();
+            self.take_late_hosts()?;
             self.take_answers()?;
             self.take_live()?;
             self.take_signals()?;
@@ -163,7 +156,7 @@ impl<'a> Conductor<'a> {
                 return Ok(Some(signal));
             }
             if self.results.is_complete() {
-                return self.finish_live().map(|()| None);
+                return self.finish_live();
             }
             self.ask(now)?;
             let reads_on = self.pass_input_on()?;
@@ -214,12 +207,13 @@ impl<'a> Conductor<'a> {
         let to = RankSet::range(rank, rank).into();
         let values = Values::new().scalar(which as u32 + 1);
         fetched.end = FetchEnd::Lost;
-        if !self.tell(&to, FETCH, values)? {
+        let Some(Channels { control, live, .. }) = self.channels_of(rank) else { return Ok(()) };
+        if !tell(self.tree, control, &to, FETCH, values)? {
             return Ok(());
         }
         self.tree.flush()?;
         let mut came: u64 = 0;
-        while let Some(answer) = self.next_live(rank)? {
+        while let Some(answer) = self.next_live(rank, live)? {
             let Some(packet) = &answer.packet else { continue };
             if packet.tag() != CONTENT {
                 self.show(&answer)?;
@@ -246,13 +240,19 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// The next answer on the live stream, unless the host that it is to come from is gone or
-    /// silent for too long.
-    fn next_live(&mut self, from: Rank) -> Result<Option<Answer>, Failure> {
+    /// The streams of a host that has begun the command.
+    fn channels_of(&self, rank: Rank) -> Option<Channels> {
+        let cohort = self.cohorts.iter().find(|cohort| cohort.members.contains(rank))?;
+        Some(cohort.channels)
+    }
+
+    /// The next answer on a live stream, unless the host that it is to come from is gone or silent
+    /// for too long.
+    fn next_live(&mut self, from: Rank, live: StreamId) -> Result<Option<Answer>, Failure> {
         let until = Instant::now() + CONTENT_TIME;
         loop {
             self.go_on_writing()?;
-            if let Some(answer) = self.tree.take(self.channels.live)? {
+            if let Some(answer) = self.tree.take(live)? {
                 return Ok(Some(answer));
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -269,19 +269,64 @@ impl<'a> Conductor<'a> {
         }
     }
 
+    /// Has hosts begin the command that were still being reached when others began it. Those that
+    /// have not come when the tree has started are missing.
+    fn take_late_hosts(&mut self) -> Result<(), Failure> {
+        let Some(from) = self.next_cohort else { return Ok(()) };
+        let now = Instant::now();
+        let is_starting = self.tree.is_starting();
+        if is_starting && now < from {
+            return Ok(());
+        }
+        let mut come = self.tree.connected();
+        come.intersect_with(self.results.awaited().as_ref());
+        if !come.is_empty() {
+            self.begin_cohort(come, now)?;
+        }
+        if !is_starting {
+            self.next_cohort = None;
+            lose_absent(self.tree, &mut self.results);
+            self.results.await_no_more(now);
+        }
+        Ok(())
+    }
+
+    fn begin_cohort(&mut self, members: RankSet, now: Instant) -> Result<(), Failure> {
+        self.next_cohort = Some(now + COHORT_PAUSE);
+        let begun = Cohort::begin(self.tree, members, &self.order, self.reads_input, now);
+        match begun {
+            Ok(cohort) => {
+                self.results.has_begun(&cohort.members, now);
+                self.cohorts.push(cohort);
+                Ok(())
+            }
+            // One of them has gone meanwhile, as the losses will say.
+            Err(Error::Misuse(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn take_answers(&mut self) -> Result<(), Failure> {
-        while let Some(answer) = self.tree.take(self.channels.control)? {
-            self.questions.hear(&answer);
-            self.results.take(&answer, Instant::now())?;
+        for cohort in &mut self.cohorts {
+            while let Some(answer) = self.tree.take(cohort.channels.control)? {
+                cohort.hear(&answer);
+                self.results.take(&answer, Instant::now())?;
+            }
         }
         Ok(())
     }
 
     fn take_live(&mut self) -> Result<(), Failure> {
-        while let Some(answer) = self.tree.take(self.channels.live)? {
-            self.show(&answer)?;
+        for live in self.live_streams() {
+            while let Some(answer) = self.tree.take(live)? {
+                self.show(&answer)?;
+            }
         }
         Ok(())
+    }
+
+    fn live_streams(&self) -> Vec<StreamId> {
+        self.cohorts.iter().map(|cohort| cohort.channels.live).collect()
     }
 
     fn show(&mut self, answer: &Answer) -> Result<(), Failure> {
@@ -296,43 +341,48 @@ impl<'a> Conductor<'a> {
         };
         let part = packet.values().string_bytes(0).map_err(Error::from)?;
         let Some(host) = self.results.hosts.get(&rank) else { return Ok(()) };
-        *self.received.entry(rank).or_default() += part.len() as u64;
+        self.live_output.note(rank, part);
         self.printer.take(host, rank, which, part)
     }
 
-    /// Waits for the live output that was sent before the last outcome.
-    fn finish_live(&mut self) -> Result<(), Failure> {
+    /// Waits for the live output that was sent before the last outcome, and says what of it has not
+    /// come. Gives the signal that has ended this.
+    fn finish_live(&mut self) -> Result<Option<Signal>, Failure> {
         let mut until = Instant::now() + CONTENT_TIME;
-        while self.is_live && self.lacks_live() && Instant::now() < until {
+        while self.lacks_live() && Instant::now() < until {
             self.take_losses();
             self.take_signals()?;
             if self.ending.is_some() {
                 break;
             }
-            let before = self.tree.waiting(self.channels.live);
+            let live = self.live_streams();
+            let before: usize = live.iter().map(|&live| self.tree.waiting(live)).sum();
             self.take_live()?;
+            self.printer.flush()?;
+            // From the end of the writing on: a terminal may be slow, and nothing comes meanwhile.
             if before > 0 {
                 until = Instant::now() + CONTENT_TIME;
             }
-            self.printer.flush()?;
             if self.lacks_live() {
                 self.tree.turn(until.saturating_duration_since(Instant::now()))?;
             }
         }
         self.take_live()?;
-        self.printer.flush()
+        self.printer.flush()?;
+        let stopped_by = self.ending.map(|(signal, _)| signal);
+        if self.is_live {
+            let lines = self.live_output.lines(&self.results, &self.tree.connected());
+            match stopped_by {
+                Some(_) if !lines.is_empty() => complain(INTERRUPTED),
+                _ => complain_all(&lines),
+            }
+        }
+        Ok(stopped_by)
     }
 
     /// Whether output of hosts that are there has not come.
     fn lacks_live(&self) -> bool {
-        let mut ended = self.results.ended().clone();
-        ended.intersect_with(self.tree.connected().as_ref());
-        self.results.classes().iter().any(|class| {
-            let sent = class.outcome.output.length + class.outcome.errors.length;
-            let received = |rank: Rank| self.received.get(&rank).copied().unwrap_or(0);
-            let lacks = |rank: Rank| received(rank) < sent && ended.contains(rank);
-            sent > 0 && class.ranks.iter().any(lacks)
-        })
+        self.is_live && self.live_output.lacks(&self.results, &self.tree.connected())
     }
 
     fn take_signals(&mut self) -> Result<(), Failure> {
@@ -350,17 +400,23 @@ impl<'a> Conductor<'a> {
                 continue;
             }
             self.ending = Some((signal, now + ENDING_TIME));
+            self.await_no_host();
             let passed_on = if signal == Signal::INT { Signal::TERM } else { signal };
-            let values = || Values::new().scalar(passed_on.as_raw());
-            if !self.tell(&Recipients::All, SIGNAL, values())? {
-                let others = self.questions.audience(&self.members);
-                if !others.is_empty() {
-                    self.tell(&others.into(), SIGNAL, values())?;
-                }
+            for cohort in &self.cohorts {
+                cohort.signal(self.tree, passed_on)?;
             }
             self.tree.flush()?;
         }
         Ok(())
+    }
+
+    /// The command ends: no further host begins it.
+    fn await_no_host(&mut self) {
+        if self.next_cohort.take().is_some() {
+            let awaited = self.results.awaited().clone();
+            self.results.lose(&awaited, "was still being reached when the command was stopped");
+            self.results.await_no_more(Instant::now());
+        }
     }
 
     /// The signal that has stopped the writing of what came.
@@ -384,49 +440,60 @@ impl<'a> Conductor<'a> {
             ));
         }
         match self.stopped_by {
-            Some(_) => Err(Failure::own(&"the output is incomplete: the command was interrupted")),
+            Some(_) => Err(Failure::own(&INTERRUPTED)),
             None => Ok(()),
         }
     }
 
     fn report_running(&self) {
-        let running = self.results.running();
-        let ended = self.results.ended().len();
-        complain(format_args!(
-            "{ended} of {} hosts have ended; still running on {} ({}); Ctrl-C again \
-             within a second stops",
-            self.results.hosts.len(),
-            self.results.nodes(&running),
-            running.len(),
-        ));
+        let awaited = self.results.awaited();
+        let running = self.results.running().difference(awaited.as_ref());
+        let (ended, all) = (self.results.ended().len(), self.results.hosts.len());
+        let mut line = format!("{ended} of {all} hosts have ended");
+        for (what, ranks) in [("running on", &running), ("reaching", awaited)] {
+            if !ranks.is_empty() {
+                let nodes = self.results.nodes(ranks);
+                line += &format!("; still {what} {nodes} ({})", ranks.len());
+            }
+        }
+        complain(format_args!("{line}; Ctrl-C again within a second stops"));
     }
 
-    /// Asks the next question when the last has been answered.
+    /// Asks those of whom some have not ended.
     fn ask(&mut self, now: Instant) -> Result<(), Failure> {
-        let hold = (self.hold * 2).min(HOLD_MAX);
-        let (tree, control) = (&mut *self.tree, self.channels.control);
-        let send = |to: &Recipients, wave| tell(tree, control, to, POLL, poll(wave, hold));
-        if self.questions.ask(&self.members, now, send)? {
-            self.hold = hold;
+        let running = self.results.running();
+        for cohort in &mut self.cohorts {
+            cohort.ask(self.tree, &running, now)?;
         }
         Ok(())
     }
 
-    /// Tells these hosts, if that need not wait; whether it did not.
-    fn tell(&mut self, to: &Recipients, tag: Tag, values: Values) -> Result<bool, Failure> {
-        tell(self.tree, self.channels.control, to, tag, values)
+    fn wait(&self, now: Instant) -> Duration {
+        let next = self.cohorts.iter().map(|cohort| cohort.wait(now)).min();
+        // Hosts that come later than this end the wait by themselves.
+        let cohort = self.next_cohort.filter(|&at| at > now).map(|at| at - now);
+        let ending = self.ending.map(|(_, until)| until.saturating_duration_since(now));
+        [next, cohort, ending].into_iter().flatten().min().unwrap_or(HOLD_MAX)
     }
 
-    fn wait(&self, now: Instant) -> Duration {
-        let next = self.questions.wait(now);
-        let ending = self.ending.map(|(_, until)| until.saturating_duration_since(now));
-        next.min(ending.unwrap_or(next))
+    /// The streams by which standard input is passed on; none once no host is left.
+    fn input_streams(&self) -> Vec<StreamId> {
+        let there = self.tree.connected();
+        let has_reader = |cohort: &&Cohort| cohort.members.as_ref().intersects(there.as_ref());
+        let cohorts = self.cohorts.iter().filter(has_reader);
+        cohorts.filter_map(|cohort| cohort.channels.input).collect()
     }
 
     /// Sends standard input down while there is room. Gives whether there may be more at once.
     fn pass_input_on(&mut self) -> Result<bool, Failure> {
+        // Hosts that begin later have all of it, too.
+        if self.input.is_none() || self.next_cohort.is_some() {
+            return Ok(false);
+        }
+        let streams = self.input_streams();
         let Some(input) = &mut self.input else { return Ok(false) };
-        let has_room = self.tree.has_room(input.stream);
+        let has_room =
+            !streams.is_empty() && streams.iter().all(|&stream| self.tree.has_room(stream));
         if has_room && input.can_be_watched && !input.is_watched {
             // A regular file cannot be waited for, and need not be.
             input.can_be_watched = self.tree.watch(input.stdin.as_fd()).is_ok();
@@ -444,11 +511,13 @@ impl<'a> Conductor<'a> {
             // What cannot be read has ended.
             read => read.unwrap_or(0),
         };
-        let values = Values::new().string(&part[..count]);
-        match self.tree.send(input.stream, &Recipients::All, INPUT, values) {
-            // No host is left that could read it.
-            Ok(()) | Err(Error::Misuse(_)) => {}
-            Err(error) => return Err(error.into()),
+        for stream in streams {
+            let values = Values::new().string(&part[..count]);
+            match self.tree.send(stream, &Recipients::All, INPUT, values) {
+                // No host is left that could read it.
+                Ok(()) | Err(Error::Misuse(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         if count == 0 {
             if input.is_watched {
@@ -471,22 +540,16 @@ impl Drop for Conductor<'_> {
         if let Some(input) = self.input.take().filter(|input| input.is_watched) {
             let _ = self.tree.unwatch(input.stdin.as_fd());
         }
-        self.tree.end(self.channels);
+        for cohort in &self.cohorts {
+            self.tree.end(cohort.channels);
+        }
     }
 }
 
-/// Tells these hosts, if that need not wait; whether it did not.
-fn tell(
-    tree: &mut dyn Tree,
-    control: StreamId,
-    to: &Recipients,
-    tag: Tag,
-    values: Values,
-) -> Result<bool, Failure> {
-    match tree.try_send(control, to, tag, values) {
-        // All have gone; the losses say so, too.
-        Err(Error::Misuse(_)) => Ok(true),
-        told => Ok(told?),
+/// Hosts that are not there are missing.
+fn lose_absent(tree: &dyn Tree, results: &mut Results) {
+    for (ranks, reason) in tree.absent() {
+        results.lose(&ranks, &reason);
     }
 }
 

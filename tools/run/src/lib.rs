@@ -1,19 +1,22 @@
 //! `sapwood run`: a command on every host of a set, through a tree that folds the answers.
 //!
 //! Owns the command line and the order of things: which hosts, the tree over them, the command,
-//! the report. `agent` is the process on each host, `conductor` the front-end, `protocol` what
-//! the two say to each other, `sapwood_hosts::deploy` starts the tree between them, or a daemon
-//! keeps one up (`sapwood_hosts::persistent`), `results` what is known of the hosts, `fetched` how
-//! much of a long output has come, `folded` and `report` what is written at the end, `prompt`
-//! commands one after another. docs/run.md describes it for users.
+//! the report. `agent` is the process on each host, `conductor` the front-end, `cohort` the hosts
+//! that begin at one time, `protocol` what both ends say to each other, `sapwood_hosts::deploy`
+//! starts the tree between them, or a daemon keeps one up (`sapwood_hosts::persistent`), `results`
+//! what is known of the hosts, `fetched` how much of a long output has come, `live_output` how much
+//! of a live one, `folded` and `report` what is written at the end, `prompt` commands one after
+//! another. docs/run.md describes it for users.
 
 pub mod agent;
+mod cohort;
 mod conductor;
 mod diff;
 mod fetched;
 mod folded;
 mod job;
 mod lines;
+mod live_output;
 mod printer;
 mod prompt;
 mod protocol;
@@ -44,6 +47,10 @@ use sapwood_hosts::selection::{Reach, Selection};
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::tree::{Purpose, TreeTerms};
 use sapwood_hosts::tree_access::{Flow, Owned, Tree};
+
+/// How long all hosts are waited for, before those that are there begin a command whose lines are
+/// written as they come.
+const FIRST_HOSTS_TIME: Duration = Duration::from_secs(1);
 
 /// Options that say how a new tree is started, which mean nothing in one that is up.
 fn terms_of_new_trees() -> impl Iterator<Item = &'static str> {
@@ -200,9 +207,23 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::from(code));
     }
+    run_in_new_tree(arguments, targets, signals, asks)
+}
+
+/// The same in a tree that is started for it.
+fn run_in_new_tree(
+    arguments: &Arguments,
+    targets: Targets,
+    signals: Signals,
+    asks: bool,
+) -> Result<ExitCode, Failure> {
     let plan = deploy::plan(&targets, &arguments.reach, Purpose::Once, persistent::AGENT)?;
     plan.launching.announce(&plan.builder);
-    let (network, signals) = match deploy::open(plan.builder, signals)? {
+    let builder = match arguments.style.is_live() && !asks {
+        true => plan.builder.open_after(FIRST_HOSTS_TIME),
+        false => plan.builder,
+    };
+    let (network, signals) = match deploy::open(builder, signals)? {
         Opened::Tree(network, signals) => (*network, signals),
         Opened::Stopped(signal) => return Ok(deploy::stopped(signal)),
     };
@@ -290,7 +311,7 @@ impl Session<'_> {
         let order = order(arguments, &self.targets.set);
         let folders = [style.outdir.clone(), style.errdir.clone()];
         let printer = Printer::new(style.shows(), !style.no_label, folders)?;
-        if !self.has_host(tree) {
+        if !self.has_host(tree) && !tree.is_starting() {
             return self.unreached(tree, arguments);
         }
         let (hosts, signals) = (self.hosts.clone(), &mut self.signals);
@@ -332,6 +353,11 @@ impl Style {
     fn shows(&self) -> bool {
         !self.is_folded() || self.live
     }
+
+    /// Whether output is sent as it comes.
+    fn is_live(&self) -> bool {
+        self.shows() || self.outdir.is_some() || self.errdir.is_some()
+    }
 }
 
 /// What the agents are told, but for the streams.
@@ -344,7 +370,7 @@ fn order(arguments: &Arguments, hosts: &NodeSet) -> Order {
         words: if terms.exec { command.clone() } else { vec![command.join(" ")] },
         is_shell: !terms.exec,
         substitutes: terms.substitute,
-        is_live: style.shows() || style.outdir.is_some() || style.errdir.is_some(),
+        is_live: style.is_live(),
         is_folded: style.is_folded(),
         environment: terms.environment.clone(),
         caller_directory: here.unwrap_or_default(),

@@ -170,6 +170,11 @@ impl Outcome {
         Self { state, output: Digest::default(), errors: Digest::default() }
     }
 
+    /// Bytes of both outputs together.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.output.length.saturating_add(self.errors.length)
+    }
+
     /// ```text
     /// | state, 1 byte | number, i32 | then for standard output and for standard error, if any:
     /// | length, u64 | hash, 32 bytes |

@@ -65,6 +65,8 @@ pub(super) struct Results {
     classes: BTreeMap<Outcome, Class>,
     ended: RankSet,
     missing: BTreeMap<Rank, String>,
+    /// Hosts that are still being reached, and have not begun.
+    awaited: RankSet,
     /// When each host gave its last sign of life.
     heard: BTreeMap<Rank, Instant>,
     /// Who was silent in the last command, and has said nothing in this one.
@@ -79,8 +81,31 @@ impl Results {
     pub(super) fn new(hosts: BTreeMap<Rank, String>, now: Instant) -> Self {
         let heard = hosts.keys().map(|&rank| (rank, now)).collect();
         let (classes, missing) = (BTreeMap::new(), BTreeMap::new());
-        let [ended, suspects, silent, has_spoken] = std::array::from_fn(|_| RankSet::new());
-        Self { hosts, classes, ended, missing, heard, suspects, silent, has_spoken }
+        let [ended, awaited, suspects, silent, has_spoken] =
+            std::array::from_fn(|_| RankSet::new());
+        Self { hosts, classes, ended, missing, awaited, heard, suspects, silent, has_spoken }
+    }
+
+    /// These hosts are still being reached: their silence means nothing.
+    pub(super) fn await_start(&mut self, ranks: &RankSet) {
+        self.awaited.union_with(ranks.as_ref());
+    }
+
+    /// These hosts have been reached, and have begun.
+    pub(super) fn has_begun(&mut self, ranks: &RankSet, now: Instant) {
+        self.awaited.subtract(ranks.as_ref());
+        self.heard.extend(ranks.iter().map(|rank| (rank, now)));
+    }
+
+    /// No host is reached any more: those that were to be have told nothing from now on.
+    pub(super) fn await_no_more(&mut self, now: Instant) {
+        let awaited = std::mem::take(&mut self.awaited);
+        self.heard.extend(awaited.iter().map(|rank| (rank, now)));
+    }
+
+    /// The hosts that are still being reached.
+    pub(super) fn awaited(&self) -> &RankSet {
+        &self.awaited
     }
 
     /// These hosts were silent in the last command: they are waited for briefly.
@@ -123,8 +148,7 @@ impl Results {
             let none = || Class { outcome, ranks: RankSet::new(), content: None };
             let class = self.classes.entry(outcome).or_insert_with(none);
             class.ranks.union_with(ranks.as_ref());
-            let length = outcome.output.length + outcome.errors.length;
-            if class.content.is_none() && told.content.len() as u64 == length {
+            if class.content.is_none() && told.content.len() as u64 == outcome.bytes() {
                 class.content = Some(told.content);
             }
         }
@@ -133,6 +157,7 @@ impl Results {
 
     /// These hosts will not answer.
     pub(super) fn lose(&mut self, ranks: &RankSet, reason: &str) {
+        self.awaited.subtract(ranks.as_ref());
         for rank in ranks.difference(self.ended.as_ref()).iter() {
             if self.hosts.contains_key(&rank) {
                 self.missing
@@ -144,7 +169,7 @@ impl Results {
 
     /// Hosts that have been silent for too long count as missing.
     pub(super) fn lose_silent(&mut self, now: Instant) {
-        for rank in self.running().iter() {
+        for rank in self.running().difference(self.awaited.as_ref()).iter() {
             let heard = self.heard.get(&rank).copied().unwrap_or(now);
             let is_suspect = self.suspects.contains(rank);
             let limit = if is_suspect { SUSPECT_SILENCE_MAX } else { SILENCE_MAX };
@@ -182,6 +207,14 @@ impl Results {
         let mut classes: Vec<Class> = self.classes.values().cloned().collect();
         classes.sort_by_key(|class| largest_first(&class.ranks));
         classes
+    }
+
+    /// Each host that has told its outcome, with the bytes that its command wrote.
+    pub(super) fn written(&self) -> impl Iterator<Item = (Rank, u64)> {
+        self.classes.values().flat_map(|class| {
+            let bytes = class.outcome.bytes();
+            class.ranks.iter().map(move |rank| (rank, bytes))
+        })
     }
 
     /// Equal outputs with their hosts, the largest first. Standard outputs (0) are equal only where
@@ -241,13 +274,13 @@ impl Results {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use sapwood::{Packet, Values};
 
     use super::*;
     use crate::protocol::Digest;
 
-    fn answer(parts: &[(Outcome, &[u8], RankSet)]) -> Answer {
+    pub(crate) fn answer(parts: &[(Outcome, &[u8], RankSet)]) -> Answer {
         let mut ranges: Vec<u32> = Vec::new();
         let mut counts = Vec::new();
         let mut contributors = RankSet::new();
@@ -266,12 +299,12 @@ mod tests {
         Answer { stream: 1, wave: 0, packet, contributors, missing: Vec::new(), is_late: false }
     }
 
-    fn exited(status: i32, output: &[u8]) -> Outcome {
+    pub(crate) fn exited(status: i32, output: &[u8]) -> Outcome {
         let digest = Digest { length: output.len() as u64, hash: [0; 32] };
         Outcome { state: State::Exited(status), output: digest, errors: Digest::default() }
     }
 
-    fn hosts(count: u32) -> BTreeMap<Rank, String> {
+    pub(crate) fn hosts(count: u32) -> BTreeMap<Rank, String> {
         (0..count).map(|rank| (rank, format!("n{rank}"))).collect()
     }
 
@@ -350,6 +383,25 @@ mod tests {
         let part = (exited(0, b""), &b""[..], RankSet::range(0, 0));
         results.take(&answer(&[part]), now).unwrap();
         assert!(results.is_complete() && results.missing().is_empty());
+    }
+
+    #[test]
+    fn hosts_that_are_still_being_reached_are_not_silent() {
+        let now = Instant::now();
+        let mut results = Results::new(hosts(3), now);
+        let others = RankSet::range(1, 2);
+        results.await_start(&others);
+        results.lose_silent(now + SILENCE_MAX);
+        assert_eq!((results.running(), results.awaited()), (others.clone(), &others));
+        let begun = now + SILENCE_MAX;
+        results.has_begun(&RankSet::range(1, 1), begun);
+        results.lose(&RankSet::range(2, 2), "closed");
+        assert!(results.awaited().is_empty());
+        results.lose_silent(begun + SILENCE_MAX / 2);
+        assert_eq!(results.running(), RankSet::range(1, 1));
+        results.lose_silent(begun + SILENCE_MAX);
+        let silent: RankSet = [0, 1].into_iter().collect();
+        assert_eq!((results.is_complete(), results.silence().0), (true, &silent));
     }
 
     #[test]

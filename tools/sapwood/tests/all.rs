@@ -27,5 +27,6 @@ mod cli_trace_scope;
 mod cli_trace_tree;
 mod cli_tree;
 mod cli_up;
+mod cli_up_end;
 mod members;
 mod mpi_bad_input;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use crate::cli::{
@@ -438,6 +439,61 @@ fn a_host_that_asks_for_a_copy_of_the_program_and_then_hangs_is_given_up_as_any_
     // Not after the minute that a copy on its way may take.
     assert!(!told.is_empty() && told.iter().all(|&ms| ms < 30_000), "{errors}");
     assert!(errors.contains("far[1-2] (2): ") || told.len() == 2, "{errors}");
+}
+
+/// A remote shell in this folder that reaches the host `far1` once there is the file `open`, and
+/// any other host at once. Its process for `far1` is in the file `called`.
+fn shell_with_a_late_host(folder: &Path) -> String {
+    let [shell, open, called] = ["shell", "open", "called"].map(|name| folder.join(name));
+    let (open, called) = (open.display(), called.display());
+    let script = format!(
+        "#!/bin/sh\nhost=$1; shift\ncase $host in\n\
+         far1) echo $$ >{called}; until test -e {open}; do sleep 0.05; done;;\nesac\n\
+         exec sh -c \"$*\"\n"
+    );
+    write_program(&shell, &script);
+    shell.to_str().unwrap().to_owned()
+}
+
+/// A command over such a shell, which runs.
+fn begin_with_a_late_host(folder: &Path, hosts: &str, script: &str) -> Child {
+    let shell = shell_with_a_late_host(folder);
+    let words = ["run", "--new-tree", "--remote-shell", &shell, "-t", "60", "-f", "8"];
+    let mut command = crate::cli::command();
+    command.args(words).args(["-w", hosts, script]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn hosts_begin_while_others_are_still_being_reached_and_all_have_the_whole_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = begin_with_a_late_host(folder.path(), "far[1-3]", "echo hi; cat");
+    let first = wait_for(&mut child, ": hi\n", 2);
+    let lines: BTreeSet<&str> = first.lines().collect();
+    assert_eq!(lines, BTreeSet::from(["far2: hi", "far3: hi"]));
+    child.stdin.take().unwrap().write_all(b"in\n").unwrap();
+    std::fs::write(folder.path().join("open"), "").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    let lines: BTreeSet<&str> = text(&output.stdout).lines().collect();
+    assert_eq!(lines, BTreeSet::from(["far1: hi", "far1: in", "far2: in", "far3: in"]));
+}
+
+#[test]
+fn a_host_that_is_still_being_reached_is_named_and_does_not_begin_a_command_that_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = begin_with_a_late_host(folder.path(), "far[1-2]", "echo hi; sleep 1000");
+    wait_for(&mut child, "far2: hi\n", 1);
+    let said = "0 of 2 hosts have ended; still running on far2 (1); still reaching far1 (1)";
+    interrupt_until(&mut child, said);
+    signal(&child, Signal::TERM);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), Some(143), "{}", text(&output.stderr));
+    let missing = "far1 (1): missing: was still being reached when the command was stopped";
+    assert!(text(&output.stderr).contains(missing), "{}", text(&output.stderr));
+    let called = std::fs::read_to_string(folder.path().join("called")).unwrap();
+    wait_for_end(called.trim().parse().unwrap());
 }
 
 #[test]

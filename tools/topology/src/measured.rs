@@ -4,10 +4,9 @@
 //! several children, and what a long one takes. What is measured is all that a message of Sapwood
 //! costs, with its checks and the processes' wake-ups, not only the socket's part.
 
-use sapwood::TransportKind;
 use sapwood_topology::LogGp;
 
-use crate::trial::TrialTree;
+use crate::trial::{TrialLinks, TrialTree};
 use sapwood_command_line::exit::Failure;
 
 /// Children of the front-end by which one more message is told from a wave's other costs.
@@ -44,7 +43,7 @@ pub fn loggp() -> Result<LogGp, Failure> {
 }
 
 fn open(children: u32) -> Result<TrialTree, Failure> {
-    TrialTree::open(&[children], TransportKind::Unix, false)
+    TrialTree::open(&[children], TrialLinks::Unix)
 }
 
 /// As `--loggp` takes it.

@@ -32,6 +32,13 @@ const ELEMENTS_MAX: u64 = 1 << 20;
 const ELEMENT_PERIOD: u64 = 1024;
 const WAVE_PERIOD: u64 = 1 << 20;
 
+/// Over what the processes of a trial talk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrialLinks {
+    Unix,
+    EncryptedTcp,
+}
+
 /// A running tree.
 pub struct TrialTree {
     // Before the network, which it needs when it is dropped.
@@ -48,11 +55,11 @@ impl TrialTree {
     ///
     /// # Errors
     /// What a tree of this machine can fail with.
-    pub fn open(
-        fan_outs: &[u32],
-        transport: TransportKind,
-        is_encrypted: bool,
-    ) -> Result<Self, Failure> {
+    pub fn open(fan_outs: &[u32], links: TrialLinks) -> Result<Self, Failure> {
+        let (transport, is_encrypted) = match links {
+            TrialLinks::Unix => (TransportKind::Unix, false),
+            TrialLinks::EncryptedTcp => (TransportKind::Tcp, true),
+        };
         let shape = Shape::levels(fan_outs).map_err(Failure::usage)?;
         let program = Program::new(sapwood::node_program()?).argument(BACK_END).binds_itself();
         let builder = Network::builder(Topology::from_shape(&shape, &Hosts::local()))

@@ -119,7 +119,7 @@ class EachAbi:
         counters = self.scenario("ahead")
         self.assertGreater(sum(rank["held"] for rank in counters["by_rank"]), 0)
 
-    @turns.alone("who comes last is counted, and a rank that gets no processor comes late, too")
+    @turns.alone(turns.LATENESS)
     def test_the_last_to_come_is_counted_at_each_edge(self):
         code, _, errors, counters = self.start(4, [self.program("semantics"), "late"], {"SAPWOOD_BYPASS_REPORT": "1"})
         self.assertEqual(code, 0, errors)

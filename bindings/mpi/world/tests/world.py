@@ -147,6 +147,21 @@ class World(unittest.TestCase):
         self.assertIn("the program ended before its tree had started", done.stderr)
         self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".join")], [])
 
+    def test_a_job_on_another_host_is_refused_with_the_reason(self):
+        for abi, option in (("openmpi", "-H"), ("mpich", "-hosts")):
+            with self.subTest(mpi=abi):
+                if not shutil.which(LAUNCHERS[abi][0]):
+                    self.skipTest(f"no {abi} here")
+                hosts = [option, "localhost:2,192.0.2.1:2"]
+                line = [os.environ["SAPWOOD"], "mpi", "--quiet", "--in-world", "1", "--", LAUNCHERS[abi][0], *hosts,
+                        "-np", "4", self.program(abi, "solver")]
+                done = subprocess.run(line, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False,
+                                      stdin=subprocess.DEVNULL)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                [said] = [line for line in done.stderr.splitlines() if "--in-world" in line]
+                self.assertIn("serves ranks of this host only", said)
+                self.assertIn("192.0.2.1", said)
+
     def tool_process(self, running, name):
         """The tool's rank: the process of this program with the highest number of a rank."""
         deadline = time.monotonic() + RUN_SECONDS_MAX

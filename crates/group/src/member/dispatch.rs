@@ -52,7 +52,7 @@ impl Member {
             Timer::Linger(cast, stripe) => self.lane_linger(cast, stripe),
             Timer::FoldLinger(fold) => self.fold_linger(fold),
             Timer::Finish => self.tell_finished(),
-            Timer::Paper(tree) => self.paper_step(tree),
+            Timer::Paper(kind) => self.paper_step(kind),
             Timer::Giving => self.giving_step(),
             Timer::Taking => self.taking_step(),
             Timer::Leave => self.end_when_idle(),
@@ -90,9 +90,9 @@ impl Member {
             Message::Pull { fold, names, segments } => self.pulled(from, fold, &names, &segments),
             Message::Finished { folds, targets } => self.finished(&folds, &targets),
             Message::Mismatch { fold } => self.mismatched(fold),
-            Message::Probe { tree, number, .. } => self.probed(from, tree, number),
-            Message::ProbeReply { tree, number, position } => {
-                self.probe_replied(from, tree, number, position);
+            Message::Probe { kind, number, .. } => self.probed(from, kind, number),
+            Message::ProbeReply { kind, number, positions } => {
+                self.probe_replied(from, kind, number, positions);
             }
             Message::Attach { tree, names } => self.attached(from, tree, &names),
             Message::Detach { tree } => self.detached(from, tree),

@@ -21,7 +21,7 @@ use crate::hops::HopRing;
 use crate::identity::{CastId, FoldId, MemberId, Request, Time};
 use crate::measure::{Clusters, Flows, Prober, Registrar};
 use crate::members::{Detector, Giving, Handed, Past, Spread, View};
-use crate::message::{Message, PaperTree};
+use crate::message::{Message, PaperKind};
 use crate::mutation::Mutation;
 use crate::operations::{Definitions, Finished, Fold, Lane, Pending};
 use crate::random;
@@ -55,8 +55,8 @@ pub(crate) enum Timer {
     FoldLinger(FoldId),
     /// The ends of reductions are told.
     Finish,
-    /// A probe for a tree of the paper's rules.
-    Paper(PaperTree),
+    /// A probe for the trees of the paper's rules.
+    Paper(PaperKind),
     /// A hand-over of virtual nodes is looked at.
     Giving,
     /// A member that joins asks again for what it takes.

@@ -165,6 +165,7 @@ impl Member {
             Life::Alive if !was_alive && id != self.me => {
                 self.history.note(self.now, ChangeKind::Joined(id));
                 self.tell(Event::MemberJoined(id));
+                self.member_back(id);
             }
             Life::Alive => {}
             Life::Dead | Life::Left => {

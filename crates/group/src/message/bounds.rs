@@ -23,7 +23,8 @@ where
     deserializer.deserialize_seq(Bounded::<T, MOST>(PhantomData))
 }
 
-/// Cuts round trips to [`ROUND_TRIP_MAX`], and what messages and bytes cost to their limits.
+/// Cuts round trips and distances to [`ROUND_TRIP_MAX`], and what messages and bytes cost to their
+/// limits.
 ///
 /// # Errors
 /// [`GroupError::Message`] for a length, stripe or segment that no value has, for a route that is
@@ -40,9 +41,10 @@ pub(super) fn bound_numbers(message: &mut Message) -> Result<(), GroupError> {
         }
         Message::Costs { costs } => costs.bound(),
         Message::Report { distances } => distances.iter_mut().for_each(|(_, time)| cut(time)),
-        Message::ProbeReply { position, .. } | Message::Above { position, .. } => {
-            cut(&mut position.distance);
+        Message::ProbeReply { positions, .. } => {
+            positions.iter_mut().for_each(|(_, position)| cut(&mut position.distance));
         }
+        Message::Above { position, .. } => cut(&mut position.distance),
         Message::Open { head, .. } if !head.is_sound() => return Err(unsound("a transfer")),
         Message::Part { head, .. } if !head.is_sound() => return Err(unsound("a part")),
         Message::Open { route, .. } if !route.is_pre_order() => {

@@ -21,8 +21,8 @@ pub use sapwood_wire::Ranges;
 use crate::error::{Reason, Refusal};
 use crate::identity::{CastId, FoldId, MemberId, Time};
 use crate::limits::{
-    ADDRESS_BYTES_MAX, DISTANCES_MAX, LABELS_MAX, MEMBERS_MAX, REASONS_MAX, SEGMENTS_MAX,
-    STRIPES_MAX, TRANSFERS_MAX, VALUE_BYTES_MAX,
+    ADDRESS_BYTES_MAX, DISTANCES_MAX, LABELS_MAX, MEMBERS_MAX, PAPER_TREES_MAX, REASONS_MAX,
+    SEGMENTS_MAX, STRIPES_MAX, TRANSFERS_MAX, VALUE_BYTES_MAX,
 };
 use crate::measure::Costs;
 use crate::operations::{Element, Operation};
@@ -380,23 +380,24 @@ pub enum Message {
         /// The reduction.
         fold: FoldId,
     },
-    /// A probe of the rules of Saito, Taura and Chikayama.
+    /// A probe of the rules of Saito, Taura and Chikayama, for the trees of all roots.
     Probe {
-        /// The tree.
-        tree: PaperTree,
+        /// Of which kind these trees are.
+        kind: PaperKind,
         /// Repeated in the answer.
         number: u64,
         /// 1 or [`crate::limits::PROBE_BYTES`] bytes.
         padding: Payload,
     },
-    /// Answers it, with the sender's state in that tree.
+    /// Answers it, with the sender's state in all trees of that kind.
     ProbeReply {
-        /// The tree.
-        tree: PaperTree,
+        /// The kind.
+        kind: PaperKind,
         /// The number in the probe.
         number: u64,
-        /// The sender's position.
-        position: Position,
+        /// The sender's position in the tree of each root.
+        #[serde(deserialize_with = "at_most::<_, _, PAPER_TREES_MAX>")]
+        positions: Vec<(MemberId, Position)>,
     },
     /// The sender becomes a child of the receiver, or its subtree has changed.
     Attach {
@@ -511,6 +512,15 @@ impl Message {
     }
 }
 
+/// Which of the paper's rules a tree grows by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum PaperKind {
+    /// That for latency.
+    Latency,
+    /// That for bandwidth.
+    Bandwidth,
+}
+
 /// Names a tree of the paper's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PaperTree {
@@ -520,10 +530,19 @@ pub struct PaperTree {
     pub bulk: bool,
 }
 
+impl PaperTree {
+    /// The rule by which it grows.
+    #[must_use]
+    pub fn kind(self) -> PaperKind {
+        if self.bulk { PaperKind::Bandwidth } else { PaperKind::Latency }
+    }
+}
+
 /// A member's position in a tree of the paper's rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// Its round trip to the root in nanoseconds; 0 at the root.
+    /// Its distance to the root in nanoseconds, the sum of the round trips along the tree; 0 at the
+    /// root, and where it is not known.
     pub distance: Time,
     /// Its estimated bandwidth from the root, in bytes per second.
     pub bandwidth: u64,

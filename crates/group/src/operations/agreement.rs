@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use sapwood_packet::{RankSet, RankSetRef};
 
 use super::fold::{Fold, Wave};
-use crate::identity::FoldId;
+use crate::identity::{FoldId, Time};
 use crate::member::Member;
 use crate::mutation::Mutation;
 use crate::payload::Payload;
@@ -89,18 +89,63 @@ impl Fold {
         }
     }
 
-    /// The virtual nodes that some segments stand for and others cannot any more, since no member
-    /// carries them.
-    fn halved(&self, everyone: &RankSet) -> RankSet {
+    /// The virtual nodes that some segments stand for and others do not.
+    fn uneven(&self) -> RankSet {
         let mut some = RankSet::new();
         for wave in self.waves.values() {
             some.union_with(wave.names.as_ref());
         }
-        some.subtract(everyone.as_ref());
         if self.waves.len() == self.head.segments as usize {
             some.subtract(self.shared_names().as_ref());
         }
         some
+    }
+
+    /// Those of them that the root still wants: their members have given it some of the segments.
+    pub(super) fn half_given(&self, everyone: &RankSet) -> RankSet {
+        let mut some = self.uneven();
+        some.intersect_with(self.wanted(everyone).as_ref());
+        some
+    }
+
+    /// The same, with those that are said to have no value: a member that has left may have given
+    /// some segments of its own for them, and the one that carries them now may still give others.
+    fn doubtful(&self, everyone: &RankSet) -> RankSet {
+        let mut kept = self.wanted(everyone);
+        kept.union_with(self.absent.as_ref());
+        let mut some = self.uneven();
+        some.intersect_with(kept.as_ref());
+        some
+    }
+
+    /// The virtual nodes that some segments stand for and others cannot any more, since no member
+    /// carries them.
+    fn halved(&self, everyone: &RankSet) -> RankSet {
+        let mut some = self.uneven();
+        some.subtract(everyone.as_ref());
+        some
+    }
+
+    /// Takes out again what came folded with values of virtual nodes whose other segments do not
+    /// come: without them it could not be used at the end. All of it can be asked for again.
+    fn take_apart(&mut self, stuck: &RankSet, everyone: &RankSet) {
+        let is_folded_with = |names: &RankSet| {
+            let names = names.as_ref();
+            names.intersects(stuck.as_ref())
+                && !names.is_within(stuck.as_ref())
+                && names.is_within(everyone.as_ref())
+        };
+        for segment in 0..self.head.segments {
+            let Some(wave) = self.waves.get_mut(&segment) else { continue };
+            let all = wave.names.clone();
+            let before = wave.parts.len();
+            let taken = wave.parts.extract_if(.., |part| is_folded_with(&part.0));
+            let bytes: usize = taken.map(|part| part.1.len()).sum();
+            if wave.parts.len() < before {
+                self.kept_bytes -= bytes;
+                self.rebuild(segment, all.as_ref());
+            }
+        }
     }
 }
 
@@ -129,5 +174,40 @@ impl Member {
         for segment in wrong {
             fold.rebuild(segment, kept.as_ref());
         }
+    }
+
+    /// A question of the root has brought nothing: members that have given it some segments of
+    /// their values may not give the others, as those that have left, or one that does not call
+    /// what another has called for its virtual nodes. What is folded with those segments is asked
+    /// for by itself, once for each set of them.
+    pub(super) fn take_stuck_apart(&mut self, id: FoldId) {
+        if self.breaks(Mutation::SkipAgreement) {
+            return;
+        }
+        let everyone = self.view.everyone();
+        let Some(fold) = self.folds.get_mut(&id).filter(|fold| fold.is_root) else { return };
+        let stuck = fold.doubtful(everyone);
+        if stuck != fold.taken_apart && fold.mine.is_some() {
+            fold.take_apart(&stuck, everyone);
+            fold.taken_apart = stuck;
+        }
+    }
+
+    /// Members have answered the root's last question with some of their segments, as many as
+    /// their links had room for, and are asked for the others without the patience that silence
+    /// takes. Gives when the root is to look again, or nothing if it is not for that.
+    pub(super) fn ask_for_rest(&mut self, id: FoldId) -> Option<Time> {
+        let fold = self.folds.get(&id).filter(|fold| fold.is_root && !fold.is_finished)?;
+        let rest = fold.half_given(self.view.everyone());
+        let patience = self.fold_time(fold.own_bytes());
+        let end = fold.progress + patience;
+        if fold.progress <= fold.asked || rest.is_empty() {
+            return None;
+        }
+        if end > self.now {
+            return Some(end);
+        }
+        self.pull_of(id, &rest);
+        Some(self.now + patience)
     }
 }

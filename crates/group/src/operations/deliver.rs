@@ -4,7 +4,9 @@ use alloc::vec::Vec;
 
 use sapwood_packet::RankSet;
 
-use crate::identity::{CastId, MemberId};
+use super::lane::Lane;
+use crate::error::Reason;
+use crate::identity::{CastId, MemberId, Time};
 use crate::member::{Due, Event, Member, Timer};
 use crate::message::{Message, Missing, Purpose, Ranges};
 use crate::mutation::Mutation;
@@ -18,6 +20,7 @@ impl Member {
         }
         let Some(lane) = self.lanes.get_mut(&key) else { return };
         lane.own.union_with(own.as_ref());
+        lane.progress = self.now;
         let pieces: Vec<(u32, Payload)> =
             lane.pieces.iter().map(|(index, data)| (*index, data.clone())).collect();
         for (index, data) in pieces {
@@ -86,15 +89,67 @@ impl Member {
 
     /// Acknowledges what is settled.
     pub(crate) fn settle(&mut self, key: (CastId, u8)) {
+        let Some(lane) = self.lanes.get(&key) else { return };
+        if lane.head.stripes == 1 {
+            let own = if lane.is_complete() { lane.own.clone() } else { RankSet::new() };
+            return self.settle_stripe(key, &own);
+        }
+        let own = self.own_in_all_stripes(key.0);
+        self.settle_stripe(key, &own);
+        // Others may have waited for this one.
+        let waits = |lane: &Lane| lane.is_complete() && !own.as_ref().is_within(lane.done.as_ref());
+        let stripes = self.lanes.range((key.0, 0)..=(key.0, u8::MAX));
+        let others: Vec<(CastId, u8)> =
+            stripes.filter(|(_, lane)| waits(lane)).map(|entry| *entry.0).collect();
+        others.into_iter().for_each(|other| self.settle_stripe(other, &own));
+    }
+
+    /// The own virtual nodes for which all stripes of a transfer have come here, or have begun to:
+    /// while two members claim one, each of them may get a stripe, and none acknowledges its own.
+    fn own_in_all_stripes(&self, cast: CastId) -> RankSet {
+        let mut lanes = self.lanes.range((cast, 0)..=(cast, u8::MAX)).map(|entry| entry.1);
+        let Some(first) = lanes.next() else { return RankSet::new() };
+        let (mut own, mut stripes) = (first.own.clone(), 1);
+        for lane in lanes {
+            own.intersect_with(lane.own.as_ref());
+            stripes += 1;
+        }
+        if stripes == first.head.stripes { own } else { RankSet::new() }
+    }
+
+    /// The other stripes of a transfer have not come here for long, and have gone elsewhere: the
+    /// own virtual nodes have not got it.
+    fn give_up_lone_stripe(&mut self, key: (CastId, u8)) {
+        let own = self.own_in_all_stripes(key.0);
+        let patience = self.lone_stripe_patience();
+        let Some(lane) = self.lanes.get_mut(&key).filter(|lane| lane.is_complete()) else { return };
+        let mut lost = lane.own.difference(own.as_ref());
+        lost.subtract(lane.settled().as_ref());
+        if !lost.is_empty() && lane.progress + patience <= self.now {
+            lane.fail(lost, Reason::Deadline);
+            self.settle(key);
+        }
+    }
+
+    /// Several times as long as a death takes to be noticed: what the dead was to pass on comes.
+    fn lone_stripe_patience(&self) -> Time {
+        let silence = u64::from(self.config.ping_tries).saturating_mul(self.ping_patience());
+        silence.saturating_mul(4).min(self.config.linger / 2)
+    }
+
+    fn settle_stripe(&mut self, key: (CastId, u8), own: &RankSet) {
         let is_early = self.breaks(Mutation::AcknowledgeEarly);
+        let patience = self.lone_stripe_patience();
         let Some(lane) = self.lanes.get_mut(&key) else { return };
+        let mut look = None;
         if lane.is_complete() {
-            let own = lane.own.clone();
             lane.done.union_with(own.as_ref());
             if is_early {
                 let taken = lane.taken.clone();
                 lane.done.union_with(taken.as_ref());
             }
+            let is_lone = !lane.own.as_ref().is_within(lane.settled().as_ref());
+            look = is_lone.then_some(lane.progress + patience);
         }
         lane.settle_children();
         let settled = lane.settled();
@@ -111,6 +166,9 @@ impl Member {
         let is_over = lane.is_over() && lane.taken.as_ref().is_within(settled.as_ref());
         let request = lane.request;
         let (cast, stripe) = key;
+        if let Some(look) = look {
+            self.wake_at(look, Timer::Linger(cast, stripe));
+        }
         for (member, names, failed) in answers {
             self.send(member, Message::Done { cast, stripe, names, failed });
         }
@@ -145,6 +203,7 @@ impl Member {
 
     /// Nothing has happened for long: the record goes.
     pub(crate) fn lane_linger(&mut self, cast: CastId, stripe: u8) {
+        self.give_up_lone_stripe((cast, stripe));
         let Some(lane) = self.lanes.get(&(cast, stripe)) else { return };
         let end = lane.progress + self.config.linger;
         let is_sending = self.credit.is_waiting(Due::Lane(cast, stripe));

@@ -62,6 +62,9 @@ pub(crate) struct Fold {
     pub(crate) rejected: RankSet,
     /// Virtual nodes whose members have died half-way: what comes with these is dropped.
     pub(crate) excluded: RankSet,
+    /// Virtual nodes of which some segments had come, and others not for long, when what came
+    /// folded with them was asked for by itself.
+    pub(super) taken_apart: RankSet,
     /// Virtual nodes that were handed over between two members of which neither gives a value for
     /// them.
     pub(crate) absent: RankSet,
@@ -102,6 +105,7 @@ impl Fold {
             agreed: None,
             rejected: RankSet::new(),
             excluded: RankSet::new(),
+            taken_apart: RankSet::new(),
             absent: RankSet::new(),
             kept_bytes: 0,
             early: Vec::new(),
@@ -129,6 +133,11 @@ impl Fold {
             wanted.subtract(refused.as_ref());
         }
         wanted
+    }
+
+    /// The length of the member's own value.
+    pub(super) fn own_bytes(&self) -> u64 {
+        self.mine.iter().flatten().map(|value| value.len() as u64).sum()
     }
 
     /// Whether the member has passed on all that it is to pass on.
@@ -265,9 +274,11 @@ impl Member {
             return;
         }
         if end > self.now {
-            self.wake_at(end, Timer::FoldPatience(id));
+            let soon = self.ask_for_rest(id).map_or(end, |soon| soon.min(end));
+            self.wake_at(soon, Timer::FoldPatience(id));
             return;
         }
+        let is_silent = fold.progress <= fold.asked;
         fold.asked = self.now;
         fold.patience = fold.patience.saturating_mul(2).min(self.config.linger / 4);
         let next = self.now + fold.patience;
@@ -275,6 +286,9 @@ impl Member {
         self.wake_at(next, Timer::FoldPatience(id));
         if is_root {
             self.exclude_halved(id);
+            if is_silent {
+                self.take_stuck_apart(id);
+            }
             self.check_root(id);
             self.pull(id);
         } else {
@@ -300,13 +314,23 @@ impl Member {
 
     /// Asks for the values that the root lacks.
     pub(super) fn pull(&mut self, id: FoldId) {
+        let Some(fold) = self.folds.get(&id) else { return };
+        let wanted = fold.wanted(self.view.everyone());
+        self.pull_of(id, &wanted);
+    }
+
+    /// Asks for those of some virtual nodes.
+    pub(super) fn pull_of(&mut self, id: FoldId, wanted: &RankSet) {
         if self.breaks(Mutation::SkipPull) {
             return;
         }
-        let Some(fold) = self.folds.get(&id).filter(|fold| fold.is_root) else { return };
-        let wanted = fold.wanted(self.view.everyone());
+        let now = self.now;
+        let Some(fold) = self.folds.get_mut(&id).filter(|fold| fold.is_root) else { return };
+        fold.asked = now;
+        let fold = &*fold;
+        let (bytes, segments) = (fold.own_bytes(), fold.head.segments);
         let mut asks: BTreeMap<MemberId, (RankSet, RankSet)> = BTreeMap::new();
-        for segment in 0..fold.head.segments {
+        for segment in 0..segments {
             let lacking = match fold.waves.get(&segment) {
                 Some(wave) => wanted.difference(wave.names.as_ref()),
                 None => wanted.clone(),
@@ -316,6 +340,10 @@ impl Member {
                 entry.0.union_with(names.as_ref());
                 entry.1.insert(segment);
             }
+        }
+        if segments > 1 {
+            // Members may have given a part of theirs by then.
+            self.wake_at(now + self.fold_time(bytes), Timer::FoldPatience(id));
         }
         for (owner, (names, segments)) in asks {
             let (names, segments) = (Ranges::from(&names), Ranges::from(&segments));
@@ -361,7 +389,7 @@ impl Member {
         for id in ids {
             let Some(root) = self.root_of(id) else { continue };
             let Some(fold) = self.folds.get(&id) else { continue };
-            let bytes = fold.mine.iter().flatten().map(|value| value.len() as u64).sum();
+            let bytes = fold.own_bytes();
             let (tree, segments) = (fold.tree, fold.head.segments);
             let places = self.places(root, tree, bytes);
             let Some(fold) = self.folds.get_mut(&id) else { continue };

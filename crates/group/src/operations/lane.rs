@@ -57,6 +57,8 @@ pub(crate) struct Lane {
     pub(crate) done: RankSet,
     pub(crate) failed: Vec<(RankSet, Reason)>,
     pub(crate) owed: Vec<(MemberId, RankSet)>,
+    /// The same of members that count as dead: one that lives after all still waits for it.
+    owed_to_dead: Vec<(MemberId, RankSet)>,
     /// At the root, the call that it belongs to.
     pub(crate) request: Option<Request>,
     pub(crate) patience: Time,
@@ -91,6 +93,7 @@ impl Lane {
             done: RankSet::new(),
             failed: Vec::new(),
             owed: Vec::new(),
+            owed_to_dead: Vec::new(),
             request: None,
             patience: 0,
             progress: now,
@@ -123,6 +126,24 @@ impl Lane {
 
     pub(crate) fn fail(&mut self, names: RankSet, reason: Reason) {
         add_reason(&mut self.failed, names, reason);
+    }
+
+    /// A member is gone, which waits for nothing unless it lives after all.
+    pub(super) fn put_off_owed(&mut self, member: MemberId, may_live: bool) {
+        let of_member = |entry: &mut (MemberId, RankSet)| entry.0 == member;
+        let owed = self.owed.extract_if(.., of_member);
+        if may_live {
+            self.owed_to_dead.extend(owed);
+        } else {
+            owed.for_each(drop);
+        }
+    }
+
+    /// A member that counted as dead lives; gives whether it waits for anything.
+    pub(super) fn owe_again(&mut self, member: MemberId) -> bool {
+        let before = self.owed.len();
+        self.owed.extend(self.owed_to_dead.extract_if(.., |entry| entry.0 == member));
+        self.owed.len() > before
     }
 
     /// The virtual nodes whose fate is known.

@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, RankSetRef};
 
-use super::lane::Child;
+use super::lane::{Child, Lane};
 use crate::identity::{CastId, MemberId};
 use crate::member::{Member, Timer};
-use crate::message::Route;
+use crate::message::{Life, Route};
 use crate::mutation::Mutation;
 use crate::trees::Branch;
 
@@ -17,10 +17,11 @@ impl Member {
     /// A member is gone: its subtrees in all transfers are taken over, its reductions go on.
     pub(crate) fn member_gone(&mut self, gone: MemberId) {
         self.prober_forgets(gone);
+        let may_live = self.view.record(gone).is_some_and(|record| record.life == Life::Dead);
         let keys: Vec<(CastId, u8)> = self.lanes.keys().copied().collect();
         for key in keys {
             if let Some(lane) = self.lanes.get_mut(&key) {
-                lane.owed.retain(|entry| entry.0 != gone);
+                lane.put_off_owed(gone, may_live);
             }
             if !self.breaks(Mutation::ForgetAdoption) {
                 self.adopt_from(key, gone);
@@ -30,6 +31,14 @@ impl Member {
         let due = self.credit.forget_due(gone);
         self.redirect(gone, due);
         self.folds_after_death();
+    }
+
+    /// A member that counted as dead lives. It does not know what others took it for in the
+    /// meantime, and waits for what they owed it.
+    pub(crate) fn member_back(&mut self, member: MemberId) {
+        let owes = |(key, lane): (&(CastId, u8), &mut Lane)| lane.owe_again(member).then_some(*key);
+        let keys: Vec<(CastId, u8)> = self.lanes.iter_mut().filter_map(owes).collect();
+        keys.into_iter().for_each(|key| self.settle(key));
     }
 
     fn adopt_from(&mut self, key: (CastId, u8), gone: MemberId) {

@@ -11,7 +11,9 @@ mod choice;
 mod explain;
 mod kind;
 mod paper;
+mod parent;
 mod plain;
+mod probes;
 mod stripes;
 
 use alloc::collections::BTreeMap;

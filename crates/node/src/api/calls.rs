@@ -290,7 +290,7 @@ impl Application<'_> {
         if self.node.turn.settings.role == Role::Communication
             && self.node.turn.settings.recovery.is_on
         {
-            self.node.streams.hand_over_rest(true, &mut self.node.turn);
+            self.node.streams.hand_over_before_leaving(&mut self.node.turn);
             if self.node.is_at_work() {
                 self.node.turn.departs_until = Some(now + DRAIN_LIMIT);
                 return;

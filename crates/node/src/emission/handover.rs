@@ -15,15 +15,23 @@ use crate::turn::Turn;
 use crate::waves::replicas::{Replica, WAVES};
 
 impl Streams {
-    /// Hands over what the filters of all streams hold and have not handed over.
-    pub(crate) fn hand_over_rest(&mut self, is_leaving: bool, turn: &mut Turn) {
+    /// Hands over what filters hold and have not handed over, of streams that may send now.
+    pub(crate) fn hand_over_rest(&mut self, turn: &mut Turn) {
+        self.hand_over_rest_of(|stream| stream.sender.is_open(), turn);
+    }
+
+    /// Hands over what filters hold and have not handed over, of all streams.
+    pub(crate) fn hand_over_before_leaving(&mut self, turn: &mut Turn) {
+        self.hand_over_rest_of(|_| true, turn);
+    }
+
+    fn hand_over_rest_of(&mut self, is_meant: impl Fn(&Stream) -> bool, turn: &mut Turn) {
         for at in 0..self.len() {
             let stream = self.at(at);
-            let (wave, is_open) = (stream.ended, stream.sender.is_open());
-            if (is_open || is_leaving)
-                && stream.handover.as_ref().is_some_and(|handover| handover.taken_in > 0)
-            {
-                self.at(at).hand_over(wave, turn);
+            let holds = stream.handover.as_ref().is_some_and(|handover| handover.taken_in > 0);
+            if holds && is_meant(stream) {
+                let wave = stream.ended;
+                stream.hand_over(wave, turn);
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::transform::emissions::{check_emissions, shared};
 use crate::transform::job::Item;
 use crate::transform::route::Route;
 use crate::turn::Turn;
-use crate::waves::open_wave::{Bodies, OpenWave, OwnedBody};
+use crate::waves::open_wave::{Bodies, HeldFold, OpenWave, OwnedBody};
 
 impl Streams {
     /// Sends on what may go of all streams.
@@ -143,7 +143,7 @@ impl Stream {
             && wave.holds_any()
             && let Some(fold) = self.up.as_fold()
         {
-            wave.fold_held(fold, &self.slots, true);
+            wave.fold_held(fold, &self.slots, HeldFold::Everything);
         }
         // Behind the folding, which is what brings the contributors of a chunk together.
         self.check_chunks(&mut wave, is_single);

@@ -46,7 +46,7 @@ impl Inbound<'_> {
             }
             Control::Refused { reason } => {
                 let reason = alloc::format!("the parent refused this process: {reason}");
-                self.tree_change().end(false, reason);
+                self.tree_change().end_by_fault(reason);
             }
             Control::Open(request) => self.open(request),
             Control::Close { stream } => self.streams.begin_close(stream, self.turn),
@@ -124,7 +124,7 @@ impl Inbound<'_> {
             }
             Control::Referred { rank, reason } => self.tree_change().referred(link, rank, &reason),
             Control::Shutdown => {
-                self.tree_change().end(true, String::from("the front-end ended the network"))
+                self.tree_change().end_on_purpose(String::from("the front-end ended the network"))
             }
             Control::Probe { probe } => self.turn.answer_probe(link, probe),
             other => return Err(WireError::Unexpected { what: other.name() }),

@@ -20,8 +20,17 @@ pub(crate) const ENDED_ITSELF: &str = "this process ended its part";
 pub(crate) const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
 impl TreeChange<'_> {
-    /// The network ends for this process and all below it.
-    pub(crate) fn end(&mut self, on_purpose: bool, reason: String) {
+    /// The network ends for this process and all below it, as it was asked to.
+    pub(crate) fn end_on_purpose(&mut self, reason: String) {
+        self.end(true, reason);
+    }
+
+    /// The network ends for this process and all below it, because it has no way to the front-end.
+    pub(crate) fn end_by_fault(&mut self, reason: String) {
+        self.end(false, reason);
+    }
+
+    fn end(&mut self, on_purpose: bool, reason: String) {
         if self.turn.has_ended {
             return;
         }
@@ -73,14 +82,14 @@ impl TreeChange<'_> {
 
     pub(crate) fn end_if_idle(&mut self) {
         if let Some(reason) = self.streams.take_end(self.turn) {
-            self.end(true, reason);
+            self.end_on_purpose(reason);
         }
     }
 
     /// Ends this process's part now.
     pub(crate) fn leave(&mut self, now: Instant) {
         if let Some(parent) = self.turn.parent {
-            self.streams.hand_over_rest(true, self.turn);
+            self.streams.hand_over_before_leaving(self.turn);
             for at in 0..self.streams.len() {
                 let Turn { links, .. } = &mut *self.turn;
                 if let Some(outbox) = links.outbox(parent) {
@@ -104,7 +113,7 @@ impl TreeChange<'_> {
     }
 
     fn end_part(&mut self) {
-        self.end(true, String::from(ENDED_ITSELF));
+        self.end_on_purpose(String::from(ENDED_ITSELF));
     }
 
     /// Ends a back-end that leaves, once what it has sent is safe; or a communication process, once

@@ -41,7 +41,7 @@ impl TreeChange<'_> {
             || !is_planned
             || self.members.ancestry.processes.is_empty()
         {
-            return self.end(false, alloc::format!("the link to the parent is gone: {reason}"));
+            return self.end_by_fault(alloc::format!("the link to the parent is gone: {reason}"));
         }
         if let Some(&(rank, _)) = self.members.ancestry.processes.first() {
             // If it lives, it must not forward what this process sends again.
@@ -74,7 +74,7 @@ impl TreeChange<'_> {
                 alloc::format!("no ancestor adopted this process within {waited} ms: {why}");
             // Where the front-end was gone, those below would find no ancestor either.
             return match search.is_root_gone {
-                true => self.end(false, reason),
+                true => self.end_by_fault(reason),
                 false => self.step_down(reason),
             };
         }
@@ -110,7 +110,7 @@ impl TreeChange<'_> {
         let Some(search) = &mut self.members.ancestry.search else { return };
         if wait.is_zero() || self.turn.now.since(search.since) >= wait {
             let why = search.reason.clone();
-            return self.end(false, alloc::format!("the front-end is gone: {why}; {reason}"));
+            return self.end_by_fault(alloc::format!("the front-end is gone: {why}; {reason}"));
         }
         // The next front-end does not know the streams of this one.
         search.is_root_gone = true;

@@ -36,7 +36,7 @@ impl TreeChange<'_> {
         if beat.is_some() {
             self.members.heartbeats.send_keep_alive(self.turn);
             self.members.children.ask_children(self.turn);
-            self.streams.hand_over_rest(false, self.turn);
+            self.streams.hand_over_rest(self.turn);
             for at in 0..self.streams.len() {
                 // What is left of acknowledgements travels with the heartbeat.
                 self.streams.at(at).acknowledge_to_parent(self.turn);

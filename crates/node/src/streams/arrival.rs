@@ -7,7 +7,7 @@ use sapwood_link::{END, Position};
 use crate::interface::{Instant, Mutation};
 use crate::streams::stream::Stream;
 use crate::transform::route::Route;
-use crate::waves::open_wave::Arrived;
+use crate::waves::open_wave::{Arrived, HeldFold};
 
 impl Stream {
     /// A packet or chunk of a child goes to its wave.
@@ -110,7 +110,7 @@ impl Stream {
             if wave.holds_any()
                 && let Some(fold) = self.up.as_fold()
             {
-                wave.fold_held(fold, &self.slots, false);
+                wave.fold_held(fold, &self.slots, HeldFold::InOrder);
             }
         }
     }

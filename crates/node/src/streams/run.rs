@@ -7,7 +7,7 @@ use sapwood_packet::{Order, PacketRef};
 use crate::interface::Instant;
 use crate::streams::stream::Stream;
 use crate::transform::route::Route;
-use crate::waves::open_wave::Arrived;
+use crate::waves::open_wave::{Arrived, HeldFold};
 
 impl Stream {
     /// A run of a child goes to its waves: as few pieces as it can, else wave by wave.
@@ -73,7 +73,7 @@ impl Stream {
         let wave = self.waves.wave_mut(index);
         wave.next_turn(slot);
         if wave.holds_any() {
-            wave.fold_held(fold, &self.slots, false);
+            wave.fold_held(fold, &self.slots, HeldFold::InOrder);
         }
         waves
     }

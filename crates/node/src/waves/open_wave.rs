@@ -83,6 +83,15 @@ struct Early {
     body: HeldBody,
 }
 
+/// How much of what was held back is folded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeldFold {
+    /// As far as the order of the children allows.
+    InOrder,
+    /// All of it: no child sends more.
+    Everything,
+}
+
 /// What has been folded so far.
 #[derive(Debug)]
 enum Accumulator {
@@ -439,9 +448,9 @@ impl OpenWave {
         }
     }
 
-    /// Folds what was held back as far as the order of the children allows; `all` folds everything.
+    /// Folds what was held back.
     #[inline]
-    pub(crate) fn fold_held(&mut self, fold: &dyn Fold, slots: &[Slot], all: bool) {
+    pub(crate) fn fold_held(&mut self, fold: &dyn Fold, slots: &[Slot], extent: HeldFold) {
         let mut early = core::mem::take(&mut self.early);
         let mut done = 0;
         while let Some(slot) = slots.get(self.folded) {
@@ -461,7 +470,7 @@ impl OpenWave {
             }
             // This child may still send. What stands behind it waits, or the order of additions,
             // and with it the last bits of a floating-point sum, would differ from run to run.
-            if !all && slot.next <= self.position {
+            if extent == HeldFold::InOrder && slot.next <= self.position {
                 break;
             }
             self.folded += 1;

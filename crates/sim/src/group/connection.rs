@@ -1,6 +1,6 @@
 //! Connections between hosts that break while both processes live, and those that cannot be made.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use sapwood_group::{Input, MemberId, Message, Time};
@@ -13,8 +13,9 @@ pub(super) struct Connections {
     refused: BTreeMap<(usize, usize), Time>,
     /// What a member has sent while it had no connection.
     waiting: BTreeMap<(usize, MemberId), Vec<Message>>,
-    /// Connections that have broken and whose process on this host has still to be told.
-    untold: BTreeSet<(usize, MemberId)>,
+    /// How many connections have broken of which the process on this host has still to be told: a
+    /// stopped one may have had several.
+    untold: BTreeMap<(usize, MemberId), usize>,
 }
 
 /// The connection by which something comes; nothing comes any more by one that has broken.
@@ -66,22 +67,25 @@ impl Connections {
     /// A connection has broken. Until its member is told what it sends goes by the broken one, and
     /// is lost.
     pub(super) fn lose(&mut self, from: usize, to: MemberId) {
-        self.untold.insert((from, to));
+        *self.untold.entry((from, to)).or_insert(0) += 1;
     }
 
-    /// The member is told.
+    /// The member is told of the first of them.
     pub(super) fn note_told(&mut self, from: usize, to: MemberId) {
-        self.untold.remove(&(from, to));
+        let left = self.untold.remove(&(from, to)).unwrap_or(0).saturating_sub(1);
+        if left > 0 {
+            self.untold.insert((from, to), left);
+        }
     }
 
     /// Whether a member sends by a connection that has broken.
     pub(super) fn is_lost(&self, from: usize, to: MemberId) -> bool {
-        self.untold.contains(&(from, to))
+        self.untold.contains_key(&(from, to))
     }
 
     /// The process on a host has ended, and with it what it wanted to send.
     pub(super) fn forget(&mut self, host: usize) {
         self.waiting.retain(|entry, _| entry.0 != host);
-        self.untold.retain(|entry| entry.0 != host);
+        self.untold.retain(|entry, _| entry.0 != host);
     }
 }

@@ -12,7 +12,6 @@ use crate::bypass_hop::{BypassHop, BypassHopKind};
 const OPEN_MAX: usize = 1 << 14;
 /// Hops that wait, at most: reductions of many ranks have more.
 const HOPS_MAX: usize = 1 << 20;
-
 /// Reductions that were given up and are known as such, at most.
 const GIVEN_UP_MAX: usize = 1 << 14;
 

@@ -13,7 +13,7 @@ use core::str::FromStr;
 
 use sapwood_packet::{Rank, RankSet, StreamId};
 
-use crate::gathered::OTHERS;
+use crate::place::OTHERS;
 use crate::scope::ScopeReduction;
 use crate::scope_figures::{ScopeCounter, ScopeFigures, ScopeKey};
 use crate::scope_windows::{ScopeWindows, WindowOwner, WindowRule};

@@ -281,6 +281,7 @@ fn judge(
     let answers = received(scene)?;
     let (mut lost, mut wrong) = (0, 0);
     let first_cast = scene.published + 1;
+    let casts: Vec<(u32, &Cast)> = (first_cast..).zip(seen).collect();
     for (name, answer) in (0..).zip(&answers).skip(1) {
         let from = &answer["senders"]["0"];
         let counts: RankSet = from["counts"]
@@ -289,7 +290,6 @@ fn judge(
             .parse()
             .map_err(|error| Failure::own(&error))?;
         let due = |cast: &&(u32, &Cast)| stays(name) || cast.1.receivers.contains(name);
-        let casts: Vec<(u32, &Cast)> = (first_cast..).zip(seen).collect();
         // A member that has returned has only what came since; the process before has ended.
         let since = if stays(name) { first_cast } else { counts.iter().next().unwrap_or(u32::MAX) };
         let due: Vec<u32> = casts.iter().filter(due).map(|cast| cast.0).collect();
@@ -300,15 +300,16 @@ fn judge(
         // The process that has returned counts from its own start.
         let earlier = before.get(name as usize).filter(|_| stays(name)).copied();
         let faults = FaultCount::of(answer).since(earlier.unwrap_or_default());
-        let bad = faults.wrong;
-        if !missing.is_empty() || said_missing > 0 || bad > 0 || faults.lost > 0 {
+        if !missing.is_empty() || said_missing > 0 || faults != FaultCount::default() {
+            let FaultCount { wrong, lost } = faults;
             scene.faults.push(format!(
                 "broadcasts while members leave: member {name} has not {missing:?}, the root says \
-                 that {said_missing} have not reached it, {bad} are wrong or came twice"
+                 that {said_missing} have not reached it, {wrong} are wrong or came twice, {lost} \
+                 found no room"
             ));
         }
         lost += missing.len() as u64 + said_missing;
-        wrong += bad;
+        wrong += faults.wrong;
     }
     Ok((lost, wrong))
 }

@@ -46,13 +46,8 @@ pub(super) fn run(
     rounds: usize,
     progress: &mut Progress,
 ) -> Result<Vec<RacedLength>, Failure> {
-    let mut all = Vec::new();
-    for bytes in BROADCASTS.up_to(longest) {
-        let rounds = rounds_of(bytes, rounds);
-        let raced = Race::broadcast(0, bytes, &LENGTH_TREES).run(scene, rounds, progress)?;
-        all.push(RacedLength { bytes, rounds, raced });
-    }
-    Ok(all)
+    let race = |bytes| Race::broadcast(0, bytes, &LENGTH_TREES);
+    BROADCASTS.run(longest, race, rounds, scene, progress)
 }
 
 /// Sums at virtual node 0 of all lengths, among members that are as far apart.
@@ -66,13 +61,8 @@ pub(super) fn run_sums(
     rounds: usize,
     progress: &mut Progress,
 ) -> Result<Vec<RacedLength>, Failure> {
-    let mut all = Vec::new();
-    for bytes in SUMS.up_to(longest) {
-        let rounds = rounds_of(bytes, rounds);
-        let raced = Race::sum(bytes, far_time, &SUM_TREES).run(scene, rounds, progress)?;
-        all.push(RacedLength { bytes, rounds, raced });
-    }
-    Ok(all)
+    let race = |bytes| Race::sum(bytes, far_time, &SUM_TREES);
+    SUMS.run(longest, race, rounds, scene, progress)
 }
 
 fn rounds_of(bytes: usize, rounds: usize) -> usize {
@@ -87,6 +77,24 @@ impl Ladder {
             .collect();
         lengths.push(longest);
         lengths
+    }
+
+    /// Races of all lengths.
+    fn run(
+        &self,
+        longest: usize,
+        race: impl Fn(usize) -> Race<'static>,
+        rounds: usize,
+        scene: &mut Scene<'_>,
+        progress: &mut Progress,
+    ) -> Result<Vec<RacedLength>, Failure> {
+        let mut all = Vec::new();
+        for bytes in self.up_to(longest) {
+            let rounds = rounds_of(bytes, rounds);
+            let raced = race(bytes).run(scene, rounds, progress)?;
+            all.push(RacedLength { bytes, rounds, raced });
+        }
+        Ok(all)
     }
 }
 

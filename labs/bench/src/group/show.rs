@@ -367,11 +367,7 @@ pub(super) fn picture(network: &EmulatedNetwork, raced: &Raced) -> String {
 
 /// The rates of broadcasts by their length.
 pub(super) fn picture_of_lengths(network: &EmulatedNetwork, lengths: &[RacedLength]) -> String {
-    let curve = |tree: TreeKind| {
-        let point = |length: &RacedLength| Some([length.bytes as f64, length.rate(tree)?.median]);
-        Curve { tree, points: lengths.iter().filter_map(point).collect(), marks: Vec::new() }
-    };
-    let curves: Vec<Curve> = LENGTH_TREES.into_iter().map(curve).collect();
+    let curves = curves_by_length(&LENGTH_TREES, RacedLength::rate, lengths);
     let title = format!("broadcasts to {}", place_of(network));
     let (across, across_name) = (Across::Lengths, "length");
     Chart { title: &title, across, across_name, up_name: "MB/s", curves: &curves }.draw()
@@ -379,15 +375,24 @@ pub(super) fn picture_of_lengths(network: &EmulatedNetwork, lengths: &[RacedLeng
 
 /// The times of sums beside those of `static`, by their length.
 pub(super) fn picture_of_sums(network: &EmulatedNetwork, lengths: &[RacedLength]) -> String {
-    let curve = |tree: TreeKind| {
-        let point =
-            |length: &RacedLength| Some([length.bytes as f64, length.time_to_static(tree)?.median]);
-        Curve { tree, points: lengths.iter().filter_map(point).collect(), marks: Vec::new() }
-    };
-    let curves: Vec<Curve> = SUM_TREES.into_iter().map(curve).collect();
+    let curves = curves_by_length(&SUM_TREES, RacedLength::time_to_static, lengths);
     let title = format!("sums of {}", place_of(network));
     let (across, across_name, up_name) = (Across::Lengths, "length", "times that of static");
     Chart { title: &title, across, across_name, up_name, curves: &curves }.draw()
+}
+
+/// The median of a figure by length, a line for each tree.
+fn curves_by_length(
+    trees: &[TreeKind],
+    figure: fn(&RacedLength, TreeKind) -> Option<Spread>,
+    lengths: &[RacedLength],
+) -> Vec<Curve> {
+    let curve = |&tree: &TreeKind| {
+        let point =
+            |length: &RacedLength| Some([length.bytes as f64, figure(length, tree)?.median]);
+        Curve { tree, points: lengths.iter().filter_map(point).collect(), marks: Vec::new() }
+    };
+    trees.iter().map(curve).collect()
 }
 
 /// The rates of broadcasts over time, while half of the members leave and return.

@@ -49,19 +49,22 @@ enum Mode {
     Recorded(&'static str),
     /// As recorded ones, but for the program's `MPI_Pcontrol(0)`.
     Off,
+    /// As counted ones, but for that.
+    OffCounted,
     /// They are recorded in a file of the folder for events.
     Kept,
     /// That file is read whole, again and again.
     Read,
 }
 
-const MODES: [Mode; 8] = [
+const MODES: [Mode; 9] = [
     Mode::Bare,
     Mode::Counted("cycles"),
     Mode::Recorded("cycles"),
     Mode::Counted("monotonic"),
     Mode::Recorded("monotonic"),
     Mode::Off,
+    Mode::OffCounted,
     Mode::Kept,
     Mode::Read,
 ];
@@ -98,7 +101,8 @@ pub(super) fn measure(
 }
 
 pub(super) fn tell(runs: &Runs, facts: &mut Facts) -> Result<(), Failure> {
-    let [bare, counted, recorded, counted_by_clock, recorded_by_clock, off, kept, read] = runs;
+    let [bare, counted, recorded, counted_by_clock, recorded_by_clock, off, plain, kept, read] =
+        runs;
     let all = |of: &dyn Fn(usize) -> f64| -> Result<Spread, Failure> {
         let samples: Vec<f64> = (0..bare.len()).map(of).collect();
         Spread::of(&samples).ok_or_else(|| Failure::own(&"nothing was measured"))
@@ -131,6 +135,9 @@ pub(super) fn tell(runs: &Runs, facts: &mut Facts) -> Result<(), Failure> {
     let off = all(&|at| (off[at].hot - bare[at].hot) / clock(at))?;
     let label = "switched off: MPI_Pcontrol(0), over the clock";
     facts.spread("event.ratio_off", look(label, "", 2), &off, Some(OFF_RATIO));
+    let off = all(&|at| (plain[at].hot - bare[at].hot) / clock(at))?;
+    let label = "  in a run that does not record";
+    facts.spread("event.ratio_off_counted", look(label, "", 2), &off, Some(OFF_RATIO));
     let read = all(&|at| read[at].hot / kept[at].hot)?;
     let label = "a recorded call while its ring is read each ms";
     facts.spread("event.reader_ratio", look(label, "", 2), &read, Some(READER_RATIO));
@@ -161,6 +168,10 @@ fn run(program: &Path, mode: Mode, shim: &Path, folder: &Path) -> Result<Times, 
         Mode::Off => {
             observed("cycles");
             command.env("SAPWOOD_MPI_WAITS", "1").arg("0");
+        }
+        Mode::OffCounted => {
+            observed("cycles");
+            command.arg("0");
         }
         Mode::Kept | Mode::Read => {
             observed("cycles");
@@ -267,6 +278,7 @@ pub(super) mod tests {
             of(75.0, 550.0),
             of(78.0, 590.0),
             of(41.0, 410.0),
+            of(35.5, 405.0),
             of(53.0, 530.0),
             of(53.0, 540.0),
         ]
@@ -283,6 +295,7 @@ pub(super) mod tests {
         assert_eq!(json["event"]["ratio_clock"], 25.0 / 22.0);
         assert_eq!(json["event"]["ratio_tsc"], 14.0 / 22.0);
         assert_eq!(json["event"]["ratio_off"], 0.5);
+        assert_eq!(json["event"]["ratio_off_counted"], 0.25);
         assert_eq!(json["event"]["reader_ratio"], 1.0);
     }
 

@@ -13,13 +13,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use sapwood::group_status::{MemberStatus, Status, TreeStatus};
-use sapwood::{Life, MemberId, Rank, TreeKind, Why, ask_group};
+use sapwood::{Life, MemberId, Rank, RankSet, TreeKind, Why, ask_group};
 use sapwood_command_line::exit::{Failure, complain, print};
 use sapwood_command_line::times::patience;
 use sapwood_report::write_named;
 
-use crate::KeyArguments;
 use crate::request::bytes;
+use crate::{KeyArguments, MissingKey};
 
 /// What `sapwood group status` and `explain` are asked.
 #[derive(clap::Args)]
@@ -143,7 +143,7 @@ impl Answer {
 
 /// Asks the member; once for each root.
 fn ask(arguments: &Arguments) -> Result<Answer, Failure> {
-    let key = arguments.key.read(false)?;
+    let key = arguments.key.read(MissingKey::Refused)?;
     let encryption = arguments.key.plain.then_some(false);
     let begun = Instant::now();
     let ask_for = |root| {
@@ -203,6 +203,12 @@ fn labels(status: &Status) -> BTreeMap<MemberId, String> {
     status.members.iter().map(label).collect()
 }
 
+/// The virtual nodes of each cluster that has members, by its index.
+fn living_clusters(status: &Status) -> BTreeMap<usize, RankSet> {
+    let all = status.clusters.iter().map(|(_, names)| names.as_set().to_set());
+    all.enumerate().filter(|(_, names)| !names.is_empty()).collect()
+}
+
 fn label<'a>(labels: &'a BTreeMap<MemberId, String>, id: &MemberId) -> &'a str {
     labels.get(id).map_or("?", String::as_str)
 }
@@ -243,8 +249,6 @@ fn milliseconds(nanoseconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sapwood::RankSet;
-
     use super::*;
 
     fn state(root: Rank, members: &[(Rank, Life)]) -> Status {

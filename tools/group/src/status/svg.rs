@@ -11,7 +11,7 @@ use sapwood::group_status::{MemberStatus, Status, TreeStatus};
 use sapwood::{Life, MemberId, Step};
 use sapwood_report::cut;
 
-use super::{heading, label, labels, milliseconds, reason, word};
+use super::{heading, label, labels, living_clusters, milliseconds, reason, word};
 
 /// The drawing's own units.
 const MARGIN: f64 = 24.0;
@@ -106,11 +106,7 @@ pub(super) fn encode(status: &Status) -> String {
 impl Known<'_> {
     /// The clusters with their colours.
     fn legend(&self, y: &mut f64) -> Markup {
-        let clusters = self.status.clusters.iter().enumerate();
-        let clusters: Vec<(usize, String)> = clusters
-            .filter(|(_, cluster)| !cluster.1.as_set().is_empty())
-            .map(|(index, cluster)| (index, cluster.1.as_set().to_set().to_string()))
-            .collect();
+        let clusters = living_clusters(self.status);
         let rest = clusters.len().saturating_sub(LEGEND_MAX);
         html! {
             @for (index, names) in clusters.iter().take(LEGEND_MAX) {
@@ -118,7 +114,7 @@ impl Known<'_> {
                 rect.box x=(MARGIN) y=(top) width="12" height="12" fill=(colour(*index)) {}
                 text.faint x=(MARGIN + LINE) y=(top + 11.0) {
                     "cluster " (index) ": virtual nodes "
-                    (cut(names, 4 * NAMES_MAX))
+                    (cut(&names.to_string(), 4 * NAMES_MAX))
                 }
             }
             @if rest > 0 {

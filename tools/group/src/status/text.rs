@@ -7,7 +7,7 @@ use sapwood::group_status::{ChangeKind, Status, TreeStatus};
 use sapwood::{Life, MemberId, Step};
 use sapwood_report::quantity::counted;
 
-use super::{heading, label, labels, milliseconds, reason, word};
+use super::{heading, label, labels, living_clusters, milliseconds, reason, word};
 
 pub(super) fn picture(status: &Status, trees: &[TreeStatus], is_brief: bool) -> String {
     let labels = labels(status);
@@ -27,17 +27,13 @@ pub(super) fn picture(status: &Status, trees: &[TreeStatus], is_brief: bool) -> 
         let _ = writeln!(text, "{names:<13}  {cluster:<7}  {site:<4}  {address}");
     }
     text += "\nclusters (inferred)\n";
-    let is_there = |index: usize| {
-        status.clusters.get(index).is_some_and(|(_, names)| !names.as_set().is_empty())
-    };
-    let clusters = status.clusters.iter().enumerate().filter(|entry| is_there(entry.0));
-    for (index, (_, names)) in clusters {
-        let _ = writeln!(text, "{index:<3} {}", names.as_set().to_set());
+    let clusters = living_clusters(status);
+    for (index, names) in &clusters {
+        let _ = writeln!(text, "{index:<3} {names}");
     }
     text += "\nround trips between clusters\n";
-    let is_between = |&&(from, to, _): &&(u16, u16, u64)| {
-        is_there(usize::from(from)) && is_there(usize::from(to))
-    };
+    let is_there = |index: u16| clusters.contains_key(&usize::from(index));
+    let is_between = |&&(from, to, _): &&(u16, u16, u64)| is_there(from) && is_there(to);
     for (from, to, time) in status.distances.iter().filter(is_between) {
         let _ = writeln!(text, "{from:>3} - {to:<3} {}", milliseconds(*time));
     }

@@ -20,7 +20,7 @@ use sapwood_command_line::times::patience;
 use sapwood_hosts::signals::{Signal, Signals};
 use sapwood_report::nanoseconds;
 
-use crate::KeyArguments;
+use crate::{KeyArguments, MissingKey};
 use passage::{MemberClock, Trace};
 
 /// How long members go on noting after a question, beside the time in which others may not answer.
@@ -85,7 +85,7 @@ struct Source {
 /// # Errors
 /// [`Failure`] where the member at the address does not answer.
 pub(crate) fn show(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let key = arguments.key.read(false)?;
+    let key = arguments.key.read(MissingKey::Refused)?;
     let mut signals = Signals::take_over().map_err(|error| Failure::own(&error))?;
     let mut follower = Follower::of_group(arguments, &key)?;
     let signal = follower.follow(&mut signals);

@@ -65,6 +65,7 @@ pub struct Found {
 }
 
 /// What is found of trees that stay up.
+#[derive(Default)]
 struct KeptTrees {
     found: Vec<Found>,
     unusable: Vec<UnusableTree>,
@@ -139,8 +140,7 @@ fn address_of(path: &Path) -> Result<Address, Failure> {
 /// # Errors
 /// When the folder cannot be trusted.
 pub fn all() -> Result<Vec<Found>, Failure> {
-    let Some(folder) = sapwood::existing_runtime_folder()? else { return Ok(Vec::new()) };
-    let KeptTrees { found, unusable } = kept_trees(&folder)?;
+    let KeptTrees { found, unusable } = own_trees()?;
     unusable.iter().for_each(ignore);
     Ok(found)
 }
@@ -149,9 +149,17 @@ fn ignore(tree: &UnusableTree) {
     complain(format_args!("{tree}; it is ignored"));
 }
 
+/// The trees of this user; none where nothing has made the folder for them.
+fn own_trees() -> Result<KeptTrees, Failure> {
+    match sapwood::existing_runtime_folder()? {
+        Some(folder) => kept_trees(&folder),
+        None => Ok(KeptTrees::default()),
+    }
+}
+
 /// The trees in this folder.
 fn kept_trees(folder: &Path) -> Result<KeptTrees, Failure> {
-    let mut kept = KeptTrees { found: Vec::new(), unusable: Vec::new() };
+    let mut kept = KeptTrees::default();
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(kept) };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == ENDING));
@@ -326,11 +334,7 @@ impl fmt::Display for Asking {
 /// # Errors
 /// Where there is none, several and no name, or one that does not answer or is of another version.
 pub fn named(name: Option<&str>) -> Result<Found, Failure> {
-    let kept = match sapwood::existing_runtime_folder()? {
-        Some(folder) => kept_trees(&folder)?,
-        None => KeptTrees { found: Vec::new(), unusable: Vec::new() },
-    };
-    let KeptTrees { mut found, unusable } = kept;
+    let KeptTrees { mut found, unusable } = own_trees()?;
     let is_meant = |tree: &&UnusableTree| match name {
         Some(name) => name == tree.name,
         None => found.is_empty(),

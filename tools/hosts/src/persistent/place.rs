@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Between two looks. A folder that is being replaced is there again at the second one.
-pub(crate) const LOOK_PERIOD: Duration = Duration::from_secs(60);
+/// Between two looks, each one system call. A folder that is being replaced is there again at the
+/// second one.
+pub(crate) const LOOK_PERIOD: Duration = Duration::from_secs(5);
 /// After how many looks without it the socket is gone for good.
 const LOOKS_MAX: u32 = 2;
 

@@ -68,7 +68,7 @@ pub struct Arguments {
 /// [`Failure`] for bad input, or where nothing can be started.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.foreground {
-        return serve_here(arguments, false);
+        return serve_here(arguments, Keeping::Foreground);
     }
     let failed = |error| Failure::own(&format!("cannot start the daemon of the tree: {error}"));
     let mut order = Order::new(std::env::current_exe().map_err(failed)?);
@@ -147,10 +147,19 @@ fn hear(daemon: &mut Process, signals: &mut Signals) -> Result<(String, Option<S
 pub fn daemon(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // The terminal's signals are not for us. It fails for a process that leads a group already.
     let _ = rustix::process::setsid();
-    serve_here(arguments, true)
+    serve_here(arguments, Keeping::Background)
 }
 
-fn serve_here(arguments: &Arguments, lets_go: bool) -> Result<ExitCode, Failure> {
+/// Where the process that keeps the tree runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeping {
+    /// Its caller waits for its end.
+    Foreground,
+    /// Its caller goes on as soon as the tree stands.
+    Background,
+}
+
+fn serve_here(arguments: &Arguments, keeping: Keeping) -> Result<ExitCode, Failure> {
     let name = &arguments.name;
     // Before it is looked whether there is one: until then another process may have started it.
     let claim = Claim::of(&sapwood::runtime_folder()?, name)?;
@@ -173,11 +182,11 @@ fn serve_here(arguments: &Arguments, lets_go: bool) -> Result<ExitCode, Failure>
     leave_folder();
     let failed = |error| Failure::own(&format!("cannot keep the standard streams: {error}"));
     let mut caller = Caller::of_this_process().map_err(failed)?;
-    if lets_go {
+    if keeping == Keeping::Background {
         caller.leave().map_err(failed)?;
     }
     let begun = begin(arguments, &targets, plan, claim, &mut caller);
-    if lets_go && !matches!(begun, Ok(Begun::Serves(_))) {
+    if keeping == Keeping::Background && !matches!(begun, Ok(Begun::Serves(_))) {
         // What is said of it belongs to the caller.
         caller.come_back().map_err(failed)?;
     }

@@ -119,31 +119,31 @@ impl Sheet {
         }
     }
 
-    /// A ring by the common clock.
+    /// A ring by the common clock, without events of a peer that their communicator does not have.
     fn converted(&self, number: u8, raw: &RawRing, spaces: &[Space]) -> ReadRing {
-        let event = |event: &Event| FrozenEvent {
-            rank: self.rank,
-            thread: number,
-            function: facts(event.function).procedure,
-            kind: Some(event.kind),
-            pattern: facts(event.function).pattern,
-            is_open: false,
-            communicator: spaces
-                .get(event.space)
-                .filter(|space| space.since <= event.time)
-                .map_or(0, |space| space.identity),
-            sequence: event.sequence,
-            peer: event.peer,
-            tag: event.tag,
-            members: event.members,
-            begin: self.clock.time(event.time),
-            span: self.clock.span(event.span),
+        let event = |event: &Event| {
+            let space = spaces.get(event.space).filter(|space| space.since <= event.time);
+            if space.is_some_and(|space| !space.has_peer_of(event)) {
+                return None;
+            }
+            let known = facts(event.function);
+            Some(FrozenEvent {
+                rank: self.rank,
+                thread: number,
+                function: known.procedure,
+                kind: Some(event.kind),
+                pattern: known.pattern,
+                is_open: false,
+                communicator: space.map_or(0, |space| space.identity),
+                sequence: event.sequence,
+                peer: event.peer,
+                tag: event.tag,
+                members: event.members,
+                begin: self.clock.time(event.time),
+                span: self.clock.span(event.span),
+            })
         };
-        let has_peer = |event: &&Event| {
-            let known = spaces.get(event.space).filter(|space| space.since <= event.time);
-            known.is_none_or(|space| space.has_peer_of(event))
-        };
-        let events: Vec<FrozenEvent> = raw.events.iter().filter(has_peer).map(event).collect();
+        let events: Vec<FrozenEvent> = raw.events.iter().filter_map(event).collect();
         let ring = FrozenRing {
             written: raw.written,
             overwritten: raw.overwritten,

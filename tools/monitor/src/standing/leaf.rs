@@ -35,6 +35,9 @@ const FILE_CALLS: [&str; 6] = [
 /// The same on a window.
 const WINDOW_CALLS: [&str; 2] = ["Win_fence", "Win_free"];
 
+/// Begins of calls that make a window. `MPI_Win_create_keyval` and the like wait for nothing.
+const WINDOW_MAKERS: [&str; 2] = ["Win_create", "Win_allocate"];
+
 /// Calls that wait until a part of a window is free.
 const LOCK_CALLS: [&str; 6] =
     ["Win_lock", "Win_lock_all", "Win_unlock", "Win_unlock_all", "Win_flush", "Win_flush_all"];
@@ -72,6 +75,9 @@ impl Tables {
             let recording = self.waits.recording(number, moment.last_ns());
             let call = table.calls(moment).into_iter().max_by_key(|call| call.for_ns);
             let mut posture = posture(&profile, &table, call.as_ref(), &recording.spaces);
+            if let Some(file) = call.as_ref().and_then(|call| file_name(call, &table)) {
+                note_file(&mut standing, &mut posture, file);
+            }
             if let Some(process) = rank.process().filter(|_| posture.for_ns >= long_ns) {
                 note_locks(&mut posture, process, &table);
             }
@@ -137,6 +143,29 @@ fn posture(
         unrecorded_ns: 0,
         is_order_lost: false,
     }
+}
+
+/// The path of the file on which a call is made; none where that is not known.
+fn file_name(call: &CallInProgress, table: &TableReader<'_>) -> Option<String> {
+    let function = Function::of(call.function)?;
+    let is_on_file = function.class == Class::File && kind_of(function, true) != CallKind::Creation;
+    is_on_file.then(|| table.name_of(call.handle))?
+}
+
+/// Notes on which file a rank makes its call.
+fn note_file(standing: &mut Standing, posture: &mut Posture, name: String) {
+    let identity = file_identity(&name);
+    for call in [&mut posture.call, &mut posture.ended_in].into_iter().flatten() {
+        call.space = identity;
+    }
+    standing.add_name(identity, name);
+}
+
+/// What stands for a file in the place of a communicator's identity: the same in all ranks that
+/// have opened it by the same path.
+fn file_identity(name: &str) -> u64 {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
 /// For how long a thread computes beside those that are in calls; 0 if none does.
@@ -225,7 +254,7 @@ fn kind_of(function: &Function, has_communicator: bool) -> CallKind {
         Class::PointToPoint if SENDS.contains(&word) => CallKind::Send,
         Class::Wait if word.starts_with("Wait") || word == "Work.wait" => CallKind::Wait,
         Class::Wait if word.starts_with("Test") => CallKind::Poll,
-        Class::File if has_communicator => CallKind::Creation,
+        Class::File if word == "File_open" => CallKind::Creation,
         Class::File
             if word.contains("_all") || word.contains("_ordered") || FILE_CALLS.contains(&word) =>
         {
@@ -233,7 +262,11 @@ fn kind_of(function: &Function, has_communicator: bool) -> CallKind {
         }
         Class::Rma if LOCK_CALLS.contains(&word) => CallKind::Lock,
         Class::Rma if WINDOW_CALLS.contains(&word) => CallKind::Window,
-        Class::Rma if has_communicator => CallKind::Creation,
+        Class::Rma
+            if has_communicator && WINDOW_MAKERS.iter().any(|maker| word.starts_with(maker)) =>
+        {
+            CallKind::Creation
+        }
         Class::Other if has_communicator && makes(word) => CallKind::Creation,
         _ => CallKind::Other,
     }
@@ -388,16 +421,37 @@ mod tests {
         assert_eq!(kind("MPI_Iprobe", true), CallKind::Poll);
         assert_eq!(kind("MPI_File_open", true), CallKind::Creation);
         assert_eq!(kind("MPI_File_write_at_all", false), CallKind::File);
+        assert_eq!(kind("MPI_File_write_at_all", true), CallKind::File);
+        assert_eq!(kind("MPI_File_close", true), CallKind::File);
+        assert_eq!(kind("MPI_File_write_at", true), CallKind::Other);
         assert_eq!(kind("MPI_File_write_at", false), CallKind::Other);
         assert_eq!(kind("MPI_Win_fence", false), CallKind::Window);
         assert_eq!(kind("MPI_Win_fence", true), CallKind::Window);
         assert_eq!(kind("MPI_Win_lock", true), CallKind::Lock);
         assert_eq!(kind("MPI_Win_allocate", true), CallKind::Creation);
+        assert_eq!(kind("MPI_Win_create_dynamic", true), CallKind::Creation);
+        assert_eq!(kind("MPI_Win_wait", true), CallKind::Other);
+        assert_eq!(kind("MPI_Win_create_keyval", false), CallKind::Other);
         assert_eq!(kind("MPI_Comm_split", true), CallKind::Creation);
         assert_eq!(kind("MPI_Comm_spawn", true), CallKind::Creation);
         assert_eq!(kind("MPI_Comm_create_group", true), CallKind::Other);
         assert_eq!(kind("MPI_Cart_shift", true), CallKind::Other);
         assert_eq!(kind("MPI_Finalize", false), CallKind::Other);
+    }
+
+    #[test]
+    fn ranks_that_have_opened_the_same_path_are_on_the_same_file() {
+        let mut standing = Standing::default();
+        let on = |name: &str, standing: &mut Standing| {
+            let call = Some(Standpoint { kind: CallKind::File, ..Standpoint::default() });
+            let mut posture = Posture { call, ..Posture::default() };
+            note_file(standing, &mut posture, name.to_owned());
+            posture.call.map_or(0, |call| call.space)
+        };
+        let one = on("out.dat", &mut standing);
+        assert_eq!(on("out.dat", &mut standing), one);
+        assert_ne!(on("out.txt", &mut standing), one);
+        assert_eq!(standing.names[&one], "out.dat");
     }
 
     #[test]

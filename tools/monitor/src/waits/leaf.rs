@@ -50,6 +50,10 @@ pub(crate) struct RankEvents {
     written_ns: Option<u64>,
     /// Nanoseconds of the collectives that were read.
     called_ns: u64,
+    /// Those of calls that were read in which it waited for messages.
+    waited_ns: u64,
+    /// When the last one of these began: a call leaves a record of each message.
+    waited_since: Option<u64>,
 }
 
 /// What the event file of a rank says at a moment, by one reading of its header.
@@ -93,6 +97,8 @@ impl LeafWaits {
             is_unreadable: false,
             written_ns: None,
             called_ns: 0,
+            waited_ns: 0,
+            waited_since: None,
         };
         let header = events.header()?;
         events.cursors = vec![RingCursor::default(); header.hop_rings().end];
@@ -112,6 +118,11 @@ impl LeafWaits {
     /// nanoseconds; none without an event file.
     pub(crate) fn called_ns(&self, rank: u32) -> Option<u64> {
         self.ranks.get(&rank).map(|events| events.called_ns)
+    }
+
+    /// The same of calls in which it waited for messages.
+    pub(crate) fn waited_ns(&self, rank: u32) -> Option<u64> {
+        self.ranks.get(&rank).map(|events| events.waited_ns)
     }
 
     /// The event file of a rank.
@@ -389,6 +400,7 @@ impl RankEvents {
         if is_collective && event.kind != EventKind::CollectiveStarted {
             self.called_ns = self.called_ns.saturating_add(clock.span(event.span));
         }
+        self.note_wait(event, clock);
         let Facts { procedure, pattern, has_communicator, beside } = facts(event.function);
         let size_class = match has_communicator {
             true => space.size.max(1).next_power_of_two().trailing_zeros(),
@@ -397,6 +409,17 @@ impl RankEvents {
         let word = event.function << 8 | size_class;
         let about = Circumstances { rank, space, event: word, procedure, pattern, beside };
         observer.observe(event, &about, clock);
+    }
+
+    /// Adds the time of a call in which the rank waited for messages.
+    fn note_wait(&mut self, event: &Event, clock: &HostClock) {
+        let has_waited = matches!(
+            event.kind,
+            EventKind::Send | EventKind::Receive | EventKind::ReceiveCompleted
+        );
+        if has_waited && self.waited_since.replace(event.time) != Some(event.time) {
+            self.waited_ns = self.waited_ns.saturating_add(clock.span(event.span));
+        }
     }
 
     /// What the file counts by itself.

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use sapwood_trace::{
-    BypassHop, Counter, ENTRIES_MAX, EventFile, Gathered, HostClock, Observer, RECORD_WORDS, Record,
+    BypassHop, Counter, ENTRIES_MAX, EventFile, Gathered, HostClock, Observer, RECORD_WORDS,
+    RankRing, Record,
 };
 
 use super::leaf::RankEvents;
@@ -180,8 +181,12 @@ impl<'a, 'e> Reading<'a, 'e> {
         let most = self.piece.min(left).min(if has_hops { hop_room } else { left });
         let (words, lost) = events.copy(&mut cursor, ring, file, most);
         events.cursors[ring] = cursor;
-        let dropped = if has_hops { Counter::HopsDropped } else { Counter::Dropped };
-        self.observer.gathered().count(dropped, lost);
+        if has_hops {
+            self.observer.gathered().count(Counter::HopsDropped, lost);
+        } else {
+            let thread = u32::try_from(ring).unwrap_or(u32::MAX);
+            self.observer.gathered().count_dropped(RankRing { rank: one.rank, thread }, lost);
+        }
         let (records, _) = words.as_chunks::<RECORD_WORDS>();
         if turn == Turn::Overdue {
             self.observer.gathered().count(Counter::Overdue, records.len() as u64);
@@ -335,6 +340,46 @@ mod tests {
         assert_eq!((gathered.made.len(), gathered.made[&1]), (1, made));
         assert_eq!(gathered.counters[Counter::Events as usize], 2 * calls);
         assert!(answer(&mut waits, Coscheduling::Any, MINUTE).is_empty(), "each is read once");
+    }
+
+    #[test]
+    fn a_wait_for_several_messages_is_one_wait() {
+        let number = |name| Function::named(name).expect("every MPI has it").id;
+        let record = |(time, span, name, kind, sequence): (u64, u64, _, EventKind, u64)| {
+            let timing = span << 16 | u64::from(number(name));
+            // From rank 1, or to it; tag 0.
+            [time, timing, (kind as u64) << 16 | 2 << 24 | sequence << 32, 1]
+        };
+        let records: Vec<u64> = [
+            (1_000, 500, "MPI_Waitall", EventKind::ReceiveCompleted, 1),
+            (1_000, 500, "MPI_Waitall", EventKind::ReceiveCompleted, 2),
+            (3_000, 70, "MPI_Recv", EventKind::Receive, 3),
+            (4_000, 900, "MPI_Isend", EventKind::SendStarted, 1),
+            (6_000, 8, "MPI_Send", EventKind::Send, 2),
+        ]
+        .into_iter()
+        .flat_map(record)
+        .collect();
+        let mut waits = LeafWaits::default();
+        let (file, bytes) = event_file(0, 2, 0);
+        write(&file, HEAD + 8, &records);
+        write(&file, HEAD, &[5]);
+        waits.admit(0, file.into(), bytes).expect("an event file");
+        answer(&mut waits, Coscheduling::Any, MINUTE);
+        assert_eq!((waits.called_ns(0), waits.waited_ns(0)), (Some(0), Some(578)));
+    }
+
+    #[test]
+    fn what_was_overwritten_is_counted_by_ring() {
+        let mut waits = LeafWaits::default();
+        admit(&mut waits, 0, 2, 1);
+        let (file, bytes) = event_file(1, 2, 0);
+        write(&file, HEAD, &[RECORDS + 12]);
+        waits.admit(1, file.into(), bytes).expect("an event file");
+        let gathered = answer(&mut waits, Coscheduling::Any, MINUTE);
+        let lost = gathered.counters[Counter::Dropped as usize];
+        assert!(lost >= 12, "{lost}");
+        assert_eq!(gathered.dropped.most(2), [(RankRing { rank: 1, thread: 0 }, lost)]);
     }
 
     #[test]

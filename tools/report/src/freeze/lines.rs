@@ -117,7 +117,7 @@ impl Freeze {
             grid.column(name, side);
         }
         for place in self.places.iter().take(ROWS_MAX) {
-            grid.row(self.row(place), false);
+            grid.row(self.row(place));
         }
         let mut lines = grid.lines();
         if self.places.len() > ROWS_MAX {

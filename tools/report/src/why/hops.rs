@@ -159,7 +159,7 @@ impl BypassHops {
             {
                 grid.column(name, Side::Right);
             }
-            self.edges.iter().take(EDGES).for_each(|edge| grid.row(edge.cells(), false));
+            self.edges.iter().take(EDGES).for_each(|edge| grid.row(edge.cells()));
             lines.extend(grid.lines());
         }
         if self.edges.len() > EDGES {

@@ -5,6 +5,7 @@
 //! the same on one screen.
 
 pub(crate) mod amounts;
+mod dropped;
 mod end;
 mod hops;
 mod lines;
@@ -26,6 +27,7 @@ use crate::record::{MATCHING_LOSSES, Stacks};
 use crate::text::ranks_text;
 use crate::uneven_calls::{UnevenCalls, uneven_calls};
 pub use amounts::{GivenAmount, UnequalAmounts};
+pub use dropped::DroppedRing;
 pub use end::{RankEnd, RankEnds};
 pub use hops::{BypassEdgeHops, BypassHops, HopTimes};
 pub(crate) use lines::passed_line;
@@ -62,6 +64,9 @@ pub struct Why {
     /// Events that were overwritten before they were read.
     #[serde(default)]
     pub events_dropped: u64,
+    /// The rings that have lost most of these, the first one most; a few of them.
+    #[serde(default)]
+    pub dropped_rings: Vec<DroppedRing>,
     /// Whether the program had ended by then.
     pub has_ended: bool,
     /// The standstill that goes on, or in which the program ended.
@@ -141,6 +146,7 @@ impl Why {
                 why.collectives = findings.collectives;
                 why.events = findings.counter(Counter::Events);
                 why.events_dropped = findings.counter(Counter::Dropped);
+                why.dropped_rings = DroppedRing::most_of(findings);
                 let name = |space, size| place_name(&standing, space, size);
                 why.mixed = mixed_calls(&findings.mixtures, name);
                 if let Some((_, verdict, _)) = parts.verdict {
@@ -210,8 +216,11 @@ fn uncounted(standing: &Standing) -> Option<String> {
 
 /// Lines for what the waits do not tell.
 fn gaps(findings: &Findings) -> Vec<String> {
-    let losses =
-        MATCHING_LOSSES.iter().filter_map(|loss| loss.line(findings.counter(loss.counter)));
+    let losses = MATCHING_LOSSES.iter().filter_map(|loss| {
+        let line = loss.line(findings.counter(loss.counter))?;
+        let is_of_rings = loss.counter == Counter::Dropped;
+        Some(if is_of_rings { line + &dropped::rings_text(findings) } else { line })
+    });
     let others = [
         (
             findings.undecided,
@@ -242,7 +251,7 @@ fn is_whole_program(standing: &Standing, space: u64) -> bool {
 mod tests {
     use sapwood_profile::Function;
     use sapwood_trace::{
-        CallKind, Kinds, Lateness, PlaceFigures, PlaceWaits, Seat, Standpoint, Unequal,
+        CallKind, Kinds, Lateness, PlaceFigures, PlaceWaits, RankRing, Seat, Standpoint, Unequal,
     };
 
     use super::*;
@@ -409,6 +418,24 @@ mod tests {
         let why = why(&findings, false);
         assert_eq!((why.events, why.events_dropped), (90, 10));
         assert!(why.unknown.contains(&"10 calls overwritten unread".to_owned()), "{why:?}");
+    }
+
+    #[test]
+    fn the_rings_that_have_lost_most_events_are_named() {
+        let mut findings = findings();
+        let ring = |rank, thread| RankRing { rank, thread };
+        let lost = [(ring(3, 0), 2_000), (ring(1, 2), 30), (ring(0, 0), 4), (ring(2, 0), 3)];
+        lost.iter().for_each(|&(ring, events)| findings.dropped.add(ring, events));
+        findings.counters[Counter::Dropped as usize] = 2_037;
+        let why = why(&findings, false);
+        let told = "2,037 calls overwritten unread: 2,000 of rank 3 (thread 0), 30 of rank 1 \
+                    (thread 2), 4 of rank 0 (thread 0), the rest of 1 other ring";
+        assert!(why.unknown.contains(&told.to_owned()), "{:?}", why.unknown);
+        let first = DroppedRing { rank: 3, thread: 0, events: 2_000 };
+        assert_eq!((why.dropped_rings.len(), &why.dropped_rings[0]), (3, &first));
+        let value = serde_json::to_value(&why).expect("numbers and text");
+        sapwood_schema::assert_fits("why-1", &value);
+        assert_eq!(serde_json::from_value::<Why>(value).expect("as it was written"), why);
     }
 
     #[test]

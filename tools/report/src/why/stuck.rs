@@ -11,7 +11,7 @@ use sapwood_trace::{
 use serde::{Deserialize, Serialize};
 
 use super::is_whole_program;
-use crate::communicator::communicator_name;
+use crate::communicator::name_at;
 use crate::mixed_calls::{MixedCalls, on};
 use crate::mpi_call::function_name;
 use crate::quantity;
@@ -227,7 +227,7 @@ fn ring(verdict: &Verdict, standing: &Standing) -> String {
         let group = verdict.waiting.iter().find(|one| one.ranks.contains(rank));
         group.map_or_else(String::new, |one| {
             let place = &one.place;
-            let on = on(&communicator_name(standing, place.space));
+            let on = on(&name_at(standing, place));
             format!(" ({}{on})", function_name(place.function))
         })
     };
@@ -272,7 +272,7 @@ fn place_name(place: &Place, standing: &Standing) -> String {
     if let (Side::Rank(root), true) = (place.side, place.number > 0) {
         text.push_str(&format!(" with root {root}"));
     }
-    text.push_str(&on(&communicator_name(standing, place.space)));
+    text.push_str(&on(&name_at(standing, place)));
     if let (CallKind::Lock, Side::Rank(target)) = (place.kind, place.side) {
         text.push_str(&format!(" at its rank {target}"));
     }
@@ -281,7 +281,7 @@ fn place_name(place: &Place, standing: &Standing) -> String {
 
 /// Which call on which communicator, in parentheses, as far as that has words.
 fn at(place: &Place, standing: &Standing) -> String {
-    let on = communicator_name(standing, place.space);
+    let on = name_at(standing, place);
     match (number(place), on.is_empty()) {
         (0, true) => String::new(),
         (0, false) => format!(" on {on}"),
@@ -292,7 +292,7 @@ fn at(place: &Place, standing: &Standing) -> String {
 
 /// A collective that was started, in words.
 fn started_name(function: u32, place: &Place, standing: &Standing) -> String {
-    let on = on(&communicator_name(standing, place.space));
+    let on = on(&name_at(standing, place));
     format!("{} number {}{on}", function_name(function), place.number)
 }
 
@@ -311,7 +311,7 @@ fn odd(one: &Odd, standing: &Standing, verdict: &Verdict) -> StuckOdd {
         doing: doing_word(one.doing).to_owned(),
         for_s: seconds(one.for_ns),
         function: function_name(one.place.function),
-        communicator: communicator_name(standing, one.place.space),
+        communicator: name_at(standing, &one.place),
         number: number(&one.place),
         made,
         own_function: own.map(|own| function_name(own.function)),
@@ -518,7 +518,7 @@ fn waiting(one: &Waiting, standing: &Standing) -> StuckWaiting {
         ranks: one.ranks.to_string(),
         function: function_name(place.function),
         started_by: (place.behind > 0).then(|| function_name(place.behind)),
-        communicator: communicator_name(standing, place.space),
+        communicator: name_at(standing, place),
         number: number(place),
         with,
         tag: place.tag,

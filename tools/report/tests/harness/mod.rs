@@ -11,7 +11,7 @@ use sapwood_profile::{
 use sapwood_report::analysis::{classification, histogram, rank_outliers, rank_values, sketches};
 use sapwood_report::record::Stacks;
 use sapwood_report::stacks::{MergedStacks, Sample};
-use sapwood_report::{Analysis, Missing, Report, Standstills, Tree, record};
+use sapwood_report::{Analysis, Missing, Report, Standstills, Tree, Uninitialised, record};
 
 pub fn function(name: &str, size_class: u8) -> EventKey {
     let id = Function::named(name).expect("every MPI has it").id;
@@ -114,6 +114,16 @@ pub fn report() -> Report {
         ranks: "6".parse().expect("a rank"),
         reason: "back-end 3 closed its connection".to_string(),
     };
+    let uninitialised = Uninitialised {
+        rank: 7,
+        pid: 123,
+        host: "h".to_string(),
+        program: "solver".to_string(),
+        for_s: 12.0,
+        state: Uninitialised::state_of(Some("sleeping")),
+        place: "nanosleep".to_string(),
+        in_init_s: None,
+    };
     Report {
         program: "solver".to_string(),
         command: ["mpirun", "-np", "8", "solver"].map(str::to_string).to_vec(),
@@ -128,6 +138,7 @@ pub fn report() -> Report {
         standstills,
         stacks: None,
         missing: vec![missing],
+        uninitialised: vec![uninitialised],
         outdated: None,
         rows,
         analysis,

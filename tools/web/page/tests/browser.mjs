@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import { connect, createServer } from "node:net";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -42,6 +43,10 @@ export async function openPage(browser, address, options = {}) {
   return { page, troubles, close: () => context.close() };
 }
 
+// What a test that failed has left running is ended with its file, which waits for it otherwise.
+const running = new Set();
+after(() => Promise.all([...running].map((served) => served.kill())));
+
 // A program that prints a page's address. It is ended by the end of its input, or by force.
 export class Served {
   constructor(program, words, options = {}) {
@@ -49,7 +54,13 @@ export class Served {
     this.said = "";
     this.child = spawn(program, words, { stdio: ["pipe", "pipe", "pipe"], ...options });
     for (const stream of [this.child.stdout, this.child.stderr]) stream.on("data", (data) => (this.said += data));
-    this.ended = new Promise((resolve) => this.child.on("exit", (code) => resolve(code)));
+    running.add(this);
+    this.ended = new Promise((resolve) =>
+      this.child.on("exit", (code) => {
+        running.delete(this);
+        resolve(code);
+      }),
+    );
   }
 
   async says(pattern) {

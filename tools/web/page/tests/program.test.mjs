@@ -67,7 +67,7 @@ test("rounds and iterations of a recorded run are series of their own", async ()
   const served = new Served(SAPWOOD, ["mpi", "replay", folder, "--page"]);
   const { page, troubles, close } = await openPage(browser, await served.address());
   await page.locator('.status[data-state="replay"]').waitFor();
-  await served.says(/20 rounds and 500 iterations were read/);
+  await served.says(/read: 20 rounds and 500 iterations;/);
   await page.waitForFunction(() => document.querySelector(".now").textContent.startsWith("round 19 "));
   await shows(page, ".foot", /^20 rounds$/);
   assert.equal(await page.locator("#view-summary .nothing:visible").count(), 0, "its time is that of the last round");

@@ -9,7 +9,13 @@ int main(int argc, char **argv) {
     MPI_Win window;
     upper = rank >= 3;
     MPI_Comm_split(MPI_COMM_WORLD, upper, rank, &part);
-    MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, part, &cells, &window);
+    /* One part after the other: Open MPI names the file of a window after the communicator's
+       number, which both parts have in common, and removes it once all have opened it. */
+    for (int turn = 0; turn < 2; turn++) {
+        if (turn == upper)
+            MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, part, &cells, &window);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
     for (int step = 0; step < 1000; step++) {
         usleep(20000);
         MPI_Win_fence(0, window);

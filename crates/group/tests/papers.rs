@@ -1,0 +1,165 @@
+//! The rules of Saito, Taura and Chikayama: what a member does with the answers to its probes.
+
+use sapwood_group::limits::PROBE_BYTES;
+use sapwood_group::message::{PaperKind, PaperTree, Position, Ranges};
+use sapwood_group::{Config, Input, MILLISECOND, MemberId, Message, Payload, SECOND, Time};
+
+use crate::support::{Lonely, config, name};
+
+const ME: MemberId = MemberId(1);
+/// Members probe for less than this.
+const LIMIT: Time = 60 * SECOND;
+/// What an answer takes besides the time that a test gives it.
+const INPUT: Time = 1_000;
+
+/// A probe that the member has sent.
+struct Probe {
+    to: MemberId,
+    kind: PaperKind,
+    number: u64,
+    bytes: usize,
+}
+
+/// A member that asks no other for a sign of life meanwhile.
+fn among(others: &[MemberId]) -> Lonely {
+    let silence = 1_000 * SECOND;
+    let quiet = Config { watch_period: silence, ping_timeout: silence, ..config(ME) };
+    Lonely::among(quiet, others)
+}
+
+fn at(distance: Time) -> Position {
+    Position { distance, ..Position::default() }
+}
+
+/// The probes that it has sent since the last time.
+fn probes(lonely: &mut Lonely) -> Vec<Probe> {
+    let mut probes = Vec::new();
+    lonely.sent.retain(|(to, message)| {
+        let Message::Probe { kind, number, padding } = message else { return true };
+        probes.push(Probe { to: *to, kind: *kind, number: *number, bytes: padding.len() });
+        false
+    });
+    probes
+}
+
+/// Wakes it until it sends one.
+fn next_probe(lonely: &mut Lonely) -> Option<Probe> {
+    while lonely.now < LIMIT {
+        if let Some(probe) = probes(lonely).pop() {
+            return Some(probe);
+        }
+        lonely.now = lonely.now.max(lonely.wake);
+        lonely.give(Input::Wake);
+    }
+    None
+}
+
+fn answer(lonely: &mut Lonely, probe: &Probe, after: Time, positions: &[(MemberId, Position)]) {
+    let (kind, number, positions) = (probe.kind, probe.number, positions.to_vec());
+    lonely.now += after;
+    lonely.hear(probe.to, Message::ProbeReply { kind, number, positions });
+}
+
+/// Lets it probe until it asks this member. Others are far, and take no part.
+fn answer_as(
+    lonely: &mut Lonely,
+    member: MemberId,
+    after: Time,
+    positions: &[(MemberId, Position)],
+) {
+    loop {
+        let probe = next_probe(lonely).expect("it asks all of a few members");
+        if probe.to == member {
+            return answer(lonely, &probe, after, positions);
+        }
+        answer(lonely, &probe, 20 * MILLISECOND, &[]);
+    }
+}
+
+/// The members of which it has become a child in a tree, in this order.
+fn parents(lonely: &Lonely, tree: PaperTree) -> Vec<MemberId> {
+    let attach = Message::Attach { tree, names: Ranges::from(&name(ME)) };
+    lonely.sent.iter().filter(|(_, message)| *message == attach).map(|(to, _)| *to).collect()
+}
+
+/// What it tells of its positions in the trees for latency.
+fn told(lonely: &mut Lonely, to: MemberId) -> Vec<(MemberId, Position)> {
+    let (kind, padding) = (PaperKind::Latency, Payload::from(vec![0]));
+    lonely.hear(to, Message::Probe { kind, number: 77, padding });
+    let mut replies = lonely.sent.iter().filter_map(|(member, message)| match message {
+        Message::ProbeReply { number: 77, positions, .. } if *member == to => Some(positions),
+        _ => None,
+    });
+    replies.next_back().expect("a reply").clone()
+}
+
+#[test]
+fn the_sum_of_the_round_trips_to_the_root_is_told_and_judged_by() {
+    let [root, near, nearer] = [2, 3, 4].map(MemberId);
+    let mut lonely = among(&[root, near, nearer]);
+    let tree = PaperTree { root, bulk: false };
+    lonely.give(Input::Track { tree });
+    answer_as(&mut lonely, root, 10 * MILLISECOND, &[(root, at(0))]);
+    answer_as(&mut lonely, near, MILLISECOND, &[(root, at(9 * MILLISECOND))]);
+    assert_eq!(parents(&lonely, tree), [root, near]);
+    let told = told(&mut lonely, nearer);
+    assert_eq!((told.len(), told[0].0), (1, root));
+    assert_eq!(told[0].1.distance, 10 * MILLISECOND + INPUT);
+    assert_eq!(told[0].1.ancestors, [near]);
+    // The parent has moved: now the way along the tree is 31 ms, beside 10 ms without it.
+    lonely.hear(near, Message::Above { tree, position: at(30 * MILLISECOND) });
+    let half = MILLISECOND / 2;
+    answer_as(&mut lonely, nearer, half, &[(root, at(32 * MILLISECOND))]);
+    assert_eq!(parents(&lonely, tree), [root, near], "that one is farther from the root");
+    answer_as(&mut lonely, nearer, half, &[(root, at(20 * MILLISECOND))]);
+    assert_eq!(parents(&lonely, tree), [root, near, nearer]);
+}
+
+#[test]
+fn one_probe_is_judged_for_the_trees_of_all_roots() {
+    let [one, other, near] = [2, 3, 4].map(MemberId);
+    let mut lonely = among(&[one, other, near]);
+    let trees = [one, other].map(|root| PaperTree { root, bulk: false });
+    for tree in trees {
+        lonely.give(Input::Track { tree });
+    }
+    // At first the roots are measured themselves.
+    let first = probes(&mut lonely);
+    assert_eq!(first.iter().map(|probe| probe.to).collect::<Vec<_>>(), [one, other]);
+    for probe in &first {
+        answer(&mut lonely, probe, 10 * MILLISECOND, &[]);
+    }
+    let positions = [(one, at(9 * MILLISECOND)), (other, at(8 * MILLISECOND))];
+    answer_as(&mut lonely, near, MILLISECOND, &positions);
+    for tree in trees {
+        assert_eq!(parents(&lonely, tree), [tree.root, near]);
+    }
+    let told = told(&mut lonely, near);
+    let distances: Vec<Time> = told.iter().map(|(_, position)| position.distance).collect();
+    assert_eq!(distances, [10 * MILLISECOND + INPUT, 9 * MILLISECOND + INPUT]);
+}
+
+#[test]
+fn twenty_long_probes_and_one_for_the_second_root_are_enough_for_two_trees_for_bandwidth() {
+    let [one, other, near] = [2, 3, 4].map(MemberId);
+    let mut lonely = among(&[one, other, near]);
+    let trees = [one, other].map(|root| PaperTree { root, bulk: true });
+    for tree in trees {
+        lonely.give(Input::Track { tree });
+    }
+    let mut lengths = Vec::new();
+    while let Some(probe) = next_probe(&mut lonely) {
+        lengths.push(probe.bytes);
+        // 128 KiB take a millisecond besides the round trip; below a root it is 50 MB/s.
+        let estimate = |root: MemberId| if root == probe.to { u64::MAX } else { 50_000_000 };
+        let position = |root: MemberId| Position { bandwidth: estimate(root), ..at(MILLISECOND) };
+        let positions = [one, other].map(|root| (root, position(root)));
+        let time = if probe.bytes == 1 { MILLISECOND } else { 2 * MILLISECOND };
+        answer(&mut lonely, &probe, time, &positions);
+    }
+    // A short probe goes before each, for the round trip.
+    assert_eq!(lengths, [1, PROBE_BYTES].repeat(21));
+    for tree in trees {
+        assert_eq!(parents(&lonely, tree).last(), Some(&tree.root), "the best of all");
+    }
+}

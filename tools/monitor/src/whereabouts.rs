@@ -1,0 +1,127 @@
+//! Asks the leaves where ranks are: after some have come, so that a lost host can be named with its
+//! ranks, and as long as some are missing, so that those can be named that have not called
+//! `MPI_Init`.
+
+use std::time::{Duration, Instant};
+
+use sapwood::{Answer, Values};
+use sapwood_profile::Round;
+use sapwood_report::Uninitialised;
+
+use super::collection::Collection;
+use super::leaf::PLACE;
+use super::places::Place;
+
+/// Between two questions for ranks that are missing.
+const MISSING_PAUSE: Duration = Duration::from_secs(1);
+/// Lines for such ranks at one time, at most.
+const LINES_MAX: usize = 8;
+
+impl Collection {
+    /// Asks the leaves again if ranks have come since they said where, or some are missing.
+    pub(crate) fn ask_for_places(&mut self, round: &Round) {
+        let come = round.covered().len();
+        let have_come = self.is_spread() && come > self.places_asked.ranks;
+        let is_due = self.places_asked.at.is_none_or(|at| at.elapsed() >= MISSING_PAUSE);
+        let are_missing = is_due && !round.missing().is_empty();
+        if (have_come || are_missing) && self.ask_where_ranks_are() {
+            self.places_asked.ranks = come;
+        }
+    }
+
+    /// Asks the leaves for their places; whether they could be asked.
+    fn ask_where_ranks_are(&mut self) -> bool {
+        self.places_asked.number += 1;
+        self.places_asked.at = Some(Instant::now());
+        let question = Values::new().scalar(self.places_asked.number);
+        self.places.broadcast(PLACE, question).is_ok()
+    }
+
+    /// Takes what leaves have said of their places.
+    pub(crate) fn take_places(&mut self) {
+        while let Ok(Some(answer)) = self.places.try_recv() {
+            self.take_place(&answer);
+        }
+    }
+
+    /// Whether it answers the question that was asked last.
+    fn take_place(&mut self, answer: &Answer) -> bool {
+        let place = answer.value().ok().and_then(Place::decode);
+        let (Some(place), Some(leaf)) = (place, answer.contributors.as_ref().first()) else {
+            return false;
+        };
+        let is_of_last = place.question == self.places_asked.number;
+        self.known.set(leaf, place);
+        is_of_last
+    }
+
+    /// Before the last round, so that the hosts of a short program are known, too, and which ranks
+    /// have ended before `MPI_Init`.
+    pub(crate) fn all_places(&mut self, wait: Duration) {
+        let is_wanted = self.is_spread() || !self.result.uninitialised.is_empty();
+        if !is_wanted || !self.ask_where_ranks_are() {
+            return;
+        }
+        let mut left = self.network.everyone().ranks().clone();
+        let deadline = Instant::now() + wait;
+        while !left.is_empty() {
+            let until = deadline.saturating_duration_since(Instant::now());
+            let Ok(answer) = self.places.recv_timeout(until) else { break };
+            // One to a question before may be of a time at which its ranks had not come.
+            if self.take_place(&answer) {
+                left.subtract(answer.contributors.as_ref());
+            }
+        }
+    }
+
+    /// Remembers which ranks that a round lacks have not called `MPI_Init`, as reasons why they are
+    /// missing.
+    pub(crate) fn note_uninitialised(&mut self, round: &Round) {
+        let size = match round.world_size() {
+            0 => self.result.round.world_size(),
+            size => size,
+        };
+        // Before the first rank has come the size may be a guess.
+        let is_guess = round.world_size() == 0 && size <= 1;
+        let covered = round.covered();
+        let is_missing = |rank: u32| (is_guess || rank < size) && !covered.contains(rank);
+        self.result.uninitialised = self.known.uninitialised(is_missing);
+        self.result.missing.extend(Uninitialised::reasons(&self.result.uninitialised));
+    }
+
+    /// Lines for the user: ranks whose processes have not called `MPI_Init` for the time after
+    /// which it is asked why ranks wait, each told once.
+    pub(crate) fn take_uninitialised_lines(&mut self) -> Vec<String> {
+        let Some(deadline) = self.deadline.time() else { return Vec::new() };
+        let now = Instant::now();
+        let asked = &mut self.places_asked;
+        let mut lines = Vec::new();
+        let all = &self.result.uninitialised;
+        for one in all.iter().filter(|one| !one.is_inside()) {
+            let lasts = match one.is_dead() {
+                true => {
+                    let since = *asked.dead_since.entry(one.rank).or_insert(now);
+                    now.saturating_duration_since(since)
+                }
+                false => Duration::try_from_secs_f64(one.for_s).unwrap_or_default(),
+            };
+            if lasts >= deadline && !asked.told.contains(one.rank) {
+                asked.told.insert(one.rank);
+                lines.push(one.line());
+            }
+        }
+        let longest_s = Uninitialised::inside(all).map_or(0.0, |inside| inside.longest_s);
+        let is_told = asked.are_inside_told || longest_s < deadline.as_secs_f64();
+        asked.are_inside_told |= !is_told;
+        let inside = Uninitialised::inside_line(all).filter(|_| !is_told);
+        let more = lines.len().saturating_sub(LINES_MAX);
+        lines.truncate(LINES_MAX);
+        match more {
+            0 => {}
+            1 => lines.push("1 more rank has not called MPI_Init".to_owned()),
+            _ => lines.push(format!("{more} more ranks have not called MPI_Init")),
+        }
+        lines.extend(inside);
+        lines
+    }
+}

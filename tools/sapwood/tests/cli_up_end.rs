@@ -1,0 +1,218 @@
+//! How a tree that stays up ends: by itself where no command finds it any more, and beside a
+//! command that is just beginning.
+
+use std::path::Path;
+use std::process::{Child, Output};
+use std::time::Instant;
+
+use rustix::process::{Signal, kill_process};
+
+use crate::cli::user::{User, pid_of};
+use crate::cli::{LIMIT, code, json, text, wait_for_end, wait_until};
+
+/// The processes of a tree that is to end by itself.
+struct TreeProcesses {
+    pids: Vec<u32>,
+}
+
+impl TreeProcesses {
+    /// All that answer to the only tree of a user.
+    fn of(user: &User) -> Self {
+        let asked = ["status", "--network", "warm", "--json", "--timeout", "60s"];
+        let status = json(&user.say(&asked));
+        let nodes = status["nodes"].as_array().unwrap();
+        let pid = |node: &serde_json::Value| u32::try_from(node["pid"].as_u64().unwrap()).unwrap();
+        Self { pids: nodes.iter().map(pid).collect() }
+    }
+}
+
+impl Drop for TreeProcesses {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for &pid in &self.pids {
+                // Some may have ended before the test failed.
+                let _ = kill_process(pid_of(pid), Signal::KILL);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tree_without_an_idle_time_ends_when_its_runtime_folder_is_removed() {
+    let user = User::new();
+    let daemon = user.up(&["-w", "n[0-3]", "-f", "2", "--idle", "0"]);
+    let tree = TreeProcesses::of(&user);
+    assert!(tree.pids.len() >= 5 && tree.pids.contains(&daemon), "{:?}", tree.pids);
+    // As a log-out does. No command is to look for the tree then: without the folder it would look
+    // where the trees of the tests' own user are.
+    std::fs::remove_dir_all(user.folder.path()).unwrap();
+    for &pid in &tree.pids {
+        wait_for_end(pid);
+    }
+}
+
+/// When the second of two commands begins.
+#[derive(Clone, Copy, Debug)]
+enum Begins {
+    /// At once.
+    WithTheFirst,
+    /// When the first one has opened this number of files and sockets.
+    AtOpened(usize),
+    /// When the daemon of the tree has taken the first one's connection.
+    AtConnection,
+    /// When a host runs what it was told.
+    AtCommand,
+}
+
+/// Two commands at one tree: the first one, and when the second one begins.
+#[derive(Clone, Copy, Debug)]
+enum Meeting {
+    RunThenDown(Begins),
+    DownThenRun(Begins),
+}
+
+fn meetings() -> Vec<Meeting> {
+    use Begins::{AtCommand, AtConnection, AtOpened, WithTheFirst};
+    let mut of_run = vec![WithTheFirst, AtConnection, AtCommand];
+    of_run.extend((4..=11).map(AtOpened));
+    let mut of_down = vec![WithTheFirst, AtConnection];
+    of_down.extend((4..=8).map(AtOpened));
+    let run_first = of_run.into_iter().map(Meeting::RunThenDown);
+    run_first.chain(of_down.into_iter().map(Meeting::DownThenRun)).collect()
+}
+
+/// A command in the background, which does not outlive a test that fails.
+struct Background {
+    child: Option<Child>,
+}
+
+impl Background {
+    fn begin(user: &User, arguments: &[&str]) -> Self {
+        Self { child: Some(user.command(arguments).spawn().unwrap()) }
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.child.as_mut().unwrap().try_wait().unwrap().is_some()
+    }
+
+    fn output(mut self) -> Output {
+        wait_until("a command does not end", || self.has_ended());
+        self.child.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// How much a process has open; nothing of one that has ended.
+fn opened(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
+/// Both commands at a tree that has just been started.
+struct Encounter<'a> {
+    user: &'a User,
+    daemon: u32,
+    /// What the daemon has open without a command.
+    opened: usize,
+    /// Is there when a host has begun the command.
+    mark: &'a Path,
+}
+
+impl Encounter<'_> {
+    fn run(&self) -> Background {
+        let script = format!(": >{}; echo here", self.mark.display());
+        Background::begin(self.user, &["run", "-b", "-w", "n[0-1]", &script])
+    }
+
+    fn down(&self) -> Background {
+        Background::begin(self.user, &["down"])
+    }
+
+    fn has_come(&self, begins: Begins, first: &Background) -> bool {
+        match begins {
+            Begins::WithTheFirst => true,
+            Begins::AtOpened(count) => opened(first.pid()) >= count,
+            Begins::AtConnection => opened(self.daemon) > self.opened,
+            Begins::AtCommand => self.mark.exists(),
+        }
+    }
+
+    /// Waits for the moment, which has passed if the first one has ended.
+    fn wait(&self, first: &mut Background, begins: Begins) {
+        let until = Instant::now() + LIMIT;
+        // Without a pause: the moments are less than a millisecond apart.
+        while !self.has_come(begins, first) && !first.has_ended() {
+            assert!(Instant::now() < until, "{begins:?} has not come");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Gives what `run` and what `down` came to.
+    fn meet(&self, meeting: Meeting) -> Ends {
+        let (run, down) = match meeting {
+            Meeting::RunThenDown(begins) => {
+                let mut run = self.run();
+                self.wait(&mut run, begins);
+                (run, self.down())
+            }
+            Meeting::DownThenRun(begins) => {
+                let mut down = self.down();
+                self.wait(&mut down, begins);
+                (self.run(), down)
+            }
+        };
+        Ends { run: run.output(), down: down.output() }
+    }
+}
+
+struct Ends {
+    run: Output,
+    down: Output,
+}
+
+impl Ends {
+    /// Either all hosts have told how they ended, in this tree or in one that `run` has started, or
+    /// the missing ones are named.
+    fn assert_promised(&self, meeting: Meeting) {
+        let [said, errors] = [&self.run.stdout, &self.run.stderr].map(|bytes| text(bytes));
+        let names_missing = |line: &str| line.starts_with("sapwood: n") && line.contains("missing");
+        match code(&self.run) {
+            Some(0) => assert!(
+                said.contains("n[0-1] (2)\n") && said.ends_with("here\n"),
+                "{meeting:?}: {said}{errors}"
+            ),
+            Some(255) => assert!(errors.lines().any(names_missing), "{meeting:?}: {errors}"),
+            other => panic!("{meeting:?}: {other:?}: {said}{errors}"),
+        }
+        let errors = text(&self.down.stderr);
+        assert_eq!(code(&self.down), Some(0), "{meeting:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_run_that_begins_while_its_tree_ends_has_all_hosts_or_names_the_missing() {
+    let user = User::new();
+    let mut ended_early = 0;
+    for (number, meeting) in meetings().into_iter().cycle().take(2 * meetings().len()).enumerate() {
+        let daemon = user.up(&["-w", "n[0-1]"]);
+        let mark = user.folder.path().join(format!("begun-{number}"));
+        let encounter = Encounter { user: &user, daemon, opened: opened(daemon), mark: &mark };
+        let ends = encounter.meet(meeting);
+        ends.assert_promised(meeting);
+        ended_early += usize::from(code(&ends.run) == Some(255));
+        wait_for_end(daemon);
+    }
+    println!("{ended_early} runs were overtaken by the end of their tree");
+}
