@@ -63,15 +63,19 @@ def read_definitions(root):
     found = []
     for path in files:
         inside = path.relative_to(root)
+        if OTHERS & set(inside.parts):
+            continue
         try:
             entries = tomllib.loads(path.read_text("utf-8"))
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise Wrong(f"{inside}: {error}") from None
         for name, columns in entries.items():
             if not isinstance(columns, dict) or not all(isinstance(cell, str) for cell in columns.values()):
                 raise Wrong(f"{inside}: {name} is no entry of strings: write [{name}], and a line for each column")
             if "table" not in columns:
                 raise Wrong(f"{inside}: {name} has no table: name one of {PAGE}")
+            if any(set(cell) & {"|", "\n"} for cell in columns.values()):
+                raise Wrong(f"{inside}: {name} has a bar or a line's end in a value, which would end the cell")
             cells = {key.replace("_", " "): cell for key, cell in columns.items() if key != "table"}
             found.append(Definition(name, inside, columns["table"], cells))
     return sorted(found, key=lambda definition: definition.name)
@@ -84,7 +88,7 @@ def below(folder, sources):
 
 def constant(name, definition, sources):
     """The number of a constant: `= 32,`, `: u32 = 64 << 20;`, `#define NAME 32`."""
-    written = re.compile(rf"\b{name}(?:: \w+)? (?:= )?([0-9][0-9_ <*]*)[,;}}\n]")
+    written = re.compile(rf"\b{name}(?:: \w+)? (?:= )?([0-9][0-9_]*(?: \* [0-9][0-9_]*)*(?: << [0-9]+)?) ?[,;}}\n]")
     numbers = {number for text in below(definition.file.parent, sources) for number in written.findall(text)}
     if len(numbers) != 1:
         where = f"{definition.file}: {definition.name}"
@@ -119,7 +123,10 @@ def table(name, definitions, sources):
 
 def page_of(text, definitions, sources):
     """The page with its tables as they should be."""
-    missing = {definition.table for definition in definitions} - {found[2] for found in TABLE.finditer(text)}
+    names = [found[2] for found in TABLE.finditer(text)]
+    if len(names) != text.count("<!-- table:"):
+        raise Wrong(f"{PAGE}: a table has no end, or a name with more than small letters, blanks and hyphens")
+    missing = {definition.table for definition in definitions} - set(names)
     if missing:
         raise Wrong(f"{PAGE} has no table '{min(missing)}'")
     return TABLE.sub(lambda found: found[1] + table(found[2], definitions, sources) + found[4], text)

@@ -239,10 +239,11 @@ def enter(function, row, a):
     if window is not None:
         handle = f"SAPWOOD_HANDLE({window})"
         return f"{entered}sapwood_enter({row.id}, {handle}, {number(('rank',))}, SAPWOOD_NO_NUMBER, begin);"
-    file = "file" if closes_file(function, a) else given(function, "MPI_File", a)
-    if file is not None:
-        file = file if closes_file(function, a) else f"SAPWOOD_FILE_HANDLE({file})"
-        handle = f"sapwood_file_entered({file})"
+    file = None if closes_file(function, a) else given(function, "MPI_File", a)
+    if closes_file(function, a):
+        handle = "sapwood_file_closing(file)"
+    elif file is not None:
+        handle = f"sapwood_file_entered(SAPWOOD_FILE_HANDLE({file}))"
     if events.is_exchange(function):
         return (f"{entered}sapwood_enter_exchange({row.id}, {handle}, {number(PEERS)}, {number(TAGS)}, "
                 f"{number(('dest',))}, begin);")
@@ -301,7 +302,7 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
     if closes_file(function, a):
         # What it sets its argument to is another handle. While counting is paused, too.
         lines.append(f"    uint64_t file = {a.names[0]} == NULL ? 0 : SAPWOOD_FILE_HANDLE(*{a.names[0]});")
-        forward = "{ if (WAS_STARTED) sapwood_file_closed(file); " + forward + " }"
+        forward = "{ if (WAS_STARTED) sapwood_file_forget(file); " + forward + " }"
     lines.append("    static void *_Atomic known_next;")
     found = f"    __typeof__({symbol}) *next = (__typeof__({symbol}) *)next_of(&known_next, \"{symbol}\", \"{twin}\");"
     begun = [found, "    uint64_t begin;"]

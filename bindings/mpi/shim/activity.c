@@ -188,4 +188,7 @@ struct sapwood_activity *sapwood_activity_take(void)
 void sapwood_activity_forked(void)
 {
     threads_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    /* Its place is that of the parent's thread, in memory that both have: it gives none back when it ends. */
+    if (has_key)
+        pthread_setspecific(key, NULL);
 }

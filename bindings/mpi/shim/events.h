@@ -286,7 +286,8 @@ static SAPWOOD_HOT uint32_t sapwood_known_size(MPI_Comm comm)
     uint64_t handle = SAPWOOD_HANDLE(comm);
     struct sapwood_space *space =
         atomic_load_explicit(&sapwood_space_at[sapwood_cache_place(handle)], memory_order_relaxed);
-    bool is_it = atomic_load_explicit(&space->handle, memory_order_relaxed) == handle;
+    /* Where a communicator was freed, the handle is 0, which may be given for one. */
+    bool is_it = handle != 0 && atomic_load_explicit(&space->handle, memory_order_relaxed) == handle;
     if (__builtin_expect(!is_it, 0))
         space = sapwood_space_known(comm);
     uint32_t flags = atomic_load_explicit(&space->flags, memory_order_relaxed);

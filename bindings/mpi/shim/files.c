@@ -16,6 +16,8 @@ enum {
 
 struct file {
     uint64_t handle; /* 0 where there is none */
+    bool is_closing; /* MPI_File_close has been called: its handle may be another file's as soon as that has done it */
+    bool is_left_out; /* its name has found no room in the table; this is not tried again with each call */
     char path[PATH_BYTES_MAX + 1];
 };
 
@@ -48,31 +50,60 @@ static void keep_path(struct file *file, const char *path)
     memcpy(file->path + begin, end, strlen(end) + 1);
 }
 
+/* What is known of a file, in the table too, holds no more. Callers hold the lock. */
+static void forget(uint64_t file, struct file *place)
+{
+    if (place != NULL)
+        place->handle = 0;
+    sapwood_forget_name(file);
+}
+
 void sapwood_file_opened(uint64_t file, const char *path)
 {
-    /* One that was closed unseen may have had the handle. */
-    sapwood_file_closed(file);
+    if (file == 0)
+        return;
     pthread_mutex_lock(&lock);
-    struct file *place = file == 0 ? NULL : place_of(0);
+    /* The handle may have been that of a file that was closed unseen, or that another thread is about to forget. */
+    forget(file, place_of(file));
+    struct file *place = place_of(0);
     if (place != NULL) {
         keep_path(place, path);
+        place->is_closing = place->is_left_out = false;
         place->handle = file;
     }
     pthread_mutex_unlock(&lock);
+}
+
+/* Puts the name of a file back into the table. Callers hold the lock. */
+static void name_file(struct file *file)
+{
+    if (!file->is_left_out && !sapwood_has_name(file->handle))
+        file->is_left_out = !sapwood_name_window(file->handle, file->path, strlen(file->path));
 }
 
 uint64_t sapwood_file_entered(uint64_t file)
 {
     if (file == 0 || sapwood_has_name(file))
         return file;
-    char path[PATH_BYTES_MAX + 1] = "";
     pthread_mutex_lock(&lock);
-    const struct file *place = place_of(file);
+    struct file *place = place_of(file);
     if (place != NULL)
-        memcpy(path, place->path, sizeof path);
+        name_file(place);
     pthread_mutex_unlock(&lock);
-    if (*path != '\0')
-        sapwood_name_window(file, path, strlen(path));
+    return file;
+}
+
+uint64_t sapwood_file_closing(uint64_t file)
+{
+    if (file == 0)
+        return file;
+    pthread_mutex_lock(&lock);
+    struct file *place = place_of(file);
+    if (place != NULL) {
+        name_file(place);
+        place->is_closing = true;
+    }
+    pthread_mutex_unlock(&lock);
     return file;
 }
 
@@ -82,8 +113,17 @@ void sapwood_file_closed(uint64_t file)
         return;
     pthread_mutex_lock(&lock);
     struct file *place = place_of(file);
-    if (place != NULL)
-        place->handle = 0;
+    /* Else another thread has opened a file since, which got the handle. */
+    if (place == NULL || place->is_closing)
+        forget(file, place);
     pthread_mutex_unlock(&lock);
-    sapwood_forget_name(file);
+}
+
+void sapwood_file_forget(uint64_t file)
+{
+    if (file == 0)
+        return;
+    pthread_mutex_lock(&lock);
+    forget(file, place_of(file));
+    pthread_mutex_unlock(&lock);
 }

@@ -3,7 +3,7 @@
  * A file's name in the table takes turns with those of communicators at one place (sizes.h). The paths are kept
  * here as well, so that a call on a file puts its own back; calls on files are few and long. Files beyond FILES_MAX,
  * those that Fortran's bindings open past the C ones, and those that were opened while counting was paused are told
- * without a name. */
+ * without a name. So are those whose name finds no room at a call, from then on: it is counted once for each. */
 #ifndef SAPWOOD_FILES_H
 #define SAPWOOD_FILES_H
 
@@ -16,7 +16,11 @@
 SAPWOOD_HIDDEN void sapwood_file_opened(uint64_t file, const char *path);
 /* This thread is about to enter a call on a file, which it gives. */
 SAPWOOD_HIDDEN uint64_t sapwood_file_entered(uint64_t file);
-/* After MPI_File_close: its handle may be given to another one. */
+/* The same where the call is MPI_File_close: from then on another file may get the handle. */
+SAPWOOD_HIDDEN uint64_t sapwood_file_closing(uint64_t file);
+/* After that call: what is known of the file holds no more, but if another thread has opened one with its handle. */
 SAPWOOD_HIDDEN void sapwood_file_closed(uint64_t file);
+/* Before a call of MPI_File_close that is not counted. */
+SAPWOOD_HIDDEN void sapwood_file_forget(uint64_t file);
 
 #endif

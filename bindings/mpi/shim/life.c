@@ -344,6 +344,15 @@ bool sapwood_begin_slowly(void)
     return phase_now() >= SAPWOOD_COUNTING;
 }
 
+static void hide_init(void)
+{
+    int fd = init_fd;
+    /* First: a child that is forked in between must not close what has this number next. */
+    init_fd = -1;
+    if (fd >= 0)
+        close(fd);
+}
+
 /* Shows the leaf that this rank has called MPI_Init, in which it may wait for others, and when: by the name of an
  * empty file in memory, which is open until the call returns. `started.rs` of tools/monitor reads it. */
 static void show_init(uint64_t begin)
@@ -359,13 +368,8 @@ static void show_init(uint64_t begin)
     if (high >= 0)
         close(fd);
     init_fd = high >= 0 ? high : fd;
-}
-
-static void hide_init(void)
-{
-    if (init_fd >= 0)
-        close(init_fd);
-    init_fd = -1;
+    /* A child that goes on without exec is not in MPI_Init. */
+    pthread_atfork(NULL, NULL, hide_init);
 }
 
 bool sapwood_init_begins(uint64_t *begin)

@@ -165,8 +165,8 @@ static void leave_out(void)
     static bool is_said;
     sapwood_add(&sapwood_table->header.names_left_out, 1, true);
     if (!is_said && sapwood_rank_on_host(sapwood_table->header.world_rank) == 0)
-        sapwood_say("names of communicators and windows that are in use take more than %d bytes in a rank; those that "
-                    "find no room are told without a name", NAMES_BYTES_MAX);
+        sapwood_say("names of communicators, windows and files that are in use take more than %d bytes in a rank; "
+                    "those that find no room are told without a name", NAMES_BYTES_MAX);
     is_said = true;
 }
 

@@ -1,9 +1,9 @@
-/* Names of communicators and windows in the table: where they stand, and how many living ones have each.
+/* Names of communicators, windows and files in the table: where they stand, and how many living ones have each.
  *
  * Names take room in a part of the table's names that regions leave. The name of a freed communicator stays,
  * because what it has done may still be told, until its room is needed for another name. Then what is freed has
  * no name any more, before the room is written. Names that are alike stand once. Where all the room is taken by
- * names of communicators and windows that are in use, others get none, which is counted and said once.
+ * names of communicators, windows and files that are in use, others get none, which is counted and said once.
  *
  * Callers hold the table's lock.
  */

@@ -24,7 +24,7 @@ static struct {
     uint64_t size;
 } basic_types[BASIC_TYPES_MAX];
 
-/* What the table tells of a communicator or window beside its name. */
+/* What the table tells of a communicator, window or file beside its name. */
 struct kind {
     unsigned class;
     bool between; /* it has two groups */
@@ -41,6 +41,21 @@ static struct sapwood_communicator *place_with(uint64_t handle, unsigned first)
     return NULL;
 }
 
+/* A communicator loses its place in the table: at its next call it is asked for anew, and takes its turn. */
+static void forget_class(uint64_t handle)
+{
+    _Atomic uint64_t *known = &sapwood_classes[sapwood_cache_place(handle)];
+    if (atomic_load_explicit(known, memory_order_relaxed) >> 8 == handle)
+        atomic_store_explicit(known, 0, memory_order_relaxed);
+}
+
+/* The name that the program has given it, as its space has it; 0 none. Callers hold the lock. */
+static uint32_t name_in_space(uint64_t handle)
+{
+    const struct sapwood_space *space = sapwood_events == NULL ? NULL : sapwood_place_of(handle);
+    return space == NULL ? 0 : atomic_load_explicit(&space->name, memory_order_relaxed);
+}
+
 /* Its place in the table, made its own. Once all are taken, two that begin their search at one place take turns.
  * Callers hold the lock: two threads would mix what they tell. */
 static struct sapwood_communicator *communicator_of(uint64_t handle, struct kind kind)
@@ -49,9 +64,12 @@ static struct sapwood_communicator *communicator_of(uint64_t handle, struct kind
     struct sapwood_communicator *place = place_with(handle, first);
     if (place == NULL) {
         place = place_with(0, first);
-        place = place == NULL ? &sapwood_table->communicators[first] : place;
+        if (place == NULL) {
+            place = &sapwood_table->communicators[first];
+            forget_class(atomic_load_explicit(&place->handle, memory_order_relaxed));
+        }
         SAPWOOD_TELL(place->handle, 0);
-        SAPWOOD_TELL(place->name, 0);
+        SAPWOOD_TELL(place->name, name_in_space(handle));
     }
     SAPWOOD_TELL(place->class, kind.class);
     SAPWOOD_TELL(place->between, kind.between);
@@ -83,8 +101,8 @@ unsigned sapwood_class_asked(MPI_Comm comm)
     return class;
 }
 
-/* Gives a communicator or window its name, in the table and in its space. */
-static void name_handle(uint64_t handle, struct kind kind, const char *name, size_t length)
+/* Gives a communicator, window or file its name, in the table and in its space; whether there was room for it. */
+static bool name_handle(uint64_t handle, struct kind kind, const char *name, size_t length)
 {
     sapwood_table_lock();
     uint32_t kept = sapwood_name_kept(name, length);
@@ -93,6 +111,7 @@ static void name_handle(uint64_t handle, struct kind kind, const char *name, siz
     if (space != NULL)
         sapwood_name_held(space, kept);
     sapwood_table_unlock();
+    return kept != 0;
 }
 
 bool sapwood_has_name(uint64_t handle)
@@ -101,11 +120,9 @@ bool sapwood_has_name(uint64_t handle)
     return place != NULL && atomic_load_explicit(&place->name, memory_order_relaxed) != 0;
 }
 
-void sapwood_name_window(uint64_t window, const char *name, size_t length)
+bool sapwood_name_window(uint64_t window, const char *name, size_t length)
 {
-    name_handle(window, (struct kind){.class = SAPWOOD_CLASS_NONE}, name, length);
-    /* A communicator that had the place in the table is asked for anew at its next call, and takes its turn. */
-    atomic_store_explicit(&sapwood_classes[sapwood_cache_place(window)], 0, memory_order_relaxed);
+    return name_handle(window, (struct kind){.class = SAPWOOD_CLASS_NONE}, name, length);
 }
 
 void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
@@ -170,8 +187,9 @@ uint64_t sapwood_basic_size(uint64_t type_handle)
 void sapwood_forget_name(uint64_t handle)
 {
     struct sapwood_communicator *place = handle == 0 ? NULL : place_with(handle, sapwood_cache_place(handle));
+    /* Another one may have taken the place since. */
     if (place != NULL)
-        SAPWOOD_TELL(place->handle, 0);
+        atomic_compare_exchange_strong(&place->handle, &handle, 0);
 }
 
 void sapwood_forget_comm(MPI_Comm comm)

@@ -63,8 +63,8 @@ SAPWOOD_HIDDEN uint64_t sapwood_bytes_asked(int64_t count, MPI_Datatype type);
 
 /* After MPI_Comm_set_name; the length of Fortran's text, which spaces fill. */
 void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length);
-/* After MPI_Win_set_name; the window's SAPWOOD_HANDLE. Also of files, by files.h. */
-void sapwood_name_window(uint64_t window, const char *name, size_t length);
+/* After MPI_Win_set_name; the window's SAPWOOD_HANDLE. Also of files, by files.h. Whether there was room for it. */
+bool sapwood_name_window(uint64_t window, const char *name, size_t length);
 /* Whether the table tells a name of this handle. */
 SAPWOOD_HIDDEN bool sapwood_has_name(uint64_t handle);
 

@@ -311,7 +311,8 @@ static struct sapwood_space *known_and_locked(uint64_t handle)
 struct sapwood_space *sapwood_space_known(MPI_Comm comm)
 {
     uint64_t handle = SAPWOOD_HANDLE(comm);
-    struct sapwood_space *space = known_and_locked(handle);
+    bool is_without = READ(without_at[sapwood_cache_place(handle)]) == handle;
+    struct sapwood_space *space = is_without ? NULL : known_and_locked(handle);
     if (space == NULL)
         return &sapwood_no_space;
     keep(handle, space);

@@ -51,8 +51,8 @@
  *   304  usage            64 bytes what the process has used when counting ended, below;
  *                                  0 before
  *   368  untracked        u64      requests whose bytes are not known, and so not counted
- *   376  names_left_out   u64      communicators and windows that were named when names of others in use
- *                                  took all the room
+ *   376  names_left_out   u64      communicators, windows and files that were named when names of others
+ *                                  in use took all the room
  *   384  snapshots_offset u32      from the start of the table; they come last
  *   388  snapshots_capacity u32
  *   392  marks            u64      iteration marks that the rank has reached; release store

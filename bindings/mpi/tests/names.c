@@ -7,11 +7,13 @@
  *              sends; never ends
  *   windows    the same of windows; the last one is a communicator again
  *   living     COUNT communicators at once, each with a name of its own
+ *   files      the same as living, and several calls on a file while there is no room for its path
  *   alike      COUNT communicators at once, all with one name */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int rank, size;
 
@@ -53,7 +55,23 @@ static void miss_the_last(void)
         MPI_Barrier(last);
 }
 
-static void living(int count, const char *format)
+static void call_on_file(void)
+{
+    /* Longer than what names of communicators leave at the ends of parts of the room. */
+    char path[] = "/tmp/sapwood-test-of-names-XXXXXX";
+    int descriptor = mkstemp(path), mode = MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE;
+    MPI_File file;
+    MPI_Offset bytes;
+    if (descriptor < 0 || MPI_File_open(MPI_COMM_SELF, path, mode, MPI_INFO_NULL, &file) != MPI_SUCCESS)
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    close(descriptor);
+    for (int i = 0; i < 9; i++)
+        MPI_File_get_size(file, &bytes);
+    MPI_File_close(&file);
+}
+
+/* Makes them, does this, if there is anything to do, and frees them. */
+static void living(int count, const char *format, void (*work)(void))
 {
     MPI_Comm *all = calloc((size_t)count, sizeof *all);
     for (int i = 0; i < count; i++) {
@@ -62,6 +80,8 @@ static void living(int count, const char *format)
         snprintf(name, sizeof name, format, i);
         MPI_Comm_set_name(all[i], name);
     }
+    if (work != NULL)
+        work();
     for (int i = 0; i < count; i++)
         MPI_Comm_free(&all[i]);
     free(all);
@@ -79,9 +99,11 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "windows") == 0)
         windows(atoi(argv[2]));
     if (strcmp(argv[1], "living") == 0)
-        living(atoi(argv[2]), "a communicator of its own name, number %d");
+        living(atoi(argv[2]), "a communicator of its own name, number %d", NULL);
+    else if (strcmp(argv[1], "files") == 0)
+        living(atoi(argv[2]), "a communicator of its own name, number %d", call_on_file);
     else if (strcmp(argv[1], "alike") == 0)
-        living(atoi(argv[2]), "a communicator of the same name as all others");
+        living(atoi(argv[2]), "a communicator of the same name as all others", NULL);
     else
         miss_the_last();
     MPI_Finalize();

@@ -527,15 +527,19 @@ class WaitsTruth:
         self.assertEqual((run.code, sorted(run.dumps)), (0, [0, 1]), run.errors)
         left_out = [struct.unpack_from("<Q", dump.data, 376)[0] for dump in run.dumps.values()]
         figure = run.profile["figures"].get("names_left_out")
-        told = re.findall(r"names of communicators and windows left out: ([\d,]+);", run.report)
+        told = re.findall(r"names of communicators, windows and files left out: ([\d,]+);", run.report)
         self.assertEqual(told, [] if figure is None else [f"{figure['sum']:,}"], run.report)
-        said = run.errors.count("names of communicators and windows that")
+        said = run.errors.count("names of communicators, windows and files that")
         return said, left_out, figure and figure["sum"]
 
     def test_names_that_find_no_room_are_counted_and_said_once(self):
         # 48 bytes each, of 8192.
         lost = 1200 - 8 * (1024 // 48)
         self.assertEqual(self.names_left_out("living"), (1, [lost] * 2, 2 * lost))
+
+    def test_a_file_whose_path_finds_no_room_is_counted_once_and_not_with_each_call(self):
+        lost = 1200 - 8 * (1024 // 48) + 1
+        self.assertEqual(self.names_left_out("files"), (1, [lost] * 2, 2 * lost))
 
     def test_one_name_of_many_communicators_stands_once(self):
         self.assertEqual(self.names_left_out("alike"), (0, [0, 0], None))

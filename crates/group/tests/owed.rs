@@ -20,6 +20,11 @@ impl Receiver {
 
     /// A stripe begins, with its first segment.
     fn open(&mut self, stripe: u8, stripes: u8) {
+        self.open_of(stripe, stripes, 16);
+    }
+
+    /// The same of a value of another length.
+    fn open_of(&mut self, stripe: u8, stripes: u8, bytes: u64) {
         let head = Head {
             cast: CAST,
             stripe,
@@ -27,7 +32,7 @@ impl Receiver {
             floor: 1,
             tree: TreeKind::Adaptive,
             purpose: Purpose::Broadcast,
-            bytes: 16,
+            bytes,
             segment_bytes: 8,
             tag: 0,
         };
@@ -35,6 +40,11 @@ impl Receiver {
         let (route, data) = (Route::default(), vec![stripe; 8].into());
         let open = Message::Open { head, targets, route, ask: false, receipt: false, data };
         self.0.hear(ROOT, open);
+    }
+
+    fn segment(&mut self, stripe: u8, index: u32) {
+        let data = vec![1_u8; 8].into();
+        self.0.hear(ROOT, Message::Segment { cast: CAST, stripe, index, data });
     }
 
     /// News of the root.
@@ -67,13 +77,29 @@ fn a_stripe_is_acknowledged_when_the_others_are_here_too() {
     assert_eq!(acknowledged, [0, 1]);
 }
 
+/// What one parent sends may take much longer than what the other one does.
+#[test]
+fn the_last_stripe_is_acknowledged_however_long_ago_the_others_came() {
+    let mut receiver = Receiver::new();
+    receiver.open_of(0, 2, 48);
+    [2, 4].into_iter().for_each(|index| receiver.segment(0, index));
+    receiver.open_of(1, 2, 48);
+    assert_eq!(receiver.acknowledged(), [0]);
+    // Records are kept for half a minute.
+    receiver.0.now += 20 * SECOND;
+    receiver.segment(1, 3);
+    receiver.0.now += 20 * SECOND;
+    receiver.0.give(Input::Wake);
+    receiver.segment(1, 5);
+    assert_eq!(receiver.acknowledged(), [0, 1]);
+}
+
 #[test]
 fn a_member_that_lives_after_all_gets_what_it_is_owed() {
     let mut receiver = Receiver::new();
     receiver.open(0, 1);
     receiver.learn(Life::Dead, 0);
-    let data = vec![1_u8; 8].into();
-    receiver.0.hear(ROOT, Message::Segment { cast: CAST, stripe: 0, index: 1, data });
+    receiver.segment(0, 1);
     assert_eq!(receiver.acknowledged(), [], "to a dead member");
     receiver.learn(Life::Alive, 1);
     assert_eq!(receiver.acknowledged(), [0]);
@@ -84,8 +110,7 @@ fn a_member_that_has_left_is_owed_nothing() {
     let mut receiver = Receiver::new();
     receiver.open(0, 1);
     receiver.learn(Life::Left, 0);
-    let data = vec![1_u8; 8].into();
-    receiver.0.hear(ROOT, Message::Segment { cast: CAST, stripe: 0, index: 1, data });
+    receiver.segment(0, 1);
     assert_eq!(receiver.acknowledged(), []);
 }
 

@@ -1,10 +1,12 @@
 //! The rules of Saito, Taura and Chikayama: what a member does with the answers to its probes.
 
+use std::collections::BTreeMap;
+
 use sapwood_group::limits::PROBE_BYTES;
-use sapwood_group::message::{PaperKind, PaperTree, Position, Ranges};
+use sapwood_group::message::{Life, PaperKind, PaperTree, Position, Ranges, Record};
 use sapwood_group::{Config, Input, MILLISECOND, MemberId, Message, Payload, SECOND, Time};
 
-use crate::support::{Lonely, config, name};
+use crate::support::{Lonely, config, name, record};
 
 const ME: MemberId = MemberId(1);
 /// Members probe for less than this.
@@ -135,8 +137,10 @@ fn one_probe_is_judged_for_the_trees_of_all_roots() {
         assert_eq!(parents(&lonely, tree), [tree.root, near]);
     }
     let told = told(&mut lonely, near);
-    let distances: Vec<Time> = told.iter().map(|(_, position)| position.distance).collect();
-    assert_eq!(distances, [10 * MILLISECOND + INPUT, 9 * MILLISECOND + INPUT]);
+    let distances: BTreeMap<MemberId, Time> =
+        told.iter().map(|(root, position)| (*root, position.distance)).collect();
+    let along = [(one, 10 * MILLISECOND + INPUT), (other, 9 * MILLISECOND + INPUT)];
+    assert_eq!((told.len(), distances), (2, BTreeMap::from(along)));
 }
 
 #[test]
@@ -162,4 +166,19 @@ fn twenty_long_probes_and_one_for_the_second_root_are_enough_for_two_trees_for_b
     for tree in trees {
         assert_eq!(parents(&lonely, tree).last(), Some(&tree.root), "the best of all");
     }
+}
+
+#[test]
+fn children_in_a_tree_for_bandwidth_are_told_when_one_of_them_has_died() {
+    let [one, other] = [2, 3].map(MemberId);
+    let mut lonely = among(&[one, other]);
+    let tree = PaperTree { root: ME, bulk: true };
+    lonely.give(Input::Track { tree });
+    for child in [one, other] {
+        lonely.hear(child, Message::Attach { tree, names: Ranges::from(&name(child)) });
+    }
+    lonely.sent.clear();
+    lonely.learn(one, vec![Record { life: Life::Dead, ..record(other) }]);
+    let position = Position { bandwidth: u64::MAX, children: 1, ..Position::default() };
+    assert!(lonely.sent.contains(&(one, Message::Above { tree, position })), "{:?}", lonely.sent);
 }

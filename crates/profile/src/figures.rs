@@ -47,7 +47,8 @@ pub enum Figure {
     /// Requests whose bytes are not counted, because there was no room to follow them, or because
     /// they were freed before they completed.
     UntrackedRequests = 15,
-    /// Communicators and windows without a name, because names of others in use took all the room.
+    /// Communicators, windows and files without a name, because names of others in use took all the
+    /// room.
     NamesLeftOut = 16,
     /// Threads that have called MPI, the most at a time; only where there were several.
     MpiThreads = 17,

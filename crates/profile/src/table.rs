@@ -574,7 +574,8 @@ impl<'a> TableReader<'a> {
         origin_ns.saturating_add(u64::try_from(later >> 32).unwrap_or(u64::MAX))
     }
 
-    /// The name that a communicator or window was given, by its place among the names, from 1.
+    /// The name that a communicator, window or file was given, by its place among the names, from
+    /// 1.
     #[must_use]
     pub fn given_name(&self, name: u32) -> Option<String> {
         match self.key(REGION | u64::from(name.checked_sub(1)?))? {

@@ -96,6 +96,34 @@ fn a_network_may_open_without_those_that_failed() {
 }
 
 #[test]
+fn a_network_may_open_while_others_start_and_says_when_none_may_come_any_more() {
+    let mark = new_mark();
+    // On a machine with other work, too, one has joined by then.
+    let mut network = builder("3", Links::Unix)
+        .startup_timeout(Duration::from_secs(8))
+        .back_end(back_ends(&mark, &["silent", "2"]))
+        .allow_missing()
+        .open_after(Duration::ZERO)
+        .open()
+        .unwrap();
+    assert!(network.is_starting());
+    network.wait_for_back_ends(2, HANG).unwrap();
+    let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
+    stream.broadcast(tags::RANK, ()).unwrap();
+    assert_eq!(stream.recv_timeout(HANG).unwrap().value().unwrap().scalar::<i64>(0), Ok(1));
+    let begin = Instant::now();
+    while network.is_starting() {
+        assert!(begin.elapsed() < HANG, "it starts for ever");
+        network.turn(Duration::from_secs(1)).unwrap();
+    }
+    assert_eq!(network.everyone().ranks(), &RankSet::range(0, 1));
+    let is_named = |event: Event| matches!(event, Event::StartFailed { rank: 2, .. });
+    assert!(std::iter::from_fn(|| network.next_event()).any(is_named), "it was not given up");
+    network.close().unwrap();
+    wait_until("nothing left", ENDING, || support::marked(&mark).is_empty());
+}
+
+#[test]
 fn back_ends_that_never_attach_are_named_when_time_is_up() {
     let mark = new_mark();
     // On a machine with other work, too, all others have joined by then.

@@ -485,12 +485,16 @@ fn sockets(values: ValuesRef<'_>) -> Result<BTreeMap<u64, TcpSocket>, TraceError
     Ok(read)
 }
 
-/// By ring, what was overwritten before it was read.
+/// By ring, what was overwritten before it was read. One that has lost nothing is not among them.
 fn dropped(values: ValuesRef<'_>) -> Result<DroppedRings, TraceError> {
     let mut read = DroppedRings::default();
     for words in rows(values, 19)? {
-        let (rank, thread) = halves(words[0]);
-        fresh(read.insert(RankRing { rank, thread }, words[1]))?;
+        let [ring, events] = *words else { return Err(WRONG) };
+        if events == 0 {
+            return Err(WRONG);
+        }
+        let (rank, thread) = halves(ring);
+        fresh(read.insert(RankRing { rank, thread }, events))?;
     }
     Ok(read)
 }

@@ -36,15 +36,16 @@ impl DroppedRings {
         other.events.into_iter().for_each(|(ring, events)| self.add(ring, events));
     }
 
-    /// Keeps at most as many rings. What the others have lost is in the sum over all of them, which
+    /// Keeps at most as many rings, those that have lost most; of several that have lost as much,
+    /// those of the lowest ranks. What the others have lost is in the sum over all of them, which
     /// is counted beside.
     pub(crate) fn bound(&mut self, most: usize) {
-        while self.events.len() > most {
-            self.events.pop_last();
+        if self.events.len() > most {
+            self.events = self.most(most).into_iter().collect();
         }
     }
 
-    /// Takes a row of a packet; what was there of the same ring before.
+    /// Takes a row of a packet, which has lost events; what was there of the same ring before.
     pub(crate) fn insert(&mut self, ring: RankRing, events: u64) -> Option<u64> {
         self.events.insert(ring, events)
     }
@@ -97,12 +98,19 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_has_no_more_rings_than_it_may() {
+    fn a_packet_keeps_the_rings_that_have_lost_most() {
+        let ring = |rank| RankRing { rank, thread: 0 };
         let mut dropped = DroppedRings::default();
-        (0..9).for_each(|rank| dropped.add(RankRing { rank, thread: 0 }, 1));
-        dropped.bound(9);
-        assert_eq!(dropped.len(), 9);
-        dropped.bound(8);
-        assert_eq!(dropped.len(), 8);
+        for (rank, events) in [(0, 1), (1, 3), (2, 2), (3, 2), (4, 9)] {
+            dropped.add(ring(rank), events);
+        }
+        let whole = dropped.clone();
+        dropped.bound(5);
+        assert_eq!(dropped, whole, "all have room");
+        dropped.bound(3);
+        let kept: Vec<_> = dropped.by_ring().collect();
+        assert_eq!(kept, [(ring(1), 3), (ring(2), 2), (ring(4), 9)], "2 and 3 have lost as much");
+        dropped.bound(0);
+        assert!(dropped.is_empty());
     }
 }

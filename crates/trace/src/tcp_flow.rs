@@ -92,7 +92,9 @@ pub struct TcpFlow {
     pub elapsed_ns: u64,
     /// Nanoseconds of collectives that its rank has ended in it, of all threads.
     pub called_ns: u64,
-    /// The same of calls that have sent or received a message and waited for it, as `MPI_Waitall`.
+    /// The same of calls that have sent or received a message and waited for it, as `MPI_Waitall`;
+    /// all of the time of a reading before which the rank may have been in a collective that had
+    /// not ended.
     pub waited_ns: u64,
     /// Microseconds in which it had data that the other end had not acknowledged.
     pub busy_us: u64,
@@ -160,8 +162,9 @@ impl TcpFlow {
         ppm(self.sending_us(), self.elapsed_ns)
     }
 
-    /// The same of the time that its rank has spent in collectives; where none of these has ended,
-    /// in waits for messages, and of the whole time where none of those has.
+    /// The same of the time that its rank has spent in collectives; where it was in none, in waits
+    /// for messages, and of the whole time where none of those has ended. A collective that has not
+    /// ended counts with these waits, so that short ones beside it are not taken for all.
     fn called_ppm(&self) -> u64 {
         let in_calls_ns = if self.called_ns > 0 { self.called_ns } else { self.waited_ns };
         let called_ns = match in_calls_ns {
@@ -597,6 +600,7 @@ mod tests {
         assert_eq!(of(0, 3 * SECOND_NS), 1, "there are only messages");
         assert_eq!(of(0, 6 * SECOND_NS), 0, "a third of the time in waits for these");
         assert_eq!(of(3 * SECOND_NS, 6 * SECOND_NS), 1, "in collectives");
+        assert_eq!(of(0, 10 * SECOND_NS), 0, "it may have been in one that has not ended");
     }
 
     fn address(text: &str) -> SocketAddr {

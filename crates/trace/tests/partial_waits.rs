@@ -220,7 +220,7 @@ fn of_several_windows_the_rank_that_left_out_a_fence_of_its_own_one_is_named() {
     enter(&mut job, &[1], fence(lower));
     enter(&mut job, &[3, 4, 5], fence(upper));
     assert_eq!(named(&job), (Finding::NoneMissing, String::new()));
-    // Of their windows found no room.
+    // No process found room for their windows.
     job.seats.retain(|&(space, _), _| space != lower && space != upper);
     assert_eq!(named(&job), (Finding::Unknown, String::new()));
 }

@@ -375,6 +375,8 @@ const HOPS: usize = 13;
 const WHOLES: usize = 15;
 /// Those of how late ranks were in whole collectives.
 const LATE: usize = 16;
+/// Those of rings that have lost events.
+const DROPPED: usize = 19;
 
 /// A packet with rows in each of its arrays.
 fn packet() -> Gathered {
@@ -463,6 +465,13 @@ fn forged_amounts_are_refused() {
     assert!(decoded(20, 0).is_err(), "none gave what was given");
     assert!(decoded(20, 2).is_err(), "more gave it than have come");
     assert!(decoded(19, 2 | 70 << 32).is_err(), "the second ones are none, and have given some");
+}
+
+#[test]
+fn rings_that_have_lost_nothing_are_refused() {
+    let lost = |events| altered(DROPPED, 1, events).map(|read| read.dropped.most(1));
+    assert_eq!(lost(1), Ok(vec![(RankRing { rank: 2, thread: 1 }, 1)]));
+    assert!(lost(0).is_err());
 }
 
 #[test]
@@ -573,6 +582,16 @@ fn hops_beyond_the_room_of_a_packet_are_counted() {
     gathered.bound();
     assert_eq!(gathered.hops.len(), ENTRIES_MAX);
     assert_eq!(gathered.counters[Counter::HopsLeftOut as usize], 3);
+}
+
+#[test]
+fn what_rings_beyond_the_room_of_a_packet_have_lost_is_in_the_sum() {
+    let most = u32::try_from(ENTRIES_MAX).expect("a small number");
+    let mut gathered = Gathered::default();
+    (0..=most).for_each(|rank| gathered.count_dropped(RankRing { rank, thread: 0 }, 1));
+    gathered.bound();
+    assert_eq!(gathered.dropped.len(), ENTRIES_MAX);
+    assert_eq!(gathered.counters[Counter::Dropped as usize], u64::from(most) + 1);
 }
 
 #[test]

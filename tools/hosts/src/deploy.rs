@@ -101,7 +101,7 @@ impl Plan {
 
 /// What became of opening a tree.
 pub enum Opened {
-    /// It stands. The signals go on to be heard.
+    /// It is open. The signals go on to be heard.
     Tree(Box<Network>, Signals),
     /// A signal came first, and nothing is left running.
     Stopped(Signal),

@@ -70,7 +70,8 @@ struct Joining {
     #[arg(long, value_name = "FILE",
           value_parser = PathBufValueParser::new().try_map(std::path::absolute::<PathBuf>))]
     join: Option<PathBuf>,
-    /// Accept such processes on this port, if they cannot read the join file; needs --join-key.
+    /// Accept on this port processes that another manager starts, if they cannot read the join
+    /// file; needs --join-key.
     #[arg(long, value_name = "PORT", requires = "join_key",
           value_parser = clap::value_parser!(u16).range(1..))]
     join_port: Option<u16>,
@@ -78,7 +79,7 @@ struct Joining {
     #[arg(long, value_name = "FILE", requires = "join_port",
           value_parser = PathBufValueParser::new().try_map(std::path::absolute::<PathBuf>))]
     join_key: Option<PathBuf>,
-    /// Time limit for such processes to join, in seconds.
+    /// Time limit for processes that another manager starts to join, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = patience,
           requires = "joins")]
     join_timeout: Duration,

@@ -87,7 +87,7 @@ enum Action {
     },
     /// List the groups of a source, or of all sources.
     Groups {
-        /// The source of groups [default: all sources].
+        /// The group source [default: all sources].
         #[arg(short = 's', long = "source", value_name = "SOURCE")]
         source: Option<String>,
         /// Also write the members of each group.
@@ -99,13 +99,13 @@ enum Action {
 /// Sets, and what is done to them before they are written.
 #[derive(clap::Args)]
 struct Sets {
-    /// Nodesets, read from standard input if there is none, or for -.
+    /// Nodesets; without any, or for -, they are read from standard input.
     #[arg(value_name = "NODESET")]
     sets: Vec<String>,
-    /// Add all nodes of the source of groups that -s names, by default of the default source.
+    /// Add all nodes of the group source that -s names, or else of the default group source.
     #[arg(short = 'a', long)]
     all: bool,
-    /// The source of groups.
+    /// The group source.
     #[arg(short = 's', long = "source", value_name = "SOURCE")]
     source: Option<String>,
     /// Then remove these nodes (repeatable).
@@ -143,7 +143,7 @@ struct FoldingTerms {
     /// Fold only along these numbers of a name: 1 is the first, -1 the last.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', allow_hyphen_values = true)]
     axis: Vec<i32>,
-    /// Fold to 0-98/2 where at least N numbers have that distance.
+    /// Fold to a range with a step, such as 0-98/2, where at least N numbers have that distance.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
     autostep: Option<u32>,
 }

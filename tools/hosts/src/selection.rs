@@ -18,19 +18,20 @@ use sapwood_command_line::exit::Failure;
 pub struct Selection {
     /// Use these hosts: node[001-128], rack[1-4]n[01-32], @group; `,` adds, `!` excludes, `&` keeps
     /// common ones, `^` those of exactly one set; also ^FILE for the hosts that FILE lists, - for
-    /// those of standard input, and behind a comma -NODESET for hosts to exclude (repeatable).
+    /// those that standard input lists, and after a comma -NODESET for hosts to exclude
+    /// (repeatable).
     #[arg(short = 'w', long = "nodes", value_name = "NODESET")]
     pub nodes: Vec<String>,
-    /// Leave these hosts out; ^FILE for those that FILE lists (repeatable).
+    /// Exclude these hosts; ^FILE excludes those that FILE lists (repeatable).
     #[arg(short = 'x', long = "exclude", value_name = "NODESET")]
     pub exclude: Vec<String>,
     /// Use the hosts of this group, GROUP or SOURCE:GROUP (repeatable).
     #[arg(short = 'g', long = "group", value_name = "GROUP")]
     pub group: Vec<String>,
-    /// Use all hosts that the source of groups knows which -s names, by default the default source.
+    /// Use all hosts of the group source that -s names, or else of the default group source.
     #[arg(short = 'a', long)]
     pub all: bool,
-    /// The source of groups without one.
+    /// The group source of -a, and of groups that are written without a source.
     #[arg(short = 's', long = "source", alias = "groupsource", value_name = "SOURCE")]
     pub source: Option<String>,
     /// Use the hosts that this file lists (repeatable).

@@ -132,6 +132,15 @@ pub(crate) struct WatchedRank<'a> {
     has_returned: bool,
 }
 
+/// Whether a thread of a rank is in a collective, by its table and the words of that which say in
+/// which function each thread is.
+pub(crate) fn is_in_collective(table: &SharedTable, calls: &[usize]) -> bool {
+    let functions = calls.iter().filter_map(|&word| table.load_word(word));
+    functions
+        .filter_map(|word| u32::try_from(word).ok())
+        .any(|id| Function::of(id).is_some_and(|function| function.class == Class::Collective))
+}
+
 impl<'a> WatchedRank<'a> {
     /// A rank with its table, the words of it that say in which function each thread is, and its
     /// events.
@@ -148,10 +157,7 @@ impl<'a> WatchedRank<'a> {
 
     /// Whether a thread of it is in a collective.
     fn waits(&self) -> bool {
-        let functions = self.calls.iter().filter_map(|&word| self.table.load_word(word));
-        functions
-            .filter_map(|word| u32::try_from(word).ok())
-            .any(|id| Function::of(id).is_some_and(|function| function.class == Class::Collective))
+        is_in_collective(self.table, self.calls)
     }
 
     /// Looks whether it has returned from a collective since it was looked at.

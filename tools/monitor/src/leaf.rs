@@ -13,6 +13,7 @@ use sapwood_report::nanoseconds;
 
 use super::analysis::{Head, Moments};
 use super::freeze::{FREEZE, FreezeQuestion};
+use super::places::PlaceQuestion;
 use super::presence::Attachable;
 use super::rank_control::ControlQuestion;
 use super::scope::{SCOPE, ScopeQuestion};
@@ -38,8 +39,8 @@ pub(crate) const ROWS: Tag = FIRST_TAG + 1;
 /// Asks for the ranks' call stacks: [`super::stack_reader::question`]. The answer is
 /// [`sapwood_report::stacks::MergedStacks`].
 pub(crate) const STACKS: Tag = FIRST_TAG + 8;
-/// Asks which ranks a leaf has, and which have been started: the number of the question. The answer
-/// is a [`Place`](super::places::Place).
+/// Asks which ranks a leaf has, and which have been started: a [`PlaceQuestion`]. The answer is a
+/// [`Place`](super::places::Place).
 pub(crate) const PLACE: Tag = FIRST_TAG + 20;
 
 /// The number of a leaf among those of its host, where `bindings/mpi/world` starts it.
@@ -89,7 +90,8 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode, Failure> {
     let number = number.unwrap_or_else(|| back_end.rank() % per_host);
     let tables = Tables::bind(&name(&base, number));
     let mut tables = tables.map_err(|error| Failure::own(&error))?;
-    if adopted.is_empty() {
+    // One leaf looks for all of its host.
+    if adopted.is_empty() && number == 0 {
         tables.expect_ranks_of(&base);
     }
     if adopted.is_empty() && !Path::new(shim).is_file() {
@@ -219,7 +221,8 @@ fn answer(
         }
         ADVICE => return tables.advise(values),
         PLACE => {
-            let place = tables.place(values.scalar(0)?);
+            let Some(question) = PlaceQuestion::decode(values) else { return Ok(()) };
+            let place = tables.place(&question);
             return back_end.send(received.stream, PLACE, place.encode());
         }
         MARKS => {

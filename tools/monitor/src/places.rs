@@ -29,6 +29,44 @@ pub(crate) const NOT_WATCHED: Verb = ["is not watched", "are not watched"];
 pub(crate) const SILENT: Verb = ["does not answer", "do not answer"];
 pub(crate) const ANSWERS: Verb = ["answers again", "answer again"];
 
+/// Ranges of ranks that a question has, at most: of the others a leaf looks at more than it need.
+const COME_RANGES_MAX: usize = 4096;
+
+/// What leaves are asked: `%ud` the number of the question, `%aud` first and last of each range of
+/// ranks that have come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PlaceQuestion {
+    pub(crate) number: u32,
+    /// As far as the front-end knows: also those of other leaves of a host.
+    pub(crate) come: RankSet,
+}
+
+impl PlaceQuestion {
+    pub(crate) fn encode(&self) -> Values {
+        let ranges = self.come.as_ref().ranges().iter().take(COME_RANGES_MAX);
+        let ends: Vec<u32> = ranges.flatten().copied().collect();
+        Values::new().scalar(self.number).array(&ends)
+    }
+
+    /// None if these values are no such question.
+    pub(crate) fn decode(values: ValuesRef<'_>) -> Option<Self> {
+        let number = values.scalar(0).ok()?;
+        Some(Self { number, come: rank_set(values.array(1).ok()?)? })
+    }
+}
+
+/// The ranks of ranges, of which there are first and last; none if these are in no order.
+fn rank_set(ends: &[u32]) -> Option<RankSet> {
+    let mut ranks = RankSet::new();
+    for pair in ends.chunks_exact(2) {
+        if pair[0] > pair[1] {
+            return None;
+        }
+        ranks.insert_range(pair[0], pair[1]);
+    }
+    Some(ranks)
+}
+
 /// What one leaf says of its host: `%ud` the number of the question, `%s` its own name for it,
 /// `%aud` first and last of each range of ranks, `%aud` ranks that ended without a word, `%auld`
 /// how long ago each did, in nanoseconds; then of ranks that have not called `MPI_Init`: `%aud`
@@ -66,14 +104,7 @@ impl Place {
     pub(crate) fn decode(values: ValuesRef<'_>) -> Option<Self> {
         let question = values.scalar(0).ok()?;
         let host = values.string(1).ok()?.to_owned();
-        let ends: &[u32] = values.array(2).ok()?;
-        let mut ranks = RankSet::new();
-        for pair in ends.chunks_exact(2) {
-            if pair[0] > pair[1] {
-                return None;
-            }
-            ranks.insert_range(pair[0], pair[1]);
-        }
+        let ranks = rank_set(values.array(2).ok()?)?;
         let lost: &[u32] = values.array(3).ok()?;
         let ages: &[u64] = values.array(4).ok()?;
         let lost = lost.iter().copied().zip(ages.iter().copied()).collect();
@@ -364,6 +395,20 @@ mod tests {
         let place = Place { question: 4, host: "a".into(), ranks: ranks("0-3,7"), lost, started };
         assert_eq!(Place::decode(place.encode().as_ref()), Some(place));
         assert_eq!(Place::decode(Values::new().scalar(1_u32).as_ref()), None);
+    }
+
+    #[test]
+    fn a_question_has_the_ranks_that_have_come() {
+        for come in ["", "0-3,7"] {
+            let question = PlaceQuestion { number: 5, come: ranks(come) };
+            assert_eq!(PlaceQuestion::decode(question.encode().as_ref()), Some(question));
+        }
+        let wrong = Values::new().scalar(5_u32).array(&[3_u32, 2]);
+        assert_eq!(PlaceQuestion::decode(wrong.as_ref()), None);
+        let come = (0..3 * 4096).step_by(2).collect();
+        let question = PlaceQuestion { number: 5, come };
+        let read = PlaceQuestion::decode(question.encode().as_ref()).expect("a question");
+        assert_eq!(read.come.len(), COME_RANGES_MAX as u64, "the first of those");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What `/proc/PID/stat` says of a process, or of a thread of one, and from when on two looks at it
 //! tell what it does.
 
+use std::ops::Range;
 use std::time::Duration;
 
 /// The system tells processor time in hundredths of a second, on every architecture.
@@ -55,6 +56,12 @@ impl Fields<'_> {
         self.number(22)
     }
 
+    /// Where in its memory the environment is with which its program was started; nowhere to a user
+    /// who may not read that.
+    pub(crate) fn environment(&self) -> Option<Range<u64>> {
+        Some(self.number(50)?..self.number(51)?)
+    }
+
     /// A number by its place in the line, from 1, as proc(5) counts.
     fn number(&self, place: usize) -> Option<u64> {
         self.words.get(place - 3)?.parse().ok()
@@ -73,6 +80,16 @@ mod tests {
         assert_eq!((fields.minor_faults(), fields.major_faults()), (Some(122), Some(3)));
         assert_eq!((fields.user(), fields.system()), (Some(70), Some(8)));
         assert_eq!(fields.began(), Some(128_838));
+        assert_eq!(fields.environment(), None, "the line ends before");
+    }
+
+    #[test]
+    fn the_own_environment_is_somewhere() {
+        let stat = std::fs::read_to_string("/proc/self/stat").expect("this process");
+        let environment = fields(&stat).and_then(|fields| fields.environment());
+        let environ = std::fs::read("/proc/self/environ").expect("this process");
+        let length = environment.map(|place| place.end - place.start);
+        assert_eq!(length, Some(environ.len() as u64));
     }
 
     #[test]

@@ -4,38 +4,35 @@
 //! The shim does nothing before a program's first MPI call. A rank's process is known before by its
 //! environment, which has the name of the job's leaves and the rank as the launcher gives it. It is
 //! looked for only when the front-end asks, which it does as long as ranks are missing. One that
-//! was seen, and has ended since, is told as such. While a rank is in `MPI_Init`, where it may wait
-//! for others, the shim keeps a file open that says since when (`bindings/mpi/shim/life.c`).
+//! was seen, and has ended since, is told as such. That is looked for at each question, all else
+//! not more often than what it costs allows, as it goes through all processes of the host. While a
+//! rank is in `MPI_Init`, where it may wait for others, the shim keeps a file open that says since
+//! when (`bindings/mpi/shim/life.c`).
+
+mod rank_processes;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sapwood_profile::Condition;
 use sapwood_report::nanoseconds;
 
 use super::condition::condition;
+use super::effort::processor_time;
 use super::host_time::now_ns;
-use super::presence::processes;
-use super::proc_stat::{self, TICK};
+use super::open_files::open_files;
+use super::proc_stat::TICK;
+use rank_processes::{Candidate, Life, RankProcesses, first_of_each};
 
-/// Ranks that a leaf tells of, at most.
+/// Ranks that a leaf tells of, at most, of those that have not come.
 const STARTED_MAX: usize = 1024;
-/// The variable that has the name of the job's leaves.
-const LEAVES_VARIABLE: &str = "SAPWOOD_MPI_LEAVES";
-/// The variables by which launchers tell processes their ranks.
-const RANK_VARIABLES: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
-/// The same of Slurm, which daemons of other launchers have as well.
-const TASK_VARIABLE: &str = "SLURM_PROCID";
+/// Between two looks at the processes of the host, this many times the time of a processor that the
+/// one before has taken.
+const PAUSE_TIMES: u32 = 50;
 /// How the file is called that a rank has open in `MPI_Init`, before the moment at which it has
 /// called that, by the monotonic clock.
 const INIT_NAME: &str = "/memfd:sapwood-init-";
-/// Programs that have the environment of a rank, or of a task, and are none.
-const STARTERS: [&str; 8] =
-    ["mpirun", "mpiexec", "orterun", "orted", "prterun", "prted", "hydra_pmi_proxy", "srun"];
-/// Programs that start a rank's program and wait for it.
-const WRAPPERS: [&str; 9] = ["sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "timeout", "time"];
-
 /// Calls of the system in which programs sleep, by their numbers.
 #[cfg(target_arch = "x86_64")]
 const CALLS: [(u64, &str); 22] = [
@@ -98,12 +95,14 @@ pub(crate) struct StartedRank {
     pub(crate) inside_ns: u64,
 }
 
-/// The ranks of a job on this host that have not come to this leaf.
+/// The ranks of a job on this host that have not come to a leaf.
 #[derive(Debug, Default)]
 pub(crate) struct StartedRanks {
-    /// What the job's leaves have in common in their names; empty where no rank is waited for.
-    base: String,
+    /// None where no rank is waited for.
+    processes: Option<RankProcesses>,
     known: BTreeMap<u32, KnownProcess>,
+    /// When the processes of the host may be looked at again.
+    again: Option<Instant>,
 }
 
 /// A rank that was seen, and which process it was.
@@ -113,34 +112,35 @@ struct KnownProcess {
     began: u64,
 }
 
-/// A process that has a rank's environment.
-#[derive(Clone, Debug)]
-struct Candidate {
-    rank: u32,
-    process: i32,
-    parent: u64,
-    /// When it was started, in ticks from the system's start.
-    began: u64,
-    program: String,
-    /// Whether only Slurm has told it.
-    is_task: bool,
-}
-
 impl StartedRanks {
     /// Those of a job by the name that its leaves have in common.
     pub(crate) fn of_job(base: &str) -> Self {
-        Self { base: base.to_owned(), ..Self::default() }
+        Self { processes: Some(RankProcesses::of_job(base)), ..Self::default() }
     }
 
-    /// Looks at the processes of this host; gives the ranks that have not come.
+    /// Gives the ranks that have not come; looks at the processes of this host, if it is time to.
     pub(crate) fn look(&mut self, has_come: impl Fn(u32) -> bool) -> Vec<StartedRank> {
-        if self.base.is_empty() {
+        if self.processes.is_none() {
             return Vec::new();
         }
-        let found =
-            first_of_each(processes().filter_map(|one| candidate(one, &self.base)).collect());
+        let begun = processor_time();
         let uptime = uptime();
         self.known.retain(|rank, _| !has_come(*rank));
+        for known in self.known.values_mut() {
+            known.note_age(uptime);
+        }
+        if self.again.is_none_or(|again| Instant::now() >= again) {
+            self.look_around(has_come, uptime);
+            let cost = processor_time().saturating_sub(begun);
+            self.again = Instant::now().checked_add(cost.saturating_mul(PAUSE_TIMES));
+        }
+        self.known.values().take(STARTED_MAX).map(|known| known.told.clone()).collect()
+    }
+
+    /// Looks at the processes of this host.
+    fn look_around(&mut self, has_come: impl Fn(u32) -> bool, uptime: Duration) {
+        let Some(processes) = &mut self.processes else { return };
+        let found = first_of_each(processes.look());
         for (rank, known) in &mut self.known {
             if !found.contains_key(rank) {
                 known.look_again(uptime);
@@ -151,7 +151,6 @@ impl StartedRanks {
                 self.known.insert(rank, known);
             }
         }
-        self.known.values().take(STARTED_MAX).map(|known| known.told.clone()).collect()
     }
 }
 
@@ -166,20 +165,33 @@ impl KnownProcess {
         };
         let mut known = Self { told, began: one.began };
         known.look_again(uptime);
-        (known.told.condition != Condition::Lost).then_some(known)
+        (!known.is_over()).then_some(known)
     }
 
-    /// What it does now; that it has ended, where it is not there any more.
-    fn look_again(&mut self, uptime: Duration) {
+    /// Whether it has ended.
+    fn is_over(&self) -> bool {
+        self.told.condition == Condition::Lost
+    }
+
+    /// For how long it has run; that it has ended, where it is not there any more.
+    fn note_age(&mut self, uptime: Duration) {
         let process = self.told.process.cast_signed();
-        let is_there = Life::of(process).is_some_and(|life| life.began == self.began);
-        if !is_there {
+        if Life::of(process).is_none_or(|life| life.began != self.began) {
             self.told.condition = Condition::Lost;
             self.told.place.clear();
             return;
         }
         let began = Duration::from_nanos(nanoseconds(TICK).saturating_mul(self.began));
         self.told.age_ns = nanoseconds(uptime.saturating_sub(began));
+    }
+
+    /// What it does now.
+    fn look_again(&mut self, uptime: Duration) {
+        self.note_age(uptime);
+        if self.is_over() {
+            return;
+        }
+        let process = self.told.process.cast_signed();
         self.told.condition = condition(process);
         let inside_ns = init_began_ns(process).map(|began| now_ns().saturating_sub(began).max(1));
         self.told.inside_ns = inside_ns.unwrap_or(0);
@@ -188,99 +200,6 @@ impl KnownProcess {
             _ => String::new(),
         };
     }
-}
-
-/// What `/proc/PID/stat` says of a process that has not ended.
-struct Life {
-    parent: u64,
-    began: u64,
-}
-
-impl Life {
-    fn of(process: i32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        let fields = proc_stat::fields(&stat)?;
-        let is_over = matches!(fields.state(), Some('Z' | 'X') | None);
-        let life = Self { parent: fields.parent()?, began: fields.began()? };
-        (!is_over).then_some(life)
-    }
-}
-
-/// A process of this host, if it has the environment of a rank of this job.
-fn candidate(process: i32, base: &str) -> Option<Candidate> {
-    let variables = fs::read(format!("/proc/{process}/environ")).ok()?;
-    let (rank, is_task) = match rank_in(&variables, base)? {
-        NamedRank::Launcher(rank) => (rank, false),
-        NamedRank::Task(rank) => (rank, true),
-    };
-    let life = Life::of(process)?;
-    let program = fs::read(format!("/proc/{process}/comm")).ok()?;
-    let program = String::from_utf8_lossy(&program).trim_end().to_owned();
-    let Life { parent, began } = life;
-    // Some are called by their MPI, too, as `mpirun.openmpi`.
-    let stem = program.split('.').next().unwrap_or_default();
-    (!STARTERS.contains(&stem)).then_some(Candidate {
-        rank,
-        process,
-        parent,
-        began,
-        program,
-        is_task,
-    })
-}
-
-/// The rank that an environment names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NamedRank {
-    /// A launcher of MPI programs has told it.
-    Launcher(u32),
-    /// Only Slurm has.
-    Task(u32),
-}
-
-/// The rank that an environment names; none where it is of another job.
-fn rank_in(variables: &[u8], base: &str) -> Option<NamedRank> {
-    let value = |name: &str| {
-        let mut all = variables.split(|&byte| byte == 0);
-        let value = all.find_map(|one| one.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
-        std::str::from_utf8(value).ok()
-    };
-    if value(LEAVES_VARIABLE)? != base {
-        return None;
-    }
-    let number = |name: &&str| value(name)?.parse::<u32>().ok();
-    let told = RANK_VARIABLES.iter().find_map(number).map(NamedRank::Launcher);
-    told.or_else(|| number(&TASK_VARIABLE).map(NamedRank::Task))
-}
-
-/// The process of each rank: the one that was started first, or where that is a shell or the like
-/// the one that this has started.
-fn first_of_each(mut all: Vec<Candidate>) -> BTreeMap<u32, Candidate> {
-    // Under another launcher all processes on a host have the task of its daemon.
-    if all.iter().any(|one| !one.is_task) {
-        all.retain(|one| !one.is_task);
-    }
-    all.sort_by_key(|one| (one.began, one.process));
-    let mut first = BTreeMap::new();
-    for one in &all {
-        first.entry(one.rank).or_insert_with(|| behind_wrappers(one, &all).clone());
-    }
-    first
-}
-
-/// The process for which wrappers wait. They are as many as there are processes at most.
-fn behind_wrappers<'a>(first: &'a Candidate, all: &'a [Candidate]) -> &'a Candidate {
-    let mut one = first;
-    for _ in all {
-        let is_below = |other: &&Candidate| {
-            other.rank == one.rank && u64::from(one.process.cast_unsigned()) == other.parent
-        };
-        match all.iter().find(is_below) {
-            Some(below) if WRAPPERS.contains(&one.program.as_str()) => one = below,
-            _ => break,
-        }
-    }
-    one
 }
 
 /// For how long this system has run.
@@ -292,14 +211,12 @@ fn uptime() -> Duration {
 
 /// When a process has called `MPI_Init`, if it has not returned from it.
 fn init_began_ns(process: i32) -> Option<u64> {
-    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
-    let mut targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
-    targets.find_map(|target| init_in(&target.to_string_lossy()))
+    open_files(process).ok()?.find_map(|file| init_in(&file.name.to_string_lossy()))
 }
 
 /// The moment in the name of an open file, if that tells of `MPI_Init`.
-fn init_in(target: &str) -> Option<u64> {
-    target.strip_prefix(INIT_NAME)?.split_whitespace().next()?.parse().ok()
+fn init_in(name: &str) -> Option<u64> {
+    name.strip_prefix(INIT_NAME)?.split_whitespace().next()?.parse().ok()
 }
 
 /// In which call of the system a process sleeps; empty where that may not be known.
@@ -321,55 +238,57 @@ fn call_in(text: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn candidate(rank: u32, process: i32, parent: u64, program: &str) -> Candidate {
-        let began = u64::from(process.cast_unsigned());
-        Candidate { rank, process, parent, began, program: program.into(), is_task: false }
+    /// This process as if it were rank 0.
+    fn own_process() -> Candidate {
+        let process = std::process::id().cast_signed();
+        let began = Life::of(process).expect("this process").began;
+        Candidate { process, began, ..Candidate::default() }
+    }
+
+    /// Ranks of a job that are not looked for again within this test, of which these have ended.
+    fn ended(ranks: std::ops::Range<u32>) -> StartedRanks {
+        let dead = |rank| {
+            let told = StartedRank { rank, process: u32::MAX / 2, ..StartedRank::default() };
+            (rank, KnownProcess { told, began: 0 })
+        };
+        let again = Instant::now().checked_add(Duration::from_secs(3600));
+        let known = ranks.map(dead).collect();
+        StartedRanks { known, again, ..StartedRanks::of_job("of no job") }
     }
 
     #[test]
-    fn the_rank_stands_in_the_environment_of_its_process() {
-        let own = b"A=1\0SAPWOOD_MPI_LEAVES=job-1\0SLURM_PROCID=0\0OMPI_COMM_WORLD_RANK=3\0";
-        assert_eq!(rank_in(own, "job-1"), Some(NamedRank::Launcher(3)));
-        assert_eq!(rank_in(own, "job-2"), None);
-        assert_eq!(
-            rank_in(b"SAPWOOD_MPI_LEAVES=j\0PMI_RANK=12\0", "j"),
-            Some(NamedRank::Launcher(12))
-        );
-        assert_eq!(
-            rank_in(b"SAPWOOD_MPI_LEAVES=j\0SLURM_PROCID=2\0", "j"),
-            Some(NamedRank::Task(2))
-        );
-        assert_eq!(rank_in(b"SAPWOOD_MPI_LEAVES=j\0PMI_RANKS=12\0", "j"), None);
-        assert_eq!(rank_in(b"PMI_RANK=12\0", "j"), None);
+    fn between_two_looks_it_is_seen_that_a_rank_has_ended() {
+        let mut started = ended(1..2);
+        let own = KnownProcess::of(own_process(), uptime()).expect("it lives");
+        started.known.insert(0, own);
+        let again = started.again;
+        let told = started.look(|_| false);
+        assert_eq!(started.again, again, "the host was not looked at");
+        let are_over: Vec<bool> = told.iter().map(|one| one.condition == Condition::Lost).collect();
+        assert_eq!(are_over, [false, true]);
+        let due = Instant::now();
+        started.again = Some(due);
+        started.look(|_| false);
+        assert!(started.again > Some(due), "a look costs time, and puts off the next one");
     }
 
     #[test]
-    fn a_rank_is_the_process_for_which_shells_wait_and_not_one_that_it_has_started() {
-        let all = vec![
-            candidate(0, 12, 11, "solver"),
-            candidate(0, 10, 1, "timeout"),
-            candidate(0, 11, 10, "sh"),
-            candidate(0, 13, 12, "helper"),
-            candidate(1, 20, 1, "bash"),
-        ];
-        let first = first_of_each(all);
-        assert_eq!(first[&0].process, 12);
-        assert_eq!(first[&1].process, 20, "a script is all that there is");
-    }
-
-    #[test]
-    fn tasks_of_slurm_count_only_where_no_launcher_tells_ranks() {
-        let task = |process| Candidate { is_task: true, ..candidate(0, process, 1, "a") };
-        assert_eq!(first_of_each(vec![task(10), task(11)])[&0].process, 10);
-        let first = first_of_each(vec![task(10), candidate(3, 12, 1, "a")]);
-        assert_eq!(first.keys().copied().collect::<Vec<_>>(), [3]);
+    fn the_ranks_that_a_leaf_tells_of_are_the_first_that_have_not_come() {
+        let most = u32::try_from(STARTED_MAX).expect("a small number");
+        let ranks = |told: Vec<StartedRank>| {
+            let ends = told.first().zip(told.last());
+            (told.len(), ends.map(|(first, last)| [first.rank, last.rank]))
+        };
+        let mut started = ended(0..3 * most);
+        assert_eq!(ranks(started.look(|_| false)), (STARTED_MAX, Some([0, most - 1])));
+        let told = started.look(|rank| rank < most);
+        assert_eq!(ranks(told), (STARTED_MAX, Some([most, 2 * most - 1])));
+        assert_eq!(ranks(started.look(|rank| rank < 3 * most - 1)), (1, Some([3 * most - 1; 2])));
     }
 
     #[test]
     fn a_process_that_is_not_there_any_more_has_ended() {
-        let own = std::process::id().cast_signed();
-        let began = Life::of(own).expect("this process").began;
-        let one = Candidate { began, ..candidate(0, own, 1, "tests") };
+        let one = own_process();
         let mut known = KnownProcess::of(one.clone(), uptime()).expect("it lives");
         assert_ne!(known.told.condition, Condition::Lost);
         // Its number was given to another one.

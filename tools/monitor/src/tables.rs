@@ -24,12 +24,12 @@ use sapwood_transport::{
 
 use super::condition::Conditions;
 use super::control::request::RunSettings;
-use super::effort::{Effort, Patience, WatchedRank};
+use super::effort::{Effort, Patience, WatchedRank, is_in_collective};
 use super::file_use::{FileUse, is_on_file};
 use super::hardware::Hardware;
 use super::host_time::now_ns;
 use super::iterations::Iterations;
-use super::places::Place;
+use super::places::{Place, PlaceQuestion};
 use super::presence::{Attachable, Presence};
 use super::rank_control::RankControl;
 use super::scope::{LeafScopes, ScopeQuestion};
@@ -350,11 +350,14 @@ impl Tables {
         let watched = watched(asked.when, world_size, ranks, waits);
         let cpu = Duration::from_nanos(asked.cpu_ns);
         let effort = Effort::new(asked.when, cpu, watched, patience);
+        // Before the records are read: a collective that ends meanwhile is among these.
+        let in_collective = in_collective(ranks);
         let mut gathered = waits.answer(leaf, &asked.question, effort);
         let seat = |(&rank, one): (&u32, &RankTable)| {
             let process = one.peer.as_ref()?.process();
-            let (called_ns, waited_ns) = (waits.called_ns(rank)?, waits.waited_ns(rank)?);
-            Some(TcpSeat { rank, process, called_ns, waited_ns })
+            let calls = waits.time_in_calls(rank)?;
+            let is_in_collective = in_collective.contains(&rank);
+            Some(TcpSeat { rank, process, calls, is_in_collective })
         };
         let seats: Vec<TcpSeat> = ranks.iter().filter_map(seat).collect();
         let job = TcpJob { world_size, is_spread: asked.question.is_spread };
@@ -363,9 +366,10 @@ impl Tables {
     }
 
     /// Who has come to this host, and who has been started there.
-    pub(crate) fn place(&mut self, question: u32) -> Place {
+    pub(crate) fn place(&mut self, asked: &PlaceQuestion) -> Place {
         let Self { ranks, started, .. } = self;
-        let started = started.look(|rank| ranks.contains_key(&rank));
+        let has_come = |rank: u32| ranks.contains_key(&rank) || asked.come.contains(rank);
+        let started = started.look(has_come);
         let ranks = self.ranks.keys().copied().collect();
         let age = |since: &Instant| nanoseconds(since.elapsed());
         let lost = self
@@ -373,7 +377,7 @@ impl Tables {
             .iter()
             .filter_map(|(number, rank)| rank.lost_at.as_ref().map(|since| (*number, age(since))));
         let (host, lost) = (sapwood_launch::own_host_name(), lost.collect());
-        Place { question, host, ranks, lost, started }
+        Place { question: asked.number, host, ranks, lost, started }
     }
 
     /// The statistics over all ranks that have come, as they are now. `world_size` is 0 as long as
@@ -489,6 +493,15 @@ fn watched<'a>(
         Some(WatchedRank::new(&rank.table, rank.call_words()?, events.share(), file))
     });
     watched.flatten().collect()
+}
+
+/// The ranks that run and are in a collective, and those of which that cannot be seen.
+fn in_collective(ranks: &BTreeMap<u32, RankTable>) -> BTreeSet<u32> {
+    let may_be = |rank: &RankTable| {
+        rank.call_words().is_none_or(|calls| is_in_collective(&rank.table, calls))
+    };
+    let those = ranks.iter().filter(|(_, rank)| rank.peer.is_some() && may_be(rank));
+    those.map(|(&number, _)| number).collect()
 }
 
 impl RankTable {

@@ -18,6 +18,7 @@ use sapwood_transport::{Error, TcpCounters, TcpSocketState, is_lasting_refusal, 
 
 use super::effort::processor_time;
 use super::open_files::open_files;
+use super::waits::TimeInCalls;
 
 /// Sockets that a leaf follows, at most.
 const SOCKETS_MAX: usize = 4096;
@@ -44,10 +45,19 @@ const NAMESPACE_LINK: &str = "/proc/self/ns/net";
 pub(crate) struct TcpSeat {
     pub(crate) rank: u32,
     pub(crate) process: i32,
-    /// Nanoseconds of the collectives that it has ended so far.
-    pub(crate) called_ns: u64,
-    /// The same of calls in which it waited for messages.
-    pub(crate) waited_ns: u64,
+    /// How long it was in its calls so far.
+    pub(crate) calls: TimeInCalls,
+    /// Whether it may be in a collective that has not ended.
+    pub(crate) is_in_collective: bool,
+}
+
+impl TcpSeat {
+    /// Whether it is known that it was in no collective, but in those that have ended, since its
+    /// calls were these.
+    const fn was_in_none_since(&self, before: &TimeInCalls) -> bool {
+        let is_open = self.is_in_collective || self.calls.open_collectives > 0;
+        !is_open && self.calls.gaps == before.gaps
+    }
 }
 
 /// Where the ranks of a job are.
@@ -101,8 +111,7 @@ struct WatchedSocket {
     /// When it was read, what the kernel said then, and what the rank had called.
     at: Instant,
     counters: TcpCounters,
-    called_ns: u64,
-    waited_ns: u64,
+    calls: TimeInCalls,
     /// What it did since it was told of.
     flow: TcpFlow,
 }
@@ -192,8 +201,7 @@ impl TcpLinks {
                 told: now,
                 at: now,
                 counters: state.counters,
-                called_ns: seat.called_ns,
-                waited_ns: seat.waited_ns,
+                calls: seat.calls,
                 flow: TcpFlow::default(),
             };
             // So that the other end is told whose it is.
@@ -211,17 +219,21 @@ impl WatchedSocket {
     fn note(&mut self, now: &TcpCounters, seat: &TcpSeat, at: Instant, gathered: &mut Gathered) {
         let before = std::mem::replace(&mut self.counters, *now);
         let since = |now: u64, before: u64| now.saturating_sub(before);
+        let elapsed_ns = nanoseconds(at.saturating_duration_since(self.at));
         let read = TcpFlow {
-            elapsed_ns: nanoseconds(at.saturating_duration_since(self.at)),
-            called_ns: since(seat.called_ns, self.called_ns),
-            waited_ns: since(seat.waited_ns, self.waited_ns),
+            elapsed_ns,
+            called_ns: since(seat.calls.called_ns, self.calls.called_ns),
+            waited_ns: match seat.was_in_none_since(&self.calls) {
+                true => since(seat.calls.waited_ns, self.calls.waited_ns),
+                false => elapsed_ns,
+            },
             busy_us: since(now.busy_us, before.busy_us),
             window_us: since(now.window_us, before.window_us),
             bytes: since(now.acked_bytes, before.acked_bytes),
             readings: 1,
             queued: u32::from(now.unsent_bytes > 0),
         };
-        (self.at, self.called_ns, self.waited_ns) = (at, seat.called_ns, seat.waited_ns);
+        (self.at, self.calls) = (at, seat.calls);
         self.flow.merge(&read);
         let again = Duration::from_millis(TELL_AGAIN_MS + self.ends.own % TELL_AGAIN_MS);
         let is_due = at.saturating_duration_since(self.told) >= again;
@@ -260,11 +272,14 @@ fn host_number() -> u64 {
 #[cfg(test)]
 mod tests {
     use rustix::io::Errno;
+    use sapwood_trace::{TcpFigures, slow_flows};
 
     use super::*;
 
     fn seat(rank: u32, called_ms: u64) -> TcpSeat {
-        TcpSeat { rank, process: 1, called_ns: called_ms * 1_000_000, waited_ns: called_ms }
+        let called_ns = called_ms * 1_000_000;
+        let calls = TimeInCalls { called_ns, waited_ns: called_ms, ..TimeInCalls::default() };
+        TcpSeat { rank, process: 1, calls, is_in_collective: false }
     }
 
     fn state(inode: u32, port: u16, counters: TcpCounters) -> TcpSocketState {
@@ -320,6 +335,39 @@ mod tests {
         };
         assert_eq!(idle, Some((3, expected)), "named again");
         assert_eq!(read(21_000, 81, counters(1, 1, 0)), None);
+    }
+
+    /// Whose connections are slow in a second with short waits for messages, in which that of rank
+    /// 1 has data under way in 6 % of the time. `amend` is told how many readings were before.
+    fn slow_with(amend: fn(&mut TcpSeat, u64)) -> Vec<u32> {
+        let (begin, mut found) = (Instant::now(), BTreeMap::new());
+        for (rank, busy_us, bytes, unsent) in
+            [(0, 500, 500_000, 0), (1, 15_000, 25_000, 9), (2, 500, 500_000, 0)]
+        {
+            let mut links = TcpLinks::default();
+            let figures: &mut TcpFigures = found.entry((rank, (rank + 1) % 3)).or_default();
+            figures.is_within = true;
+            for reading in 0..=4 {
+                let mut seat = seat(rank, 0);
+                seat.calls.waited_ns = reading * 1_000_000;
+                amend(&mut seat, reading);
+                let state = state(7, 80, counters(busy_us * reading, bytes * reading, unsent));
+                let at = begin + Duration::from_millis(250 * reading);
+                let mut gathered = Gathered::default();
+                links.take(&[state], &BTreeMap::from([(7, seat)]), at, &mut gathered);
+                gathered.sockets.values().for_each(|one| figures.add(&one.flow));
+            }
+        }
+        slow_flows(&found).iter().map(|one| one.from).collect()
+    }
+
+    #[test]
+    fn short_waits_beside_a_collective_that_has_not_ended_make_no_connection_slow() {
+        assert_eq!(slow_with(|_, _| {}), [1], "it is known that there is no collective");
+        assert!(slow_with(|seat, _| seat.is_in_collective = true).is_empty());
+        assert!(slow_with(|seat, reading| seat.is_in_collective = reading == 4).is_empty());
+        assert!(slow_with(|seat, _| seat.calls.open_collectives = 1).is_empty());
+        assert!(slow_with(|seat, reading| seat.calls.gaps = reading).is_empty(), "not known");
     }
 
     #[test]

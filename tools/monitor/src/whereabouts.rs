@@ -4,13 +4,13 @@
 
 use std::time::{Duration, Instant};
 
-use sapwood::{Answer, Values};
+use sapwood::{Answer, RankSet};
 use sapwood_profile::Round;
 use sapwood_report::Uninitialised;
 
 use super::collection::Collection;
 use super::leaf::PLACE;
-use super::places::Place;
+use super::places::{Place, PlaceQuestion};
 
 /// Between two questions for ranks that are missing.
 const MISSING_PAUSE: Duration = Duration::from_secs(1);
@@ -24,17 +24,20 @@ impl Collection {
         let have_come = self.is_spread() && come > self.places_asked.ranks;
         let is_due = self.places_asked.at.is_none_or(|at| at.elapsed() >= MISSING_PAUSE);
         let are_missing = is_due && !round.missing().is_empty();
-        if (have_come || are_missing) && self.ask_where_ranks_are() {
+        if (have_come || are_missing) && self.ask_where_ranks_are(round.covered()) {
             self.places_asked.ranks = come;
         }
     }
 
-    /// Asks the leaves for their places; whether they could be asked.
-    fn ask_where_ranks_are(&mut self) -> bool {
+    /// Asks the leaves for their places; whether they could be asked. Ranks that a round has
+    /// covered have come, as have those whose leaf does not answer any more.
+    fn ask_where_ranks_are(&mut self, covered: &RankSet) -> bool {
         self.places_asked.number += 1;
         self.places_asked.at = Some(Instant::now());
-        let question = Values::new().scalar(self.places_asked.number);
-        self.places.broadcast(PLACE, question).is_ok()
+        let mut come = self.known.told();
+        come.union_with(covered.as_ref());
+        let question = PlaceQuestion { number: self.places_asked.number, come };
+        self.places.broadcast(PLACE, question.encode()).is_ok()
     }
 
     /// Takes what leaves have said of their places.
@@ -59,7 +62,8 @@ impl Collection {
     /// have ended before `MPI_Init`.
     pub(crate) fn all_places(&mut self, wait: Duration) {
         let is_wanted = self.is_spread() || !self.result.uninitialised.is_empty();
-        if !is_wanted || !self.ask_where_ranks_are() {
+        let covered = self.result.round.covered().clone();
+        if !is_wanted || !self.ask_where_ranks_are(&covered) {
             return;
         }
         let mut left = self.network.everyone().ranks().clone();

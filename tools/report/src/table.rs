@@ -220,7 +220,8 @@ pub(crate) fn loss_lines(round: &Round, missing: &[Missing]) -> Vec<String> {
     if let Some(names) = round.figures().get(&Figure::NamesLeftOut) {
         let names = quantity::whole(names.sum());
         lines.push(format!(
-            "names of communicators and windows left out: {names}; names of others in use took all the room"
+            "names of communicators, windows and files left out: {names}; names of others in use took all \
+             the room"
         ));
     }
     if round.unreadable() > 0 {

@@ -38,7 +38,7 @@ impl Cohort {
     /// Opens the streams and tells the agents what to run.
     ///
     /// # Errors
-    /// When a member is not there any more, or the tree fails.
+    /// When a member is not there any more, or the tree fails; no stream is left open then.
     pub(super) fn begin(
         tree: &mut dyn Tree,
         members: RankSet,
@@ -53,8 +53,11 @@ impl Cohort {
             hold: FIRST_HOLD,
             ..order.clone()
         };
-        tree.send(channels.control, &Recipients::All, RUN, order.encode())?;
-        tree.flush()?;
+        let told = tree.send(channels.control, &Recipients::All, RUN, order.encode());
+        if let Err(error) = told.and_then(|()| tree.flush()) {
+            tree.end(channels);
+            return Err(error);
+        }
         let questions = Questions::new(TIMING, now);
         Ok(Self { channels, members, questions, hold: FIRST_HOLD, is_over: false })
     }

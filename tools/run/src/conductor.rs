@@ -25,6 +25,7 @@ use super::protocol::{
 };
 use super::results::{Results, Sheet};
 use sapwood_command_line::exit::{Failure, complain, complain_all};
+use sapwood_hosts::absence::{Absence, NOT_REACHED};
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::tree_access::{Channels, Tree};
 
@@ -413,10 +414,20 @@ impl<'a> Conductor<'a> {
     /// The command ends: no further host begins it.
     fn await_no_host(&mut self) {
         if self.next_cohort.take().is_some() {
+            for (ranks, reason) in self.not_reached() {
+                self.results.lose(&ranks, &reason);
+            }
             let awaited = self.results.awaited().clone();
             self.results.lose(&awaited, "was still being reached when the command was stopped");
             self.results.await_no_more(Instant::now());
         }
+    }
+
+    /// Hosts that are not there, of which it is known why: they are not being reached any more.
+    fn not_reached(&self) -> Absence {
+        let mut absence = self.tree.absent();
+        absence.retain(|(_, reason)| reason != NOT_REACHED);
+        absence
     }
 
     /// The signal that has stopped the writing of what came.
@@ -446,11 +457,14 @@ impl<'a> Conductor<'a> {
     }
 
     fn report_running(&self) {
-        let awaited = self.results.awaited();
+        let mut awaited = self.results.awaited().clone();
         let running = self.results.running().difference(awaited.as_ref());
+        for (ranks, _) in self.not_reached() {
+            awaited.subtract(ranks.as_ref());
+        }
         let (ended, all) = (self.results.ended().len(), self.results.hosts.len());
         let mut line = format!("{ended} of {all} hosts have ended");
-        for (what, ranks) in [("running on", &running), ("reaching", awaited)] {
+        for (what, ranks) in [("running on", &running), ("reaching", &awaited)] {
             if !ranks.is_empty() {
                 let nodes = self.results.nodes(ranks);
                 line += &format!("; still {what} {nodes} ({})", ranks.len());

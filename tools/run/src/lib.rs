@@ -102,7 +102,7 @@ struct Style {
     /// With -b, -L or --diff, also write lines as they arrive.
     #[arg(long)]
     live: bool,
-    /// Write the most frequent output in full, and of each other output the differences from it.
+    /// Write the most frequent output in full, and for each other output its differences from that.
     #[arg(long, conflicts_with = "line")]
     diff: bool,
     /// Print one JSON object when all have ended.
@@ -152,7 +152,7 @@ struct Terms {
     /// Exit with 0 even if the command has failed on a host.
     #[arg(long)]
     no_rc: bool,
-    /// Print the tree and what it would run, and run nothing.
+    /// Print the tree and the commands that would start it, and run nothing.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

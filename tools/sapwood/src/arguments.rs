@@ -14,8 +14,8 @@ use sapwood_status::clocks;
 
 use crate::{completions, external, habits, manual};
 
-/// A tree of processes that asks every process of a job or cluster, merges the answers, and
-/// names the missing.
+/// Ask every host of a cluster, or every process of a job, through a tree of processes that merges
+/// the answers and names the missing.
 #[derive(Parser)]
 #[command(
     name = "sapwood",
@@ -35,7 +35,7 @@ pub(crate) enum Command {
     Run(sapwood_run::Arguments),
     /// Copy files and folders to every host of a set, or from every host.
     Copy(sapwood_copy::Arguments),
-    /// Show what the hosts of a set are doing, or serve it as OpenMetrics.
+    /// Show the load of every host of a set, or serve it as OpenMetrics.
     Top(sapwood_top::Arguments),
     /// Start a tree over hosts that stays up for later commands.
     Up(persistent::up::Arguments),

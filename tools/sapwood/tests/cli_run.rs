@@ -441,14 +441,15 @@ fn a_host_that_asks_for_a_copy_of_the_program_and_then_hangs_is_given_up_as_any_
     assert!(errors.contains("far[1-2] (2): ") || told.len() == 2, "{errors}");
 }
 
-/// A remote shell in this folder that reaches the host `far1` once there is the file `open`, and
-/// any other host at once. Its process for `far1` is in the file `called`.
+/// A remote shell in this folder that reaches the host `far1` once there is the file `open`, `away`
+/// never, and any other host at once. Its process for `far1` is in the file `called`.
 fn shell_with_a_late_host(folder: &Path) -> String {
     let [shell, open, called] = ["shell", "open", "called"].map(|name| folder.join(name));
     let (open, called) = (open.display(), called.display());
     let script = format!(
         "#!/bin/sh\nhost=$1; shift\ncase $host in\n\
-         far1) echo $$ >{called}; until test -e {open}; do sleep 0.05; done;;\nesac\n\
+         far1) echo $$ >{called}; until test -e {open}; do sleep 0.05; done;;\n\
+         away) echo no way >&2; exit 1;;\nesac\n\
          exec sh -c \"$*\"\n"
     );
     write_program(&shell, &script);
@@ -483,15 +484,19 @@ fn hosts_begin_while_others_are_still_being_reached_and_all_have_the_whole_input
 #[test]
 fn a_host_that_is_still_being_reached_is_named_and_does_not_begin_a_command_that_ends() {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = begin_with_a_late_host(folder.path(), "far[1-2]", "echo hi; sleep 1000");
+    let mut child = begin_with_a_late_host(folder.path(), "away,far[1-2]", "echo hi; sleep 1000");
     wait_for(&mut child, "far2: hi\n", 1);
-    let said = "0 of 2 hosts have ended; still running on far2 (1); still reaching far1 (1)";
+    let said = "0 of 3 hosts have ended; still running on far2 (1); still reaching far1 (1)";
     interrupt_until(&mut child, said);
     signal(&child, Signal::TERM);
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), Some(143), "{}", text(&output.stderr));
-    let missing = "far1 (1): missing: was still being reached when the command was stopped";
-    assert!(text(&output.stderr).contains(missing), "{}", text(&output.stderr));
+    for missing in [
+        "far1 (1): missing: was still being reached when the command was stopped",
+        "away (1): missing: could not be reached: ",
+    ] {
+        assert!(text(&output.stderr).contains(missing), "{}", text(&output.stderr));
+    }
     let called = std::fs::read_to_string(folder.path().join("called")).unwrap();
     wait_for_end(called.trim().parse().unwrap());
 }

@@ -98,7 +98,7 @@ pub struct Arguments {
     /// Folder that contains proc and sys on the hosts; %h is the host's name.
     #[arg(long, value_name = "FOLDER", default_value = "/")]
     root: String,
-    /// Print the tree and what it would run, and run nothing.
+    /// Print the tree and the commands that would start it, and run nothing.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

@@ -92,13 +92,14 @@ impl Member {
         true
     }
 
-    /// Forgets members that went long ago, and what was kept of their transfers.
+    /// Forgets members that went long ago, and what was kept of their transfers and trees.
     pub(super) fn forget_past(&mut self) {
         self.handed.forget(self.now.saturating_sub(self.config.linger));
         while let Some(member) = self.past.oldest(self.now) {
             self.past.remove(member);
             self.view.forget(member);
             self.floors.remove(&member);
+            self.papers.forget(member);
         }
     }
 

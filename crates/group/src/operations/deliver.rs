@@ -94,20 +94,26 @@ impl Member {
             let own = if lane.is_complete() { lane.own.clone() } else { RankSet::new() };
             return self.settle_stripe(key, &own);
         }
-        let own = self.own_in_all_stripes(key.0);
+        // While none is complete, as with most segments of a long value, none can be acknowledged.
+        let is_one_complete = self.stripes_of(key.0).any(|(_, lane)| lane.is_complete());
+        let own = if is_one_complete { self.own_in_all_stripes(key.0) } else { RankSet::new() };
         self.settle_stripe(key, &own);
         // Others may have waited for this one.
         let waits = |lane: &Lane| lane.is_complete() && !own.as_ref().is_within(lane.done.as_ref());
-        let stripes = self.lanes.range((key.0, 0)..=(key.0, u8::MAX));
-        let others: Vec<(CastId, u8)> =
-            stripes.filter(|(_, lane)| waits(lane)).map(|entry| *entry.0).collect();
+        let waiting = self.stripes_of(key.0).filter(|(_, lane)| waits(lane));
+        let others: Vec<(CastId, u8)> = waiting.map(|entry| *entry.0).collect();
         others.into_iter().for_each(|other| self.settle_stripe(other, &own));
+    }
+
+    /// The stripes of a transfer that are here.
+    fn stripes_of(&self, cast: CastId) -> impl Iterator<Item = (&(CastId, u8), &Lane)> {
+        self.lanes.range((cast, 0)..=(cast, u8::MAX))
     }
 
     /// The own virtual nodes for which all stripes of a transfer have come here, or have begun to:
     /// while two members claim one, each of them may get a stripe, and none acknowledges its own.
     fn own_in_all_stripes(&self, cast: CastId) -> RankSet {
-        let mut lanes = self.lanes.range((cast, 0)..=(cast, u8::MAX)).map(|entry| entry.1);
+        let mut lanes = self.stripes_of(cast).map(|entry| entry.1);
         let Some(first) = lanes.next() else { return RankSet::new() };
         let (mut own, mut stripes) = (first.own.clone(), 1);
         for lane in lanes {
@@ -201,13 +207,17 @@ impl Member {
         }
     }
 
-    /// Nothing has happened for long: the record goes.
+    /// Nothing has happened for long to any stripe: the record goes. The last stripe to come is
+    /// acknowledged only where the others are still here, and a root needs all until its call ends.
     pub(crate) fn lane_linger(&mut self, cast: CastId, stripe: u8) {
         self.give_up_lone_stripe((cast, stripe));
         let Some(lane) = self.lanes.get(&(cast, stripe)) else { return };
-        let end = lane.progress + self.config.linger;
+        let is_called = lane.request.is_some();
+        let stripes = self.stripes_of(cast).map(|entry| entry.1);
+        let last = stripes.map(|lane| lane.progress).fold(lane.progress, Time::max);
+        let end = last + self.config.linger;
         let is_sending = self.credit.is_waiting(Due::Lane(cast, stripe));
-        if end > self.now || is_sending || self.breaks(Mutation::KeepFinished) {
+        if end > self.now || is_called || is_sending || self.breaks(Mutation::KeepFinished) {
             self.wake_at(end.max(self.now + self.config.linger / 4), Timer::Linger(cast, stripe));
         } else {
             self.lanes.remove(&(cast, stripe));

@@ -130,12 +130,11 @@ impl Lane {
 
     /// A member is gone, which waits for nothing unless it lives after all.
     pub(super) fn put_off_owed(&mut self, member: MemberId, may_live: bool) {
-        let of_member = |entry: &mut (MemberId, RankSet)| entry.0 == member;
-        let owed = self.owed.extract_if(.., of_member);
         if may_live {
-            self.owed_to_dead.extend(owed);
+            self.owed_to_dead.extend(self.owed.extract_if(.., |entry| entry.0 == member));
         } else {
-            owed.for_each(drop);
+            self.owed.retain(|entry| entry.0 != member);
+            self.owed_to_dead.retain(|entry| entry.0 != member);
         }
     }
 

@@ -177,6 +177,11 @@ impl Papers {
         shares
     }
 
+    /// A root that went long ago is forgotten: its trees make room for others.
+    pub(crate) fn forget(&mut self, root: MemberId) {
+        self.trees.retain(|tree, _| tree.root != root);
+    }
+
     /// The parent in a tree and what can be reached from this member down.
     pub(crate) fn position(&self, tree: PaperTree, own: &RankSet) -> (Option<MemberId>, RankSet) {
         let Some(paper) = self.trees.get(&tree) else { return (None, own.clone()) };
@@ -323,6 +328,17 @@ mod tests {
         assert_eq!(roots(1), [MemberId(2)]);
         assert_eq!(roots(2), [ROOT]);
         assert!(papers.positions(MemberId(3), PaperKind::Bandwidth, 1).is_empty());
+    }
+
+    #[test]
+    fn the_trees_of_a_root_go_with_it() {
+        let other = PaperTree { root: MemberId(2), bulk: true };
+        let mut papers = Papers::default();
+        for tree in [other, PaperTree { root: ROOT, bulk: false }] {
+            papers.trees.insert(tree, Paper::default());
+        }
+        papers.forget(ROOT);
+        assert_eq!(papers.trees.into_keys().collect::<Vec<PaperTree>>(), [other]);
     }
 
     #[test]

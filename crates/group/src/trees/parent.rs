@@ -65,9 +65,7 @@ impl Member {
 
     /// After a change of the membership members probe again, and orphans go back to the root.
     pub(crate) fn papers_changed(&mut self) {
-        for paper in self.papers.trees.values_mut() {
-            paper.children.retain(|child| self.view.is_alive(child.0));
-        }
+        self.drop_dead_children();
         for kind in [PaperKind::Latency, PaperKind::Bandwidth] {
             let trees = self.papers.of(kind).map(|(tree, _)| tree);
             let below: Vec<PaperTree> = trees.filter(|tree| tree.root != self.me).collect();
@@ -91,6 +89,19 @@ impl Member {
                 }
             }
         }
+    }
+
+    /// In a tree for bandwidth the other children have a larger share then.
+    fn drop_dead_children(&mut self) {
+        let mut shared_anew = Vec::new();
+        for (tree, paper) in &mut self.papers.trees {
+            let before = paper.children.len();
+            paper.children.retain(|child| self.view.is_alive(child.0));
+            if tree.bulk && paper.children.len() < before {
+                shared_anew.push(*tree);
+            }
+        }
+        shared_anew.into_iter().for_each(|tree| self.tell_children(tree));
     }
 
     fn send_probe(&mut self, kind: PaperKind, to: MemberId) {
@@ -193,11 +204,12 @@ impl Member {
     fn judge(&mut self, tree: PaperTree, candidate: Candidate) {
         let (me, from) = (self.me, candidate.edge.parent);
         let Some(paper) = self.papers.trees.get_mut(&tree) else { return };
-        let before = paper.position(tree.root, me);
-        if let Some(edge) = paper.edge.as_mut().filter(|edge| edge.parent == from) {
+        if let Some(mut edge) = paper.edge.filter(|edge| edge.parent == from) {
+            let before = paper.position(tree.root, me);
             let time = edge.round_trip.into_iter().chain(candidate.edge.round_trip).min();
             edge.round_trip = time;
             edge.bandwidth = edge.bandwidth.max(candidate.edge.bandwidth);
+            paper.edge = Some(edge);
             paper.above = candidate.position;
             if paper.position(tree.root, me) != before {
                 self.tell_children(tree);

@@ -50,8 +50,8 @@ pub struct Arguments {
     /// End the tree after this time without a command; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = time)]
     idle: Duration,
-    /// Look after this time whether missing hosts answer again, and then at intervals that grow to
-    /// a minute; those that do come back into the tree. 0 for never.
+    /// Try to reach missing hosts again after this time, and then at intervals that grow to a
+    /// minute; hosts that answer come back into the tree. 0 for never.
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = time)]
     return_after: Duration,
     /// End the tree of this name that is up, and start this one in its place.

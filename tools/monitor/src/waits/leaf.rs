@@ -16,6 +16,7 @@ use sapwood_trace::{
 };
 use sapwood_transport::SharedTable;
 
+use super::calls::{CountedCalls, TimeInCalls};
 use super::facts::{Facts, facts};
 use super::question::Question;
 use super::reading::{GATHERED_MAX, Reading};
@@ -48,12 +49,8 @@ pub(crate) struct RankEvents {
     is_unreadable: bool,
     /// When it was written last, by `CLOCK_MONOTONIC`; none while its rank may write it.
     written_ns: Option<u64>,
-    /// Nanoseconds of the collectives that were read.
-    called_ns: u64,
-    /// Those of calls that were read in which it waited for messages.
-    waited_ns: u64,
-    /// When the last one of these began: a call leaves a record of each message.
-    waited_since: Option<u64>,
+    /// How long the calls lasted of which records were read.
+    pub(super) calls: CountedCalls,
 }
 
 /// What the event file of a rank says at a moment, by one reading of its header.
@@ -96,12 +93,11 @@ impl LeafWaits {
             has_told_hops: false,
             is_unreadable: false,
             written_ns: None,
-            called_ns: 0,
-            waited_ns: 0,
-            waited_since: None,
+            calls: CountedCalls::default(),
         };
         let header = events.header()?;
         events.cursors = vec![RingCursor::default(); header.hop_rings().end];
+        events.calls = CountedCalls::of_rings(header.rings());
         self.ranks.insert(rank, events);
         Ok(())
     }
@@ -114,15 +110,9 @@ impl LeafWaits {
         }
     }
 
-    /// How long a rank was in collectives that have ended, as far as they were read, in
-    /// nanoseconds; none without an event file.
-    pub(crate) fn called_ns(&self, rank: u32) -> Option<u64> {
-        self.ranks.get(&rank).map(|events| events.called_ns)
-    }
-
-    /// The same of calls in which it waited for messages.
-    pub(crate) fn waited_ns(&self, rank: u32) -> Option<u64> {
-        self.ranks.get(&rank).map(|events| events.waited_ns)
+    /// How long a rank was in its calls, as far as they were read; none without an event file.
+    pub(crate) fn time_in_calls(&self, rank: u32) -> Option<TimeInCalls> {
+        self.ranks.get(&rank).map(|events| events.calls.time())
     }
 
     /// The event file of a rank.
@@ -196,6 +186,8 @@ impl LeafWaits {
                     events.total(*rank, file, self.observer.gathered());
                 }
             }
+        } else {
+            self.ranks.values_mut().for_each(|events| events.calls.note_gap());
         }
         let mut gathered = self.observer.take();
         gathered.bound();
@@ -208,7 +200,11 @@ impl LeafWaits {
     fn headers(&mut self, world_size: u32) -> Vec<(u32, EventFile)> {
         let mut headers = Vec::new();
         for (&rank, events) in &mut self.ranks {
-            match events.header() {
+            let header = events.header();
+            if header.is_err() {
+                events.calls.note_gap();
+            }
+            match header {
                 Ok(file) if [0, file.world_size].contains(&world_size) => {
                     headers.push((rank, file));
                 }
@@ -374,15 +370,18 @@ impl RankEvents {
         (words, lost)
     }
 
-    /// Gives the observer an event of this rank.
+    /// Gives the observer an event of this rank, from one of its rings.
     pub(super) fn observe(
         &mut self,
         rank: u32,
+        ring: usize,
         file: &EventFile,
         event: &Event,
         observer: &mut Observer,
         clock: &HostClock,
     ) {
+        // How long it took is known also where nothing else of it is.
+        self.calls.note(ring, event, clock);
         let is_collective = matches!(
             event.kind,
             EventKind::Collective | EventKind::CollectiveStarted | EventKind::CollectiveCompleted
@@ -397,10 +396,6 @@ impl RankEvents {
         if !space.has_peer_of(event) {
             return observer.gathered().count(Counter::Damaged, 1);
         }
-        if is_collective && event.kind != EventKind::CollectiveStarted {
-            self.called_ns = self.called_ns.saturating_add(clock.span(event.span));
-        }
-        self.note_wait(event, clock);
         let Facts { procedure, pattern, has_communicator, beside } = facts(event.function);
         let size_class = match has_communicator {
             true => space.size.max(1).next_power_of_two().trailing_zeros(),
@@ -411,20 +406,12 @@ impl RankEvents {
         observer.observe(event, &about, clock);
     }
 
-    /// Adds the time of a call in which the rank waited for messages.
-    fn note_wait(&mut self, event: &Event, clock: &HostClock) {
-        let has_waited = matches!(
-            event.kind,
-            EventKind::Send | EventKind::Receive | EventKind::ReceiveCompleted
-        );
-        if has_waited && self.waited_since.replace(event.time) != Some(event.time) {
-            self.waited_ns = self.waited_ns.saturating_add(clock.span(event.span));
-        }
-    }
-
     /// What the file counts by itself.
     fn count(&mut self, file: &EventFile, gathered: &mut Gathered) {
         let now = [file.without_ring, file.without_space, file.unsure, file.without_hop_ring];
+        if !file.is_recording || file.without_ring > self.counted[0] {
+            self.calls.note_gap();
+        }
         let counters = [
             Counter::WithoutRing,
             Counter::WithoutSpace,
@@ -609,7 +596,7 @@ mod tests {
             let (kind, time, span, function) = (EventKind::Collective, 50, 5, 3);
             let (members, sequence, peer, tag) = (1, 1, -1, 0);
             let event = Event { time, span, function, space, kind, members, sequence, peer, tag };
-            events.observe(0, &header, &event, &mut waits.observer, &clock);
+            events.observe(0, 0, &header, &event, &mut waits.observer, &clock);
         }
         let counters = waits.observer.take().counters;
         let told = [Counter::Former, Counter::Damaged].map(|one| counters[one as usize]);

@@ -5,6 +5,7 @@
 //! answer they tell how long their ranks have waited in them. Collectives whose processes are all
 //! at one leaf end there.
 
+mod calls;
 mod facts;
 mod inquiry;
 mod leaf;
@@ -12,6 +13,7 @@ mod question;
 mod reading;
 mod whole_record;
 
+pub(crate) use calls::TimeInCalls;
 pub(crate) use facts::facts;
 pub(crate) use inquiry::{WaitsInquiry, WaitsNews, offsets};
 pub(crate) use leaf::{LeafWaits, RankEvents};

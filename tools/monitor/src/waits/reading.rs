@@ -114,6 +114,12 @@ impl<'a, 'e> Reading<'a, 'e> {
                 !one.rings.is_empty()
             });
         }
+        // There was no room for the rest.
+        for one in &open {
+            if let Some(events) = ranks.get_mut(&one.rank) {
+                events.calls.note_gap();
+            }
+        }
         self.last
     }
 
@@ -175,6 +181,7 @@ impl<'a, 'e> Reading<'a, 'e> {
         };
         if let Some(counter) = refused {
             self.observer.gathered().count(counter, 1);
+            events.calls.note_gap();
             return Piece::Refused;
         }
         self.last = Some(one.rank);
@@ -185,7 +192,7 @@ impl<'a, 'e> Reading<'a, 'e> {
             self.observer.gathered().count(Counter::HopsDropped, lost);
         } else {
             let thread = u32::try_from(ring).unwrap_or(u32::MAX);
-            self.observer.gathered().count_dropped(RankRing { rank: one.rank, thread }, lost);
+            self.count_dropped(events, RankRing { rank: one.rank, thread }, lost);
         }
         let (records, _) = words.as_chunks::<RECORD_WORDS>();
         if turn == Turn::Overdue {
@@ -197,15 +204,24 @@ impl<'a, 'e> Reading<'a, 'e> {
                 one.hops_left = one.hops_left.saturating_sub(records.len());
                 take_hops(records, self.observer.gathered());
             }
-            _ => self.observe(events, one, records),
+            _ => self.observe(events, one, ring, records),
         }
         Piece::Taken
+    }
+
+    /// Counts records of calls that were overwritten.
+    fn count_dropped(&mut self, events: &mut RankEvents, of: RankRing, lost: u64) {
+        if lost > 0 {
+            events.calls.note_gap();
+        }
+        self.observer.gathered().count_dropped(of, lost);
     }
 
     fn observe(
         &mut self,
         events: &mut RankEvents,
         one: &OpenRank,
+        ring: usize,
         records: &[[u64; RECORD_WORDS]],
     ) {
         // Behind the records: if the order was lost before one of them, the header says so.
@@ -215,9 +231,12 @@ impl<'a, 'e> Reading<'a, 'e> {
             match whole_record(*record, &bounds) {
                 Some(Record::Clock(ticks, ns)) => self.clock.note(ticks, ns),
                 Some(Record::Event(event)) => {
-                    events.observe(one.rank, &file, &event, self.observer, self.clock);
+                    events.observe(one.rank, ring, &file, &event, self.observer, self.clock);
                 }
-                None => self.observer.gathered().count(Counter::Damaged, 1),
+                None => {
+                    events.calls.note_gap();
+                    self.observer.gathered().count(Counter::Damaged, 1);
+                }
             }
         }
     }
@@ -366,7 +385,8 @@ mod tests {
         write(&file, HEAD, &[5]);
         waits.admit(0, file.into(), bytes).expect("an event file");
         answer(&mut waits, Coscheduling::Any, MINUTE);
-        assert_eq!((waits.called_ns(0), waits.waited_ns(0)), (Some(0), Some(578)));
+        let time = waits.time_in_calls(0).expect("an event file");
+        assert_eq!((time.called_ns, time.waited_ns), (0, 578));
     }
 
     #[test]
