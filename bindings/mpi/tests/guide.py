@@ -32,6 +32,8 @@ PROGRAMS = ("early_break", "slow_rank")
 # What differs from run to run, and what stands for it.
 MEASURED = (
     (r"[\d.,]+ (?:ns|us|ms|s)\b", "TIME"),
+    # Of several ranks one time is told, or the shortest and the longest if these are told differently.
+    ("TIME to TIME", "TIME"),
     (r"[\d.,]+ %", "SHARE"),
     (r"[\d,]+ times of [\d,]+", "COUNT times of COUNT"),
     (r"(?:mostly )?in [\d,]+(?= calls|:)", "in COUNT"),
