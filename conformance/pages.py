@@ -16,10 +16,11 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from shown import shown_commands
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ["README.md", "docs/*.md", "docs/guide/*.md", "testbed/*.md", "bindings/*/README.md"]
-# A line of code: indented, and neither a list nor the output of the line before.
-LINE = re.compile(r"^ {4,}(?:\$ )?((?:[A-Z_]+=\S+ )*sapwood .*)$")
+OURS = re.compile(r"(?:[A-Z_]+=\S+ )*sapwood ")
 INLINE = re.compile(r"`(sapwood [^`]+)`")
 OPTION = re.compile(r"^ {2,}(?:(-\w)(?:, )?)?(--[\w-]+)?(?:[ =]?(<[^>]+>|\[[^\]]+\]))?")
 ALIASES = re.compile(r"\[(?:short )?alias(?:es)?: ([^\]]+)\]")
@@ -66,19 +67,12 @@ def help_of(program, *words):
 
 
 def commands_of(text):
-    """The commands of a page, each with the number of its line."""
-    lines = text.splitlines()
-    at = 0
-    while at < len(lines):
-        number = at + 1
-        line = lines[at]
-        while line.endswith("\\") and at + 1 < len(lines):
-            at += 1
-            line = line[:-1] + " " + lines[at].strip()
-        at += 1
-        if found := LINE.match(line):
-            yield number, found[1]
-        elif not line.startswith("    "):
+    """The commands of a page, each with the number of its line: those in code, then those within sentences."""
+    for shown in shown_commands(text):
+        if OURS.match(shown.text):
+            yield shown.line, shown.text
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("    "):
             for found in INLINE.finditer(line):
                 yield number, found[1]
 

@@ -4,22 +4,26 @@
     tour.py PROGRAM
 
 PROGRAM is the command `sapwood`, with `sapwood-node` beside it. A command is a line of code that begins with `$`, the
-lines of code below it are what it prints: standard output, then standard error. Times, rates and shares may be others
-than those of the page, and so may the name of the host. A process has another number than on the page: a later command
-that has the page's number gets the one that was printed in its place, and is not run where none was: the number may be
-that of a process of another program. Needs no network and no root; the commands that begin with another word than
-`sapwood` or `kill` are not run.
+lines of code up to the next command are what it prints: standard output, then standard error. Times, rates and shares
+may be others than those of the page, and so may the name of the host. A process has another number than on the page: a
+later command that has the page's number gets the one that was printed in its place, and is not run where none was: the
+number may be that of a process of another program. Needs no network and no root; the commands that begin with another
+word than `sapwood` or `kill` are not run.
 """
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from shown import shown_commands
+
 TOUR = Path(__file__).resolve().parent.parent / "docs" / "guide" / "tour.md"
 FIRST_WORDS = ("sapwood", "kill")
+# Seconds that a command may take.
 LIMIT = 60
 NUMBER = re.compile(r"\b\d{2,}\b")
 # What differs from run to run, by what stands in its place.
@@ -27,23 +31,6 @@ MEASURED = re.compile(r"(?<= pid )(?P<pid>\d+)|(?P<rate>[\d.,]+ \w+/s)|(?P<time>
                       r"(?P<share>[\d.,]+ %)|(?P<host>\bvm\b)")
 ANY = {"pid": r"(\d+)", "rate": r"[\d.,]+ \w+/s", "time": r"[\d.,]+ (?:ns|us|ms|s)", "share": r"[\d.,]+ %",
        "host": r"[\w.-]+"}
-
-
-def commands_of(text):
-    """The commands of a page, each with the number of its line and the lines that it prints."""
-    found = None
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("    $ "):
-            if found:
-                yield found
-            found = (number, line.removeprefix("    $ "), [])
-        elif found and line.startswith("    "):
-            found[2].append(line.removeprefix("    "))
-        elif found:
-            yield found
-            found = None
-    if found:
-        yield found
 
 
 def in_one_form(line):
@@ -66,8 +53,9 @@ def pattern_of(line):
 class Tour:
     """A user with a folder for running trees, and what the processes of the page are called here."""
 
-    def __init__(self, program, folder, of_page):
+    def __init__(self, program, folder, of_page, limit=LIMIT):
         self.of_page = of_page
+        self.limit = limit
         self.processes = {}
         path = f"{program.parent}:{os.environ.get('PATH', os.defpath)}"
         self.environment = {"PATH": path, "HOME": folder, "LC_ALL": "C.UTF-8", "XDG_RUNTIME_DIR": folder}
@@ -81,16 +69,28 @@ class Tour:
         return sorted(set(numbers) - self.processes.keys())
 
     def printed_by(self, command):
+        """The lines that a command prints; none if it has not ended in time."""
         own = NUMBER.sub(lambda found: self.processes.get(found[0], found[0]), command)
-        done = subprocess.run(["sh", "-c", own], env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=LIMIT, check=False)
-        return (done.stdout + done.stderr).splitlines()
+        # What it has started is of the same group. A tree that stays up has left it.
+        begun = subprocess.Popen(["sh", "-c", own], env=self.environment, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        with begun:
+            try:
+                output, errors = begun.communicate(timeout=self.limit)
+            except subprocess.TimeoutExpired:
+                return None
+            finally:
+                if begun.returncode is None:
+                    os.killpg(begun.pid, signal.SIGKILL)
+        return (output + errors).splitlines()
 
     def faults_of(self, command, expected):
         """The lines in which what a command prints differs from the page."""
         if unknown := self.unknown_in(command):
             return [f"'{command}' is not run: nothing was printed in the place of process {', '.join(unknown)}"]
         printed = self.printed_by(command)
+        if printed is None:
+            return [f"'{command}' has not ended after {self.limit} s, and was killed"]
         faults = []
         for line, came in zip(expected, printed):
             pattern, processes = pattern_of(in_one_form(line))
@@ -116,22 +116,34 @@ def check_refusals(folder):
         raise AssertionError("a known process is not put in the place of the page's")
 
 
+def check_limit(folder):
+    """Raises if a command is waited for that does not end, or if that is no fault."""
+    hasty = Tour(Path(folder, "sapwood"), folder, set(), limit=0.1)
+    faults = hasty.faults_of("echo begun; sleep 1000; echo ended", ["begun"])
+    if len(faults) != 1 or "has not ended after 0.1 s" not in faults[0]:
+        raise AssertionError(f"a command that does not end leads to {faults}")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__.split("\n\n")[1].strip())
-    count, faults, page = 0, [], list(commands_of(TOUR.read_text("utf-8")))
-    of_page = {process for _, _, expected in page for line in expected for process in pattern_of(line)[1]}
+    count, faults = 0, []
+    page = [shown for shown in shown_commands(TOUR.read_text("utf-8")) if shown.is_prompted]
+    of_page = {process for shown in page for line in shown.printed for process in pattern_of(line)[1]}
     with tempfile.TemporaryDirectory(prefix="sapwood-tour-") as folder:
         check_refusals(folder)
+        check_limit(folder)
         tour = Tour(Path(sys.argv[1]).resolve(), folder, of_page)
         try:
-            for number, command, expected in page:
-                if command.split()[0] in FIRST_WORDS:
+            for shown in page:
+                if shown.text.split()[0] in FIRST_WORDS:
                     count += 1
-                    faults.extend(f"{TOUR.name}:{number}: {fault}" for fault in tour.faults_of(command, expected))
+                    found = tour.faults_of(shown.text, shown.printed)
+                    faults.extend(f"{TOUR.name}:{shown.line}: {fault}" for fault in found)
         finally:
             # Where a command failed, the tree of the page may be left.
-            tour.printed_by("sapwood down --all")
+            if tour.printed_by("sapwood down --all") is None:
+                faults.append(f"{TOUR.name}: trees may be left: 'sapwood down --all' has not ended after {LIMIT} s")
     for fault in faults:
         print(fault, file=sys.stderr)
     print(f"{count} commands of the tour, {len(faults)} differences")

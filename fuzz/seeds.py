@@ -39,7 +39,9 @@ SCOPES = ["statistics", "compute\n[[scope]]\n", "", "by=host", "window=5 window=
           "reduce=sums by=rank,function", "reduce=top=101\n[[scope]]\nreduce = 'top=10'\nby = 'function'\n",
           "source=hops name=late value=two-way streams=1,7 ranks=0-3 kinds=back-end longer=1ms by=edge,stream,kind "
           "every=500ms window=100 bytes=8kB reduce=top=5\n[[scope]]\nsource = 'hops'\nvalue = 'inside'\nby = 'process'\n",
-          "source=hops cpu=1%\n[[scope]]\nsource = 'hops'\n[[scope]]\nby = 'rank'\n"]
+          "source=hops cpu=1%\n[[scope]]\nsource = 'hops'\n[[scope]]\nby = 'rank'\n",
+          "source=group name=late value=up collectives=reduction,transfer kinds=root,relay,leaf "
+          "by=edge,collective,root\n[[scope]]\nsource = 'group'\nvalue = 'inside'\nby = 'process, kind'\n"]
 
 
 def write(target, name, data):

@@ -24,13 +24,14 @@ from test_languages import Languages
 from test_mpi import MpiJobs
 from test_owners import Owners
 from test_processors import Processors
+from test_requirements import Requirements
 from test_slurm import Allocation
 from test_start import Ends, LostHosts, Outages, StartUp, Strangers, WrongClock
 from test_trace import Traces
 
 __all__ = [
     "Allocation", "Commands", "Copies", "Ends", "Hosts", "KilledFrontEnds", "Languages", "LostHosts", "MpiJobs",
-    "Outages", "Owners", "Processors", "StartUp", "Strangers", "Traces", "WarmTree", "WrongClock",
+    "Outages", "Owners", "Processors", "Requirements", "StartUp", "Strangers", "Traces", "WarmTree", "WrongClock",
 ]
 
 

@@ -71,6 +71,12 @@ def read_profile(path):
         return Profile(file.read())
 
 
+def ranks_of(text):
+    """The numbers of ranges such as `0-1,4`."""
+    ends = [part.split("-") for part in text.split(",")]
+    return [rank for pair in ends for rank in range(int(pair[0]), int(pair[-1]) + 1)]
+
+
 class Run:
     """A program that runs under the monitor on node00, with its report."""
 
@@ -167,13 +173,15 @@ class MpiJobs(Story):
         """The report has every rank, on its host, and exactly the calls that the ranks counted."""
         report, code, text = run.end(self)
         self.assertEqual(code, 0, text)
-        self.assertEqual((report["world_size"], report["covered"]), (8, "0-7"), text)
-        self.assertEqual(report["states"]["finalized"], "0-7", text)
+        size = 2 * len(hosts)
+        everyone = f"0-{size - 1}"
+        self.assertEqual((report["world_size"], report["covered"]), (size, everyone), text)
+        self.assertEqual(report["states"]["finalized"], everyone, text)
         self.assertEqual(report["missing"], [], text)
         ranks = {entry["host"]: entry["ranks"] for entry in report["hosts"]}
         self.assertEqual(ranks, {host: f"{2 * at}-{2 * at + 1}" for at, host in enumerate(hosts)}, text)
         profiles = [read_profile(path) for path in glob.glob(os.path.join(run.dumps, "rank-*.profile"))]
-        self.assertEqual(sorted(profile.rank for profile in profiles), list(range(8)))
+        self.assertEqual(sorted(profile.rank for profile in profiles), list(range(size)))
         for profile in profiles:
             self.assertEqual(profile.host, hosts[profile.rank // 2])
         expected = collections.Counter()
@@ -183,7 +191,7 @@ class MpiJobs(Story):
                 expected[function, "bytes"] += moved
             for region, count in profile.regions.items():
                 expected[region, "calls"] += count
-        self.assertGreater(expected["MPI_Allreduce", "calls"], 8 * size_class(8))
+        self.assertGreater(expected["MPI_Allreduce", "calls"], size * size_class(size))
         counted = collections.Counter()
         for event in report["events"]:
             counted[event["name"], "calls"] += event["calls"]["sum"]
@@ -284,6 +292,45 @@ class MpiJobs(Story):
         words = [word.replace("pmix", "pmi2") for word in SRUN]
         export = f"--export=ALL,LD_PRELOAD={self.at('quiet.so')}"
         self.assert_all_counted(Run(self, *words, export, "./solver.mpich"))
+
+    def test_ssh_one_rank_of_each_host_is_the_tools(self):
+        hosts = [name(index) for index in range(3)]
+        slots = ",".join(f"{host}:3" for host in hosts)
+        run = Run(self, "mpirun.openmpi", "-H", slots, "-x", "SAPWOOD_MPI_DUMP_DIR", "./solver.openmpi",
+                  options=("--in-world", "1/host"))
+        self.assert_all_counted(run, hosts)
+
+    def test_hydra_one_rank_of_each_host_is_the_tools(self):
+        hosts = [name(index) for index in range(3)]
+        preload = ("-genv", "LD_PRELOAD", self.at("quiet.so"))
+        run = Run(self, "mpiexec.hydra", "-launcher", "ssh", "-iface", "eth0", *preload, "-hosts", ",".join(hosts),
+                  "-ppn", "3", "-n", "9", "./solver.mpich", options=("--in-world", "1/host"))
+        self.assert_all_counted(run, hosts)
+
+    def test_two_ranks_of_each_host_are_the_tools_in_another_order_of_hosts(self):
+        # The launcher's own host is not the first one; each host keeps the name that it has.
+        hosts = [name(index) for index in (2, 0, 1)]
+        slots = ",".join(f"{host}:4" for host in hosts)
+        run = Run(self, "mpirun.openmpi", "-H", slots, "-np", "12", "--map-by", "node", "-x", "SAPWOOD_MPI_DUMP_DIR",
+                  "./solver.openmpi", options=("--in-world", "2/host"))
+        report, code, text = run.end(self)
+        self.assertEqual((code, report["covered"], report["missing"]), (0, "0-5", []), text)
+        self.assertEqual([entry["host"] for entry in report["hosts"]], hosts, text)
+        profiles = [read_profile(path) for path in glob.glob(os.path.join(run.dumps, "rank-*.profile"))]
+        self.assertEqual(sorted(profile.rank for profile in profiles), list(range(6)))
+        for profile in profiles:
+            [told] = [entry["ranks"] for entry in report["hosts"] if entry["host"] == profile.host]
+            self.assertIn(profile.rank, ranks_of(told), text)
+
+    def test_a_host_with_a_rank_of_the_tool_alone_is_refused(self):
+        run = Run(self, "mpirun.openmpi", "-H", f"{name(0)}:2,{name(1)}:1", "./solver.openmpi",
+                  options=("--in-world", "1/host"))
+        code = run.process.wait(timeout=END_SECONDS_MAX)
+        for reader in run.readers:
+            reader.join(timeout=END_SECONDS_MAX)
+        text = "".join(run.complaints)
+        self.assertNotEqual(code, 0, text)
+        self.assertIn(f"host {name(1)} has 1 in all", text)
 
     def test_a_host_that_cannot_be_watched_is_named_with_its_ranks(self):
         # The leaf's way in is closed, the launcher's is not.

@@ -124,7 +124,8 @@ def completion(function, row, a):
     statuses = a.names[place_of(function, "status", "array_of_statuses")]
     number = "1" if count == "1" else f"(int){a.root(0)}"
     kind = "SAPWOOD_STATUS_OF_ONE" if order == "one" else "SAPWOOD_STATUS_OF_EACH"
-    before = ["    struct sapwood_completion waited = SAPWOOD_NO_COMPLETION;",
+    begun = "SAPWOOD_NO_TEST" if function.name.startswith("MPI_Test") else "SAPWOOD_NO_COMPLETION"
+    before = [f"    struct sapwood_completion waited = {begun};",
               f"    {FOLLOWED} {statuses} = sapwood_completes(&waited, {handles(a, requests, number)}, "
               f"{statuses}, {kind});"]
     # MPICH calls an index so that it is no function of strings.h.
@@ -142,7 +143,7 @@ def completion(function, row, a):
 
 
 def window(function, a):
-    """Of a function that makes, frees, locks or unlocks a window; Fortran's windows are not followed."""
+    """Of a function that makes, locks or unlocks a window; Fortran's windows are not followed."""
     if a.is_fortran == "true":
         return NOTHING
     win, comm = place_of(function, "win"), place_of(function, "comm")
@@ -155,8 +156,6 @@ def window(function, a):
         return [], [f"    sapwood_window_locked({handle}, {rank});"], []
     if function.name in WINDOW_UNLOCKS:
         return [f"    sapwood_window_unlocked({handle}, {rank});"], [], []
-    if function.name == "MPI_Win_free":
-        return [f"    sapwood_window_forget({handle});"], [], []
     if comm is not None and function.parameters[win].is_pointer:
         return [], [f"    sapwood_window_made({a.comm(comm)}, {handle});"], []
     return NOTHING

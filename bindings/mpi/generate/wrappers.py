@@ -21,7 +21,10 @@ NAMES_COMM = "MPI_Comm_set_name"
 NAMES_WINDOW = "MPI_Win_set_name"
 # Functions with these names are told with the handle of the window that they are given.
 ON_WINDOWS = "MPI_Win_"
-CLOSES_FILE = "MPI_File_close"
+# Functions after which another window or file may have the handle, before they return: what they are given, how its
+# handle is read, and the begin of the names of what is done.
+CLOSES = {"MPI_Win_free": ("window", "SAPWOOD_HANDLE", "sapwood_window"),
+          "MPI_File_close": ("file", "SAPWOOD_FILE_HANDLE", "sapwood_file")}
 # Parameters that name the other side of a call and its message, the one that is waited for first.
 PEERS = ("source", "root", "dest", "target_rank")
 TAGS = ("recvtag", "tag", "sendtag")
@@ -224,8 +227,9 @@ def given(function, base, a):
     return next((a.names[i] for i, p in enumerate(function.parameters) if p.base == base and not p.is_pointer), None)
 
 
-def closes_file(function, a):
-    return function.name == CLOSES_FILE and a.is_fortran == "false"
+def closed_by(function, a):
+    """What a C call frees or closes; Fortran's are not followed."""
+    return CLOSES.get(function.name) if a.is_fortran == "false" else None
 
 
 def enter(function, row, a):
@@ -239,9 +243,9 @@ def enter(function, row, a):
     if window is not None:
         handle = f"SAPWOOD_HANDLE({window})"
         return f"{entered}sapwood_enter({row.id}, {handle}, {number(('rank',))}, SAPWOOD_NO_NUMBER, begin);"
-    file = None if closes_file(function, a) else given(function, "MPI_File", a)
-    if closes_file(function, a):
-        handle = "sapwood_file_closing(file)"
+    file = given(function, "MPI_File", a)
+    if closed_by(function, a):
+        handle = "closing"
     elif file is not None:
         handle = f"sapwood_file_entered(SAPWOOD_FILE_HANDLE({file}))"
     if events.is_exchange(function):
@@ -294,15 +298,17 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
         kind = FORGETS[function.name]
         handle = f"*{a.names[0]}" if returns else f"sapwood_{kind}_f2c(a0)"
         lines.append(f"    if (WAS_STARTED) sapwood_forget_{kind}({handle});")
-    # While counting is paused, too: another persistent request may get the handle.
+    # The same of a persistent request.
     if function.name == FREES_REQUEST:
         lines.append(f"    if (WAS_STARTED && sapwood_requests_are_followed()) sapwood_request_freed({a.request(0)});")
     if function.name == "MPI_Abort":
         lines.append(f"    sapwood_note_abort((int){a.root(1)});")
-    if closes_file(function, a):
+    closed = closed_by(function, a)
+    if closed:
+        what, handle, begin = closed
         # What it sets its argument to is another handle. While counting is paused, too.
-        lines.append(f"    uint64_t file = {a.names[0]} == NULL ? 0 : SAPWOOD_FILE_HANDLE(*{a.names[0]});")
-        forward = "{ if (WAS_STARTED) sapwood_file_forget(file); " + forward + " }"
+        lines.append(f"    uint64_t {what} = {a.names[0]} == NULL ? 0 : {handle}(*{a.names[0]});")
+        forward = f"{{ if (WAS_STARTED) {begin}_forget({what}); {forward} }}"
     lines.append("    static void *_Atomic known_next;")
     found = f"    __typeof__({symbol}) *next = (__typeof__({symbol}) *)next_of(&known_next, \"{symbol}\", \"{twin}\");"
     begun = [found, "    uint64_t begin;"]
@@ -320,11 +326,12 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
     else:
         before, recorded, failed = events.statements(function, row, a)
         before = transfers.before(function, row, a) + before
+        closing = [f"    uint64_t closing = {closed[2]}_closing({closed[0]});"] if closed else []
         # First, before all that needs room on the stack.
         lines += [f"    if (sapwood_passes() && KNOWN != NULL) {forward.replace(call, passed)}",
                   *begun,
                   f"    if (!sapwood_begin(&begin)) {forward}",
-                  *known_before(function, row, a), enter(function, row, a), *before,
+                  *known_before(function, row, a), *closing, enter(function, row, a), *before,
                   f"    {returns}{call};",
                   "    uint64_t ticks = sapwood_ticks() - begin;"]
         if events.records_bytes(function, row):
@@ -337,9 +344,9 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
         if function.name == NAMES_COMM:
             lines.append(f"    if (LIKELY({succeeded})) sapwood_name_comm({a.comm(0)}, {a.text(1)});")
         if function.name == NAMES_WINDOW and a.is_fortran == "false":
-            lines.append(f"    if (LIKELY({succeeded})) sapwood_name_window(SAPWOOD_HANDLE({a.names[0]}), {a.text(1)});")
-        if closes_file(function, a):
-            lines.append("    sapwood_file_closed(file);")
+            lines.append(f"    if (LIKELY({succeeded})) sapwood_name_handle(SAPWOOD_HANDLE({a.names[0]}), {a.text(1)});")
+        if closed:
+            lines.append(f"    {closed[2]}_closed(closing);")
         lines += ended(function, row, a, succeeded)
     if returns:
         lines.append(f"    {leave}")

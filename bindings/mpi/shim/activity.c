@@ -4,7 +4,8 @@
  * go on to any call. Such time ends when the first of them leaves, and has begun when the last of them entered,
  * which their activities tell. So a thread adds it up when it leaves, and nothing is done when one enters. Threads
  * leave one after another, so that one that is seen inside stays there; where one is outside already, there is
- * nothing to add, and no lock is needed.
+ * nothing to add, and no lock is needed. What settings leave out is in it: of a rank that leaves out anything no
+ * reader tells a share of MPI.
  */
 #define _GNU_SOURCE
 #include "activity.h"
@@ -17,6 +18,9 @@
 #include "observe.h"
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
+
+/* How a thread has come that calls MPI. */
+enum { ALONE = 1, BESIDE = 2 };
 
 _Thread_local struct sapwood_thread sapwood_thread __attribute__((tls_model("initial-exec")));
 _Atomic bool sapwood_are_several;
@@ -73,28 +77,34 @@ static void add_together(uint64_t ticks)
     atomic_store_explicit(&header->is_together, 1, memory_order_release);
 }
 
-/* Of a call that ends now, the time in which all threads were in MPI. Callers hold the lock. */
-static uint64_t together_until(uint64_t begun, uint64_t end)
+/* Whether a thread's call began while it was the only one: a thread that comes beside others may enter its first call
+ * before it is one of them. */
+static bool was_alone(const struct sapwood_activity *own)
+{
+    return READ(own->has_called) == ALONE && READ(own->since) < READ(sapwood_table->header.several_since);
+}
+
+/* Of a thread's call that ends now, the time in which all threads were in MPI. Callers hold the lock. */
+static uint64_t together_until(const struct sapwood_activity *own, uint64_t end)
 {
     uint64_t since = all_inside_since(), several = READ(sapwood_table->header.several_since);
     uint64_t ticks = since != 0 && end > since ? end - since : 0;
     /* The first thread was in this call when the second one came; before, it was all there were. */
-    return begun < several ? ticks + (several - begun) : ticks;
+    return was_alone(own) ? ticks + (several - READ(own->since)) : ticks;
 }
 
 void sapwood_leave_threads(struct sapwood_activity *own, uint64_t ticks)
 {
     const struct sapwood_header *header = &sapwood_table->header;
-    uint64_t begun = READ(own->since);
     /* MPI_Finalize is counted before it is entered. */
     bool is_seen = own != &unseen && READ(own->call) != 0;
     if (atomic_load_explicit(&header->is_together, memory_order_acquire) != 0 &&
-        (!is_seen || (begun >= READ(header->several_since) && all_inside_since() == 0))) {
+        (!is_seen || (!was_alone(own) && all_inside_since() == 0))) {
         sapwood_stop(own, ticks);
         return;
     }
     pthread_mutex_lock(&threads_lock);
-    add_together(is_seen ? together_until(begun, begun + ticks) : 0);
+    add_together(is_seen ? together_until(own, READ(own->since) + ticks) : 0);
     sapwood_stop(own, ticks);
     pthread_mutex_unlock(&threads_lock);
 }
@@ -145,7 +155,7 @@ static uint32_t threads_now(void)
 {
     uint32_t threads = unseen_threads;
     for (int place = 0; place < SAPWOOD_ACTIVITIES; place++)
-        threads += READ(sapwood_table->activities[place].has_called);
+        threads += READ(sapwood_table->activities[place].has_called) != 0;
     return threads;
 }
 
@@ -159,7 +169,7 @@ static void thread_comes(struct sapwood_activity *activity)
     if (activity == &unseen)
         unseen_threads++;
     else
-        SAPWOOD_TELL(activity->has_called, 1);
+        SAPWOOD_TELL(activity->has_called, threads_now() == 0 ? ALONE : BESIDE);
     uint32_t threads = threads_now();
     if (threads > READ(header->threads_most))
         SAPWOOD_TELL(header->threads_most, threads);

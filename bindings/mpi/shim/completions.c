@@ -23,14 +23,49 @@ static void tell_request(const struct sapwood_request *request)
     atomic_store_explicit(&activity->request_since, READ(activity->since), memory_order_release);
 }
 
+static bool is_open_receive(const struct sapwood_request *request)
+{
+    return request->space != NULL && request->kind != SAPWOOD_COLLECTIVE && request->kind != SAPWOOD_PERSISTENT_SEND;
+}
+
+/* The receives that this thread's call for several requests waits for: all that the call has listed, of this many
+ * requests that it completes. Not of tests, which a program may call over and over: no reader takes those for waits. */
+static void tell_receives(const struct sapwood_completion *completion, uint32_t requests)
+{
+    const struct sapwood_activity *activity = sapwood_activity_own();
+    uintptr_t place = ((uintptr_t)activity - (uintptr_t)sapwood_table->activities) / sizeof *activity;
+    /* A thread that has no place in the table has no list there. */
+    if (place >= SAPWOOD_ACTIVITIES)
+        return;
+    struct sapwood_pending *pending = &sapwood_table->pending[place];
+    uint32_t count = 0;
+    SAPWOOD_TELL(pending->since, 0);
+    atomic_thread_fence(memory_order_release);
+    for (uint32_t at = completion->first; at != 0 && count < SAPWOOD_PENDING; at = sapwood_request_at(at)->waited) {
+        const struct sapwood_request *request = sapwood_request_at(at);
+        if (!is_open_receive(request))
+            continue;
+        SAPWOOD_TELL(pending->receives[count].communicator, READ(request->space->handle));
+        SAPWOOD_TELL(pending->receives[count].peer, request->peer);
+        SAPWOOD_TELL(pending->receives[count].tag, request->tag);
+        count++;
+    }
+    SAPWOOD_TELL(pending->count, count);
+    SAPWOOD_TELL(pending->others, requests - count);
+    atomic_store_explicit(&pending->since, READ(activity->since), memory_order_release);
+}
+
 /* Lists the followed requests of the call; whether a status says something of one of them. */
 static bool list_requests(struct sapwood_completion *completion)
 {
     bool needs_status = false;
-    uint32_t told = 0, *link = &completion->first;
+    uint32_t told = 0, receives = 0, requests = 0, *link = &completion->first;
     const struct sapwood_request *last = NULL;
     for (int i = 0; i < completion->handles.count; i++) {
-        uint32_t number = sapwood_request_found(sapwood_request_handle(completion->handles, i));
+        uint64_t handle = sapwood_request_handle(completion->handles, i);
+        uint32_t number = sapwood_request_found(handle);
+        if (handle != SAPWOOD_HANDLE(sapwood_library.request_null))
+            requests++;
         struct sapwood_request *request = number == 0 ? NULL : sapwood_request_at(number);
         if (request == NULL || !request->is_active || request->kind == SAPWOOD_PERSISTENT_SEND)
             continue;
@@ -43,13 +78,19 @@ static bool list_requests(struct sapwood_completion *completion)
         request->is_waited = true;
         *link = number;
         link = &request->waited;
+        if (is_open_receive(request))
+            receives++;
         if (request->space != NULL && !sapwood_request_is_persistent(request)) {
             told++;
             last = request;
         }
     }
-    if (told == 1 && sapwood_is_recording())
+    if (!sapwood_is_recording())
+        return needs_status;
+    if (told == 1 && receives <= 1)
         tell_request(last);
+    else if (receives > 0 && !completion->is_test)
+        tell_receives(completion, requests);
     return needs_status;
 }
 
@@ -57,7 +98,7 @@ void *sapwood_completes(struct sapwood_completion *completion, struct sapwood_ha
                         enum sapwood_statuses kind)
 {
     static _Thread_local MPI_Status own[STATUSES] __attribute__((tls_model("initial-exec")));
-    *completion = (struct sapwood_completion){.handles = handles, .kind = kind};
+    *completion = (struct sapwood_completion){.handles = handles, .kind = kind, .is_test = completion->is_test};
     sapwood_requests_lock();
     completion->generation = sapwood_requests_generation;
     bool needs_status = list_requests(completion);

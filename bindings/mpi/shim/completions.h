@@ -21,11 +21,14 @@ struct sapwood_completion {
     uint32_t generation;
     struct sapwood_handles handles;
     enum sapwood_statuses kind;
+    bool is_test;         /* the call waits for nothing */
     const void *statuses; /* NULL where there are none to read */
     void *allocated;
 };
 
+/* Of a call that waits, and of one that only tests. */
 #define SAPWOOD_NO_COMPLETION {.first = 0}
+#define SAPWOOD_NO_TEST {.is_test = true}
 
 /* Which requests a call has completed. */
 struct sapwood_completed {

@@ -16,7 +16,6 @@ enum {
 
 struct file {
     uint64_t handle; /* 0 where there is none */
-    bool is_closing; /* MPI_File_close has been called: its handle may be another file's as soon as that has done it */
     bool is_left_out; /* its name has found no room in the table; this is not tried again with each call */
     char path[PATH_BYTES_MAX + 1];
 };
@@ -63,12 +62,12 @@ void sapwood_file_opened(uint64_t file, const char *path)
     if (file == 0)
         return;
     pthread_mutex_lock(&lock);
-    /* The handle may have been that of a file that was closed unseen, or that another thread is about to forget. */
+    /* The handle may have been that of a file that was closed unseen. */
     forget(file, place_of(file));
     struct file *place = place_of(0);
     if (place != NULL) {
         keep_path(place, path);
-        place->is_closing = place->is_left_out = false;
+        place->is_left_out = false;
         place->handle = file;
     }
     pthread_mutex_unlock(&lock);
@@ -78,7 +77,7 @@ void sapwood_file_opened(uint64_t file, const char *path)
 static void name_file(struct file *file)
 {
     if (!file->is_left_out && !sapwood_has_name(file->handle))
-        file->is_left_out = !sapwood_name_window(file->handle, file->path, strlen(file->path));
+        file->is_left_out = !sapwood_name_handle(file->handle, file->path, strlen(file->path));
 }
 
 uint64_t sapwood_file_entered(uint64_t file)
@@ -96,27 +95,22 @@ uint64_t sapwood_file_entered(uint64_t file)
 uint64_t sapwood_file_closing(uint64_t file)
 {
     if (file == 0)
-        return file;
+        return 0;
+    uint64_t closing = sapwood_closing_number();
     pthread_mutex_lock(&lock);
     struct file *place = place_of(file);
     if (place != NULL) {
         name_file(place);
-        place->is_closing = true;
+        place->handle = 0;
+        sapwood_name_moved(file, closing);
     }
     pthread_mutex_unlock(&lock);
-    return file;
+    return closing;
 }
 
-void sapwood_file_closed(uint64_t file)
+void sapwood_file_closed(uint64_t closing)
 {
-    if (file == 0)
-        return;
-    pthread_mutex_lock(&lock);
-    struct file *place = place_of(file);
-    /* Else another thread has opened a file since, which got the handle. */
-    if (place == NULL || place->is_closing)
-        forget(file, place);
-    pthread_mutex_unlock(&lock);
+    sapwood_forget_name(closing);
 }
 
 void sapwood_file_forget(uint64_t file)

@@ -16,10 +16,11 @@
 SAPWOOD_HIDDEN void sapwood_file_opened(uint64_t file, const char *path);
 /* This thread is about to enter a call on a file, which it gives. */
 SAPWOOD_HIDDEN uint64_t sapwood_file_entered(uint64_t file);
-/* The same where the call is MPI_File_close: from then on another file may get the handle. */
+/* The same where the call is MPI_File_close: the number by which the file is known until that is done, as from then on
+ * another one may get the handle. */
 SAPWOOD_HIDDEN uint64_t sapwood_file_closing(uint64_t file);
-/* After that call: what is known of the file holds no more, but if another thread has opened one with its handle. */
-SAPWOOD_HIDDEN void sapwood_file_closed(uint64_t file);
+/* After that call, with this number. */
+SAPWOOD_HIDDEN void sapwood_file_closed(uint64_t closing);
 /* Before a call of MPI_File_close that is not counted. */
 SAPWOOD_HIDDEN void sapwood_file_forget(uint64_t file);
 

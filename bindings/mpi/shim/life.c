@@ -173,6 +173,7 @@ static void fill_circumstances(struct sapwood_header *header)
                     library, header->taken_functions);
     header->histograms_offset = offsetof(struct sapwood_table, histograms);
     header->histograms_capacity = SAPWOOD_HISTOGRAMS;
+    header->pending_offset = offsetof(struct sapwood_table, pending);
     header->tallies_offset = offsetof(struct sapwood_table, tallies);
     header->extras = sapwood_extras_asked();
     header->tallies_capacity = header->extras == 0 ? 0 : SAPWOOD_TALLIES;

@@ -149,12 +149,28 @@ void sapwood_place_take(struct sapwood_space *space, uint64_t handle)
         atomic_store_explicit(&sapwood_events->header.spaces_used, number, memory_order_release);
 }
 
-void sapwood_place_leave(struct sapwood_space *space)
+/* It is not found by its handle any more. */
+static void take_off(const struct sapwood_space *space)
 {
     uint32_t number = number_of(space) + 1, *link = bucket_of(READ(space->handle));
     while (*link != number)
         link = &places[*link - 1].next;
     *link = places[number - 1].next;
+}
+
+void sapwood_place_moved(struct sapwood_space *space, uint64_t handle)
+{
+    uint32_t number = number_of(space) + 1, *bucket = bucket_of(handle);
+    take_off(space);
+    places[number - 1].next = *bucket;
+    *bucket = number;
+    WRITE(space->handle, handle);
+}
+
+void sapwood_place_leave(struct sapwood_space *space)
+{
+    uint32_t number = number_of(space) + 1;
+    take_off(space);
     WRITE(space->handle, 0);
     sapwood_name_released(space);
     /* Of a thread whose request is gone at this moment, and this one, one sees what the other has done. */

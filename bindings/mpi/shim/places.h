@@ -10,7 +10,7 @@
 
 #include "events.h"
 
-/* Callers of these four hold the table's lock.
+/* Callers of these five hold the table's lock.
  *
  * The space of a handle; NULL where there is none. */
 SAPWOOD_HIDDEN struct sapwood_space *sapwood_place_of(uint64_t handle);
@@ -19,6 +19,8 @@ SAPWOOD_HIDDEN struct sapwood_space *sapwood_place_of(uint64_t handle);
 SAPWOOD_HIDDEN struct sapwood_space *sapwood_place_free(void);
 /* Shows it to readers. */
 SAPWOOD_HIDDEN void sapwood_place_take(struct sapwood_space *space, uint64_t handle);
+/* It is found by this handle from now on. */
+SAPWOOD_HIDDEN void sapwood_place_moved(struct sapwood_space *space, uint64_t handle);
 SAPWOOD_HIDDEN void sapwood_place_leave(struct sapwood_space *space);
 
 /* How many communicators had the place of a space before. */

@@ -17,6 +17,12 @@ static_assert(sizeof(MPI_Fint) == sizeof(int), "Fortran counts are read as C int
 #define HANDLE_MAX (UINT64_C(1) << 48)
 enum { CACHED_SIZE_MAX = 0xffff };
 
+/* In the place of a handle while another one takes its place in the table. */
+#define CHANGES UINT64_MAX
+
+/* No handle has this bit. */
+#define CLOSING (UINT64_C(1) << 63)
+
 /* Of basic types what never leaves: a call that has only begun may ask MPI nothing. */
 enum { BASIC_TYPES_MAX = 16 };
 static struct {
@@ -69,10 +75,14 @@ static struct sapwood_communicator *communicator_of(uint64_t handle, struct kind
             forget_class(atomic_load_explicit(&place->handle, memory_order_relaxed));
         }
         SAPWOOD_TELL(place->handle, 0);
+        SAPWOOD_TELL(place->again, CHANGES);
+        /* A reader that has copied one of the words that follow behind the former handle sees that it has changed. */
+        atomic_thread_fence(memory_order_release);
         SAPWOOD_TELL(place->name, name_in_space(handle));
     }
     SAPWOOD_TELL(place->class, kind.class);
     SAPWOOD_TELL(place->between, kind.between);
+    atomic_store_explicit(&place->again, handle, memory_order_release);
     atomic_store_explicit(&place->handle, handle, memory_order_release);
     return place;
 }
@@ -106,7 +116,11 @@ static bool name_handle(uint64_t handle, struct kind kind, const char *name, siz
 {
     sapwood_table_lock();
     uint32_t kept = sapwood_name_kept(name, length);
-    SAPWOOD_TELL(communicator_of(handle, kind)->name, kept);
+    /* Of a window or file the table tells nothing but the name. */
+    if (kept == 0 && kind.class == SAPWOOD_CLASS_NONE)
+        sapwood_forget_name(handle);
+    else
+        SAPWOOD_TELL(communicator_of(handle, kind)->name, kept);
     struct sapwood_space *space = sapwood_events == NULL ? NULL : sapwood_place_of(handle);
     if (space != NULL)
         sapwood_name_held(space, kept);
@@ -120,9 +134,9 @@ bool sapwood_has_name(uint64_t handle)
     return place != NULL && atomic_load_explicit(&place->name, memory_order_relaxed) != 0;
 }
 
-bool sapwood_name_window(uint64_t window, const char *name, size_t length)
+bool sapwood_name_handle(uint64_t handle, const char *name, size_t length)
 {
-    return name_handle(window, (struct kind){.class = SAPWOOD_CLASS_NONE}, name, length);
+    return name_handle(handle, (struct kind){.class = SAPWOOD_CLASS_NONE}, name, length);
 }
 
 void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
@@ -192,12 +206,30 @@ void sapwood_forget_name(uint64_t handle)
         atomic_compare_exchange_strong(&place->handle, &handle, 0);
 }
 
+uint64_t sapwood_closing_number(void)
+{
+    static _Atomic uint64_t closed;
+    return CLOSING | (atomic_fetch_add_explicit(&closed, 1, memory_order_relaxed) + 1);
+}
+
+void sapwood_name_moved(uint64_t handle, uint64_t to)
+{
+    sapwood_table_lock();
+    struct sapwood_communicator *place = handle == 0 ? NULL : place_with(handle, sapwood_cache_place(handle));
+    if (place != NULL) {
+        SAPWOOD_TELL(place->again, to);
+        /* Else another thread has just forgotten it. */
+        atomic_compare_exchange_strong(&place->handle, &handle, to);
+    }
+    sapwood_table_unlock();
+}
+
 void sapwood_forget_comm(MPI_Comm comm)
 {
     sapwood_extras_forget(comm);
     sapwood_space_forget(comm);
     uint64_t handle = SAPWOOD_HANDLE(comm);
-    atomic_store_explicit(&sapwood_classes[sapwood_cache_place(handle)], 0, memory_order_relaxed);
+    forget_class(handle);
     sapwood_forget_name(handle);
 }
 

@@ -10,7 +10,7 @@
 #include "library.h"
 
 enum { SAPWOOD_CACHE_BITS = 6, SAPWOOD_CACHE_WORDS = 1 << SAPWOOD_CACHE_BITS };
-static_assert((int)SAPWOOD_CACHE_WORDS == (int)SAPWOOD_COMMUNICATORS, "a communicator has one place in both");
+static_assert((int)SAPWOOD_CACHE_WORDS == (int)SAPWOOD_COMMUNICATORS, "a search in the table begins at a place of it");
 
 extern SAPWOOD_HIDDEN _Atomic uint64_t sapwood_classes[SAPWOOD_CACHE_WORDS]; /* handle << 8 | class */
 extern SAPWOOD_HIDDEN _Atomic uint64_t sapwood_sizes[SAPWOOD_CACHE_WORDS];   /* handle << 16 | bytes */
@@ -63,13 +63,18 @@ SAPWOOD_HIDDEN uint64_t sapwood_bytes_asked(int64_t count, MPI_Datatype type);
 
 /* After MPI_Comm_set_name; the length of Fortran's text, which spaces fill. */
 void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length);
-/* After MPI_Win_set_name; the window's SAPWOOD_HANDLE. Also of files, by files.h. Whether there was room for it. */
-bool sapwood_name_window(uint64_t window, const char *name, size_t length);
+/* The same of a window, after MPI_Win_set_name, or of a file (files.h). Whether there was room for it. */
+bool sapwood_name_handle(uint64_t handle, const char *name, size_t length);
 /* Whether the table tells a name of this handle. */
 SAPWOOD_HIDDEN bool sapwood_has_name(uint64_t handle);
 
 /* A handle is freed: what the table says of it holds no more. */
 SAPWOOD_HIDDEN void sapwood_forget_name(uint64_t handle);
+/* A number that no handle has, for a window or file whose handle MPI may give to another one before the call returns
+ * that frees or closes it; another one each time. */
+SAPWOOD_HIDDEN uint64_t sapwood_closing_number(void);
+/* What the table says of a handle it says of this number from now on. Callers do not hold the table's lock. */
+SAPWOOD_HIDDEN void sapwood_name_moved(uint64_t handle, uint64_t to);
 
 /* Before a handle is freed. */
 void sapwood_forget_comm(MPI_Comm comm);

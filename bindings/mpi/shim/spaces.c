@@ -383,6 +383,25 @@ void sapwood_window_forget(uint64_t window)
     sapwood_forget_name(window);
 }
 
+uint64_t sapwood_window_closing(uint64_t window)
+{
+    if (window == 0)
+        return 0;
+    uint64_t closing = sapwood_closing_number();
+    struct sapwood_space *space = known_and_locked(window);
+    if (space != NULL) {
+        sapwood_place_moved(space, closing);
+        sapwood_table_unlock();
+    }
+    sapwood_name_moved(window, closing);
+    return closing;
+}
+
+void sapwood_window_closed(uint64_t closing)
+{
+    sapwood_window_forget(closing);
+}
+
 void sapwood_window_made(MPI_Comm comm, uint64_t window)
 {
     if (sapwood_events == NULL)
@@ -392,6 +411,7 @@ void sapwood_window_made(MPI_Comm comm, uint64_t window)
     sapwood_table_lock();
     /* Of one that was freed unseen. */
     forget(window);
+    sapwood_forget_name(window);
     /* Also of one that finds no place here: in other processes it may have one. */
     uint32_t before = is_known ? descent_of(origin)->windows++ : 0;
     struct sapwood_space *space = is_known ? space_free() : NULL;

@@ -41,8 +41,12 @@ void sapwood_space_forget(MPI_Comm comm);
 #define SAPWOOD_HELD_ALL UINT32_MAX
 /* After a window was made on a communicator. */
 void sapwood_window_made(MPI_Comm comm, uint64_t window);
-/* Before it is freed. */
+/* Before it is freed by a call that is not counted. */
 void sapwood_window_forget(uint64_t window);
+/* This thread is about to free it: the number by which it is known until that is done. */
+SAPWOOD_HIDDEN uint64_t sapwood_window_closing(uint64_t window);
+/* After that call, with this number. */
+SAPWOOD_HIDDEN void sapwood_window_closed(uint64_t closing);
 /* After a rank's part of it was locked, or all; a negative number stands for all. */
 void sapwood_window_locked(uint64_t window, int rank);
 /* Before it is unlocked. */

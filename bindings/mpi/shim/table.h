@@ -69,7 +69,8 @@
  *                                  MPI is counted from here, or from where the last of them has entered
  *   448  threads_most     u64      the most of these threads at a time
  *   456  is_together      u32      1 once together_ns counts; before, the time of the slots is that of one thread
- *   460  reserved         52 bytes 0
+ *   460  pending_offset   u32      from the start of the table: a list for each activity; 0 of tables without
+ *   464  reserved         48 bytes 0
  *
  *   slot, 64 bytes, slot i at header_bytes + 64 i
  *     0  key              u64
@@ -130,15 +131,28 @@
  *                                  others any number
  *    48  request_since    u64      `since` of a call that waits for one request, of which the next number is
  *    56  request_number   u32      the number of its collective on the communicator; 0 for another request
- *    60  has_called       u32      1 once the thread has called MPI, MPI_Init included; 0 while it has only
- *                                  opened regions
+ *    60  has_called       u32      1 once the thread has called MPI, MPI_Init included; 2 if others that lived had
+ *                                  called it before; 0 while it has only opened regions
+ *
+ *   pending, 512 bytes, list i is of activity i: receives that were open when its thread entered a call that
+ *   waits for several requests
+ *     0  count            u32      of them that are here
+ *     4  others           u32      requests of the call beside these
+ *     8  receives         31 of:   0 communicator u64 handle, 8 peer i32, 12 tag i32 as the program gave them
+ *   504  since            u64      `since` of that call, stored last, and 0 before the other words are written: a
+ *                                  copy in the order of the words whose `since` is that of the call is whole
  *
  *   communicator, 32 bytes: one that a call has succeeded on
- *     0  handle           u64      0 none
+ *     0  handle           u64      0 none; of a window that is being freed, and a file that is being closed, another
+ *                                  number, which the call is told with: MPI may give the handle to another one before
+ *                                  the call returns
  *     8  class            u32      its size class
  *    12  name             u32      offset in the name area plus 1; 0 none
  *    16  between          u32      1 if it has two groups: a call's peer is of the other one
- *    20  reserved         12 bytes 0
+ *    20  reserved         4 bytes  0
+ *    24  again            u64      the handle once more, and all ones while another one takes the place: a copy in the
+ *                                  order of the words in which the two differ may be of both; 0 of tables in which no
+ *                                  place is ever another one's
  *
  *   snapshot: the slots as they were at mark m, in snapshot m % snapshots_capacity
  *     0  mark             u64      m, from 1; 0 while it is written
@@ -180,6 +194,7 @@ enum {
     SAPWOOD_NAMES_BYTES = 32768,
     SAPWOOD_ACTIVITIES = 16,
     SAPWOOD_COMMUNICATORS = 64,
+    SAPWOOD_PENDING = 31,
     SAPWOOD_SNAPSHOTS = 4,
     SAPWOOD_HISTOGRAMS = 512,
     SAPWOOD_HISTOGRAM_CLASSES = 32,
@@ -262,7 +277,8 @@ struct sapwood_header {
     _Atomic uint64_t joined;
     _Atomic uint64_t threads_most;
     _Atomic uint32_t is_together;
-    unsigned char reserved[52];
+    uint32_t pending_offset;
+    unsigned char reserved[48];
 };
 
 struct sapwood_slot {
@@ -306,12 +322,26 @@ struct sapwood_activity {
     _Atomic uint32_t has_called;
 };
 
+struct sapwood_open_receive {
+    _Atomic uint64_t communicator;
+    _Atomic int32_t peer;
+    _Atomic int32_t tag;
+};
+
+struct sapwood_pending {
+    _Atomic uint32_t count;
+    _Atomic uint32_t others;
+    struct sapwood_open_receive receives[SAPWOOD_PENDING];
+    _Atomic uint64_t since;
+};
+
 struct sapwood_communicator {
     _Atomic uint64_t handle;
     _Atomic uint32_t class;
     _Atomic uint32_t name;
     _Atomic uint32_t between;
-    uint32_t reserved[3];
+    uint32_t reserved;
+    _Atomic uint64_t again;
 };
 
 struct sapwood_counters {
@@ -335,6 +365,7 @@ struct sapwood_table {
     struct sapwood_activity activities[SAPWOOD_ACTIVITIES];
     struct sapwood_communicator communicators[SAPWOOD_COMMUNICATORS];
     struct sapwood_histogram histograms[SAPWOOD_HISTOGRAMS];
+    struct sapwood_pending pending[SAPWOOD_ACTIVITIES];
     /* A table without extras ends before them. Snapshots follow in either. */
     struct sapwood_tally tallies[SAPWOOD_TALLIES];
 };
@@ -354,6 +385,9 @@ static_assert(offsetof(struct sapwood_header, marks) == 392, "marks");
 static_assert(offsetof(struct sapwood_header, run) == 408, "run");
 static_assert(offsetof(struct sapwood_header, together_ns) == 424, "together");
 static_assert(offsetof(struct sapwood_header, is_together) == 456, "is together");
+static_assert(offsetof(struct sapwood_header, pending_offset) == 460, "pending offset");
+static_assert(sizeof(struct sapwood_pending) == 512, "pending bytes");
+static_assert(offsetof(struct sapwood_pending, since) == 504, "pending since");
 static_assert(sizeof(struct sapwood_snapshot) == 64 + 24 * SAPWOOD_SLOTS, "snapshot bytes");
 static_assert(offsetof(struct sapwood_header, state) == 32, "state");
 static_assert(offsetof(struct sapwood_header, host) == 48, "host");
@@ -365,6 +399,7 @@ static_assert(sizeof(struct sapwood_slot) == 64, "slot bytes");
 static_assert(offsetof(struct sapwood_slot, received) == 40, "received");
 static_assert(sizeof(struct sapwood_activity) == 64, "activity bytes");
 static_assert(sizeof(struct sapwood_communicator) == 32, "communicator bytes");
+static_assert(offsetof(struct sapwood_communicator, again) == 24, "communicator again");
 static_assert(sizeof(struct sapwood_histogram) == 256, "histogram bytes");
 static_assert(sizeof(struct sapwood_tally) == 64, "tally bytes");
 static_assert(offsetof(struct sapwood_table, activities) % 64 == 0, "an activity has a cache line of its own");

@@ -10,16 +10,15 @@ import re
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 import urllib.error
 import urllib.request
 
 import turns
 import watched
-from marks import MARK, end_what_is_left, kill, marked, new_mark
+from marks import kill, marked
 from paced import Paced
-from watched import LAUNCHERS, Hang, Watched, has_mpi, library_folder, sapwood, test_program
+from watched import LAUNCHERS, OneMpi, Watched, preloaded, sapwood, test_program, wait_until
 
 RANKS = 3
 EVERYONE = f"0-{RANKS - 1}"
@@ -60,26 +59,7 @@ class LeftRunning:
         return reply["rounds"] > self.first_round + 1 and reply["running"] == self.ranks
 
 
-def wait_until(what, condition):
-    """Waits until a condition gives something, and gives it."""
-    deadline = time.monotonic() + watched.RUN_SECONDS_MAX
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise Hang(f"waited for {what}")
-
-
-class Control:
-    """Tests for one MPI; a subclass names it."""
-
-    abi = None
-
-    @classmethod
-    def setUpClass(cls):
-        if not has_mpi(cls.abi):
-            raise unittest.SkipTest(f"no {cls.abi} here")
-
+class Control(OneMpi):
     def setUp(self):
         # Networks of other runs of this user are not found there.
         self.runtime = self.enterContext(tempfile.TemporaryDirectory(prefix="sapwood-mpi-control-"))
@@ -120,18 +100,10 @@ class Control:
     @contextlib.contextmanager
     def preloaded(self, **settings):
         """A program that works with the shim alone; what ends it, and its process."""
-        shim = os.path.join(library_folder(), f"libsapwood-mpi-{self.abi}.so")
-        mark = self.preloaded_mark = new_mark()
-        environment = {**os.environ, MARK: mark, "LD_PRELOAD": shim, **settings}
-        with Paced(self.abi, RANKS) as paced:
-            job = subprocess.Popen(paced.command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                wait_until("ranks that count", paced.has_begun)
-                yield paced, job
-            finally:
-                kill(pid for pid, _ in marked(mark))
-                job.wait()
-                end_what_is_left(mark)
+        with Paced(self.abi, RANKS) as paced, preloaded(self.abi, paced.command, **settings) as (job, mark):
+            self.preloaded_mark = mark
+            wait_until("ranks that count", paced.has_begun)
+            yield paced, job
 
     def run_attached(self, act, **settings):
         """Attaches to a program that was started with the shim alone and works until `act` has done its own."""

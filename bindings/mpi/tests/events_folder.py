@@ -13,15 +13,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import turns
 import watched
 from marks import MARK, end_what_is_left, kill, marked, new_mark
 from paced import Paced
-from standstills import words_until
-from watched import LAUNCHERS, Hang, Watched, has_mpi, library_folder, sapwood, test_program
+from watched import LAUNCHERS, OneMpi, Watched, sapwood, shim_of, test_program, wait_until, words_until
 from why import WhyTruth, expected_of, ranks_of
 
 CASE = "early_break"
@@ -63,9 +61,8 @@ class Doomed:
     @classmethod
     def preloaded(cls, abi, program, ranks, folder, *arguments, **environment):
         """A program whose shim was preloaded by hand, and that nothing watches."""
-        shim = os.path.join(library_folder(), f"libsapwood-mpi-{abi}.so")
         words = [*LAUNCHERS[abi], str(ranks), test_program(abi, program), *arguments]
-        return cls(words, LD_PRELOAD=shim, SAPWOOD_MPI_EVENTS_DIR=folder, **environment)
+        return cls(words, LD_PRELOAD=shim_of(abi), SAPWOOD_MPI_EVENTS_DIR=folder, **environment)
 
     def __enter__(self):
         return self
@@ -79,14 +76,10 @@ class Doomed:
         end_what_is_left(self.mark)
 
 
-class FolderTruth:
+class FolderTruth(OneMpi):
     """Tests for one MPI; a subclass names it."""
 
-    abi = None
-
     def setUp(self):
-        if not has_mpi(self.abi):
-            self.skipTest(f"no {self.abi} here")
         folder = tempfile.TemporaryDirectory(prefix="sapwood-mpi-events-")
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
@@ -100,13 +93,14 @@ class FolderTruth:
 
     def until_stuck(self, is_it):
         """Waits until the files say that the program is stuck like this; what they say then."""
-        deadline = time.monotonic() + watched.RUN_SECONDS_MAX
-        while time.monotonic() < deadline:
+        seen = []
+
+        def stuck():
             why = found(self.folder)
-            if why and why["stuck"] and is_it(why["stuck"]):
-                return why
-            time.sleep(0.1)
-        raise Hang(f"the files never said that the program hangs: {read(self.folder)}")
+            seen[:] = [why and why["stuck"]]
+            return why if why and why["stuck"] and is_it(why["stuck"]) else None
+
+        return wait_until("files that say how the program is stuck", stuck, seen)
 
     def until_it_hangs(self):
         """The same of the program whose ranks all wait."""

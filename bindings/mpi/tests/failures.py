@@ -23,7 +23,7 @@ import turns
 import watched
 from marks import kill
 from paced import Paced
-from watched import LAUNCHERS, SAY_HERE, SYSTEM_PYTHON, Watched, has_mpi, library_folder, sapwood, test_program
+from watched import LAUNCHERS, SAY_HERE, SYSTEM_PYTHON, Watched, has_mpi, library_folder, sapwood, shim_of, test_program
 
 ABI = "openmpi"
 RANKS = 4
@@ -370,8 +370,7 @@ class Ends(unittest.TestCase):
     def test_what_is_preloaded_already_stays_in_front(self):
         text = "import os; print(os.environ['LD_PRELOAD'])"
         run = Watched(launch(SYSTEM_PYTHON, "-c", text, ranks=1), *SHORT, environment={"LD_PRELOAD": "libm.so.6"})
-        shim = os.path.join(library_folder(), f"libsapwood-mpi-{ABI}.so")
-        self.assertEqual(run.output, f"libm.so.6:{shim}\n")
+        self.assertEqual(run.output, f"libm.so.6:{shim_of(ABI)}\n")
 
     def test_reductions_that_the_bypass_takes_are_counted(self):
         text = ("from mpi4py import MPI; from array import array; mine, sums = array('d', [1] * 4), array('d', [0] * 4)\n"

@@ -15,7 +15,7 @@ from statistics import median_low
 import turns
 import watched
 from truth import ROUNDING, TREES, events_of, ranks_of, statistics
-from watched import LAUNCHERS, Watched, has_mpi, test_program
+from watched import LAUNCHERS, OneMpi, Watched, test_program
 
 METRICS = {"calls": 0, "time_ns": 1, "bytes": 2}
 EXPRESSION = "^(solve/halo|MPI_Send)$"
@@ -31,16 +31,13 @@ OPTIONS = ["--histogram", "auto", "--histogram", "solve/norm:time_ns,bins=7", "-
            "--outliers", str(OUTLIERS), *[word for scheme in SCHEMES for word in ("--classes", scheme)]]
 
 
-class Filters:
+class Filters(OneMpi):
     """The comparison; the tests are of one MPI each."""
 
-    abi = None
     ranks = 8
 
     def setUp(self):
         self.maxDiff = None
-        if not has_mpi(self.abi):
-            self.skipTest(f"no {self.abi} here")
 
     def test_roles(self):
         ids = set()

@@ -20,8 +20,7 @@ import xml.etree.ElementTree
 import turns
 import watched
 from recorded import RecordedRun
-from standstills import words_until
-from watched import LAUNCHERS, Watched, has_mpi, sapwood, test_program
+from watched import LAUNCHERS, OneMpi, Watched, sapwood, test_program, words_until
 from why import expected_of
 
 KINDS = ("json", "perfetto", "parquet", "svg")
@@ -60,14 +59,8 @@ def has_rounds(run):
     return done.returncode == 0 and len(json.loads(done.stdout)["collectives"]) > ROUNDS_MIN
 
 
-class FreezeTruth:
+class FreezeTruth(OneMpi):
     """The cases, for one MPI; a subclass names it."""
-
-    abi = None
-
-    def setUp(self):
-        if not has_mpi(self.abi):
-            self.skipTest(f"no {self.abi} here")
 
     def command(self, case):
         program = test_program(self.abi, os.path.join("culprits", case))

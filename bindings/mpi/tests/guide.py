@@ -18,8 +18,8 @@ import xml.etree.ElementTree
 import turns
 import watched
 from freeze import has_rounds
-from standstills import words_until
-from watched import HERE, LAUNCHERS, Watched, has_mpi, sapwood, test_program
+from shown import shown_commands
+from watched import HERE, LAUNCHERS, Watched, has_mpi, sapwood, test_program, words_until
 from why import SLOW_SECONDS
 
 PAGE = os.path.join(HERE, "..", "..", "..", "docs", "guide", "waits.md")
@@ -42,14 +42,9 @@ MEASURED = (
 
 def commands_of_page():
     """The commands of the chapter, each with the lines that it prints there."""
-    commands, printed = {}, []
     with open(PAGE, encoding="utf-8") as file:
-        for line in file:
-            if line.startswith("    sapwood "):
-                printed = commands.setdefault(line.strip(), [])
-            elif line.startswith("    sapwood:"):
-                printed.append(line.strip())
-    return commands
+        shown = shown_commands(file.read())
+    return {one.text: [line for line in one.printed if line.startswith("sapwood:")] for one in shown}
 
 
 def in_one_form(lines):

@@ -1,6 +1,7 @@
 /* Switches counting off and on with MPI_Pcontrol. Of its reductions 10, 3 and 2 are counted, those in
  * between not. Of two receives it completes one while counting is off: that one has a call and no
- * bytes. Of the starts of its persistent requests those are counted that come while counting is on. */
+ * bytes. Of the starts of its persistent requests those are counted that come while counting is on. A window that
+ * is named "gone" is freed while it is off. */
 #include <mpi.h>
 
 enum { ROOM = 64 };
@@ -76,10 +77,15 @@ static void persistent(void)
 
 int main(int argc, char **argv)
 {
+    MPI_Win window;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_set_name(MPI_COMM_WORLD, "stays");
+    MPI_Win_create(out, ROOM, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_set_name(window, "gone");
     reduce(10);
     receive(5, 1);
+    MPI_Win_free(&window);
     reduce(100);
     MPI_Pcontrol(1);
     receive(9, 0);

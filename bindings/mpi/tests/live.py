@@ -12,7 +12,7 @@ import turns
 import watched
 from paced import Paced
 from terminal import OnTerminal
-from watched import LAUNCHERS, has_mpi, sapwood, test_program
+from watched import LAUNCHERS, OneMpi, sapwood, test_program
 
 # Rank 1 comes last and others do not: it has the first line of the sheet.
 HEADING = r"^ *rank +last +share v +made wait +of all +waited$"
@@ -23,15 +23,10 @@ SLOW_CALL = r"^MPI_Allreduce +MPI_COMM_WORLD +[\d.]+ m?s +\d\d\.\d % +([\d,]+)  
 DROPPED = r"^dropped: ([\d,]+) of ([\d,]+) events were overwritten before they were read; SAPWOOD_MPI_RING_BYTES "
 
 
-class LiveWaits:
+class LiveWaits(OneMpi):
     """The sheets, for one MPI."""
 
-    abi = None
     ranks = 4
-
-    def setUp(self):
-        if not has_mpi(self.abi):
-            self.skipTest(f"no {self.abi} here")
 
     def launch(self, *program):
         return [*LAUNCHERS[self.abi], str(self.ranks), *program]

@@ -52,6 +52,11 @@ def states(mark):
     return "\n".join(lines)
 
 
+def is_of_rank(command):
+    """Whether a process of a run with this command is one of its program's, and of no launcher or tree."""
+    return not os.path.basename(command[0]).startswith((*LAUNCHERS, *DAEMONS))
+
+
 def kill(pids):
     """Kills processes, of which one may end by the end of another."""
     for pid in pids:
@@ -64,9 +69,9 @@ def end_a_launcher_that_hangs(process, mark, seconds_max):
     for a futex, after all ranks have gone): it is killed when all ranks have been gone for HANGS_SECONDS."""
     deadline, alone_since, had_ranks = time.monotonic() + seconds_max, None, False
     while process.poll() is None and time.monotonic() < deadline:
-        names = {pid: os.path.basename(command[0]) for pid, command in marked(mark)}
-        launchers = [pid for pid, name in names.items() if name.startswith(LAUNCHERS)]
-        has_ranks = any(not name.startswith((*LAUNCHERS, *DAEMONS)) for name in names.values())
+        commands = dict(marked(mark))
+        launchers = [pid for pid, command in commands.items() if os.path.basename(command[0]).startswith(LAUNCHERS)]
+        has_ranks = any(map(is_of_rank, commands.values()))
         # One that has not started any yet takes as long as the machine needs.
         had_ranks |= has_ranks
         now = time.monotonic()

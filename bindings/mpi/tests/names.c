@@ -8,6 +8,7 @@
  *   windows    the same of windows; the last one is a communicator again
  *   living     COUNT communicators at once, each with a name of its own
  *   files      the same as living, and several calls on a file while there is no room for its path
+ *   past       the same as files, and the file is closed past the shim
  *   alike      COUNT communicators at once, all with one name */
 #include <mpi.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 static int rank, size;
+static int (*close_file)(MPI_File *) = MPI_File_close;
 
 static void passing(int count)
 {
@@ -57,17 +59,21 @@ static void miss_the_last(void)
 
 static void call_on_file(void)
 {
+    const char *folder = getenv("TMPDIR");
     /* Longer than what names of communicators leave at the ends of parts of the room. */
-    char path[] = "/tmp/sapwood-test-of-names-XXXXXX";
-    int descriptor = mkstemp(path), mode = MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/sapwood-test-of-names-XXXXXX", folder == NULL ? "/tmp" : folder);
+    int descriptor = mkstemp(path);
     MPI_File file;
     MPI_Offset bytes;
-    if (descriptor < 0 || MPI_File_open(MPI_COMM_SELF, path, mode, MPI_INFO_NULL, &file) != MPI_SUCCESS)
+    if (descriptor < 0 || MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_RDWR, MPI_INFO_NULL, &file) != MPI_SUCCESS)
         MPI_Abort(MPI_COMM_WORLD, 3);
     close(descriptor);
+    /* Each rank opens a file of its own. */
+    unlink(path);
     for (int i = 0; i < 9; i++)
         MPI_File_get_size(file, &bytes);
-    MPI_File_close(&file);
+    close_file(&file);
 }
 
 /* Makes them, does this, if there is anything to do, and frees them. */
@@ -98,9 +104,11 @@ int main(int argc, char **argv)
         passing(atoi(argv[2]));
     if (strcmp(argv[1], "windows") == 0)
         windows(atoi(argv[2]));
+    if (strcmp(argv[1], "past") == 0)
+        close_file = PMPI_File_close;
     if (strcmp(argv[1], "living") == 0)
         living(atoi(argv[2]), "a communicator of its own name, number %d", NULL);
-    else if (strcmp(argv[1], "files") == 0)
+    else if (strcmp(argv[1], "files") == 0 || strcmp(argv[1], "past") == 0)
         living(atoi(argv[2]), "a communicator of its own name, number %d", call_on_file);
     else if (strcmp(argv[1], "alike") == 0)
         living(atoi(argv[2]), "a communicator of the same name as all others", NULL);

@@ -17,7 +17,7 @@ import unittest
 import turns
 import watched
 from rank_events import EventFile
-from watched import has_mpi, library_folder, test_program
+from watched import OneMpi, library_folder, shim_of, test_program
 
 CALLS = 10_000
 # Of each: an all-reduction, two sends, and two receives, one of which is completed by a call of its own.
@@ -33,7 +33,7 @@ class Count:
             trace = os.path.join(folder, "trace")
             told = {"SAPWOOD_MPI_DUMP_DIR": folder, "SAPWOOD_MPI_WAITS": str(int(waits))}
             if shim:
-                told["LD_PRELOAD"] = os.path.join(library_folder(), f"libsapwood-mpi-{abi}.so")
+                told["LD_PRELOAD"] = shim_of(abi)
             command = ["strace", "-f", "-qq", "-o", trace]
             for name, value in told.items():
                 command += ["-E", f"{name}={value}"]
@@ -62,14 +62,8 @@ class Count:
 
 
 @turns.alone("a lock for which a thread waits is a call of the system")
-class Quiet:
+class Quiet(OneMpi):
     """The comparison, for one MPI."""
-
-    abi = None
-
-    def setUp(self):
-        if not has_mpi(self.abi):
-            self.skipTest(f"no {self.abi} here")
 
     def test_calls_on_a_known_communicator_ask_nothing_of_the_system_the_heap_or_a_lock(self):
         alone = Count(self.abi, str(CALLS))

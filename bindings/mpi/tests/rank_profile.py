@@ -10,6 +10,8 @@ THREADS = struct.Struct("<QQQQI")
 SLOT = struct.Struct("<QQQQI4xQ16x")
 TALLY = struct.Struct("<QQQQQI20x")
 HISTOGRAM = struct.Struct("<32Q")
+NAMED = struct.Struct("<QII16x")
+PENDING = struct.Struct("<504xQ")
 SITE, PEER, COMMUNICATOR = 1, 2, 3
 NONE = 255
 # Counting begins when they return.
@@ -41,7 +43,9 @@ class Profile:
     count; `times` has the nanoseconds of both. `received` maps the events that have received
     messages to their bytes, `sizes` those that move bytes to their transfers by size class, `usage` names to what getrusage said at the end, `tallies`
     (kind, function or None, size class, subject, name) to (count, nanoseconds, bytes). `mpi_ns` is the time in
-    which the rank was in MPI, with all its threads that have called MPI.
+    which the rank was in MPI, with all its threads that have called MPI. `told` are the names by which it tells
+    communicators, windows and files, `nameless` says how many windows and files have a place there without a name, and
+    `pending` for how many threads the receives are listed for which a call has waited.
     """
 
     def __init__(self, data):
@@ -54,7 +58,11 @@ class Profile:
         assert (magic, version, header_bytes) == (b"SWPROFIL", 5, 512)
         assert activities_at == names_at + names_capacity == header_bytes + 64 * capacity + names_capacity
         assert histograms_at == activities_at + 64 * activities + 32 * communicators
-        assert tallies_at == histograms_at + 256 * histograms and histograms_used <= histograms
+        pending_at, = struct.unpack_from("<I", data, 460)
+        # Tables of other programs than the shim have no lists.
+        lists = range(activities if pending_at else 0)
+        assert pending_at in (0, histograms_at + 256 * histograms) and histograms_used <= histograms
+        assert tallies_at == histograms_at + 256 * histograms + 512 * len(lists)
         self.untracked, = UNTRACKED.unpack_from(data, 368)
         snapshots_at, snapshots, self.marks, self.marks_left_out = SNAPSHOTS.unpack_from(data, 384)
         self.together_ns, _, _, self.threads_most, self.is_together = THREADS.unpack_from(data, 424)
@@ -84,6 +92,12 @@ class Profile:
             self.times[name] = time_ns
         calls = (time for name, time in self.times.items() if isinstance(name, tuple) and name[0] not in INITIALISES)
         self.mpi_ns = self.together_ns if self.is_together else sum(calls)
+        named_at = activities_at + 64 * activities
+        named = [NAMED.unpack_from(data, named_at + 32 * place) for place in range(communicators)]
+        starts = [names_at + name - 1 for handle, _, name in named if handle and name]
+        self.nameless = sum(handle != 0 and size == NONE and name == 0 for handle, size, name in named)
+        self.pending = sum(PENDING.unpack_from(data, pending_at + 512 * i)[0] != 0 for i in lists)
+        self.told = {data[start : data.index(0, start)].decode(errors="backslashreplace") for start in starts}
         self.tallies = {}
         for place in range(tallies):
             key, subject, count, time_ns, moved, name = TALLY.unpack_from(data, tallies_at + 64 * place)

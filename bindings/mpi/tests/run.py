@@ -291,6 +291,8 @@ class EachAbi:
             self.assertEqual((profile.calls["MPI_Send_init", world], profile.calls["MPI_Recv_init", world]),
                              ((3, moved), (3, moved)))
             self.assertEqual((sum(profile.received.values()), profile.untracked), (9 + moved, 0))
+            # What gets the handle of the window is another one.
+            self.assertEqual(profile.told, {"stays"})
 
     def test_what_a_program_switches_off_is_numbered_and_not_recorded(self):
         run = self.observed([program(self.abi, "levels")], environment={"SAPWOOD_MPI_WAITS": "1"})
@@ -304,6 +306,12 @@ class EachAbi:
             self.assertEqual(sends, [2])
             counted = sum(count for (name, _), (count, _) in run.seen[rank].calls.items() if name == "MPI_Allreduce")
             self.assertEqual(counted, len(reductions))
+
+    def test_receives_are_listed_for_a_call_that_waits_for_them_and_not_for_one_that_tests_them(self):
+        for mode, listed in (("wait", 1), ("test", 0)):
+            with self.subTest(mode):
+                run = self.observed([program(self.abi, "polls"), mode], environment={"SAPWOOD_MPI_WAITS": "1"})
+                self.assertEqual([profile.pending for profile in run.seen.values()], [listed] * RANKS[self.abi])
 
     def test_no_request_is_followed_that_is_made_where_counting_pauses(self):
         for profile in self.observed([program(self.abi, "settled")]).seen.values():

@@ -20,7 +20,7 @@ from paced import Paced
 from rank_events import COLLECTIVE, SEND
 from recorded import RecordedRun
 from truth import TREES
-from watched import LAUNCHERS, has_mpi, sapwood, test_program
+from watched import LAUNCHERS, OneMpi, sapwood, test_program
 
 KINDS = {1: "collective", 2: "collective_started", 3: "collective_completed", 4: "send", 5: "send_started",
          6: "receive", 7: "receive_completed"}
@@ -116,15 +116,10 @@ class ScopeRun(RecordedRun):
         return found
 
 
-class ScopeTruth:
+class ScopeTruth(OneMpi):
     """The comparison, for one MPI."""
 
-    abi = None
     ranks = 4
-
-    def setUp(self):
-        if not has_mpi(self.abi):
-            self.skipTest(f"no {self.abi} here")
 
     def check_sums(self, came, expected):
         self.assertEqual({key: count for key, (count, _) in came.items()},

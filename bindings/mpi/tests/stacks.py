@@ -12,11 +12,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import turns
-from watched import LAUNCHERS, SYSTEM_PYTHON, Hang, Watched, has_mpi, library_folder, sapwood, test_program
+from marks import MARK, end_what_is_left, kill, marked, new_mark
+from watched import (LAUNCHERS, SYSTEM_PYTHON, OneMpi, Watched, library_folder, sapwood, shim_of, test_program,
+                     wait_until)
 
 RANKS = 4
 SECONDS_MAX = 90
@@ -32,16 +33,6 @@ def exchange():
     MPI.COMM_WORLD.Barrier()
 exchange()
 """
-
-
-def wait_for(what, condition, seen=None):
-    """Waits until a condition gives something, and gives it; a hang tells what was seen last."""
-    deadline = time.monotonic() + SECONDS_MAX
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise Hang(f"waited for {what}; last seen: {seen}")
 
 
 def reader():
@@ -101,19 +92,15 @@ class Job:
         self.folder = tempfile.TemporaryDirectory(prefix="sapwood-mpi-stacks-")
         self.stop = os.path.join(self.folder.name, "stop")
         words = [*LAUNCHERS[abi], str(RANKS), *[word.replace("STOP", self.stop) for word in command]]
-        told = {**os.environ, **(environment or {})}
+        self.mark = new_mark()
+        told = {**os.environ, MARK: self.mark, **(environment or {})}
         self.process = subprocess.Popen(words, env=told, start_new_session=True, text=True, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.name = os.path.basename(command[0])
 
     def pids(self):
         """The ranks' processes."""
-        found = []
-        for pid in children(self.process.pid):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-                if os.path.basename(file.read().split(b"\0")[0].decode()) == self.name:
-                    found.append(pid)
-        return sorted(found)
+        return sorted(pid for pid, command in marked(self.mark) if os.path.basename(command[0]) == self.name)
 
     def words(self):
         """The ranks as options of `sapwood stacks`."""
@@ -130,22 +117,13 @@ class Job:
 
     def __exit__(self, *_):
         if self.process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+            kill(pid for pid, _ in marked(self.mark))
             self.process.communicate()
+            end_what_is_left(self.mark)
         self.folder.cleanup()
 
 
-class Stacks:
-    """Tests for one MPI; a subclass names it."""
-
-    abi = None
-
-    @classmethod
-    def setUpClass(cls):
-        if not has_mpi(cls.abi):
-            raise unittest.SkipTest(f"no {cls.abi} here")
-
+class Stacks(OneMpi):
     def still(self, environment=None):
         return Job(self.abi, [test_program(self.abi, "still"), "sleep", "STOP"], environment)
 
@@ -159,7 +137,7 @@ class Stacks:
             seen["tree"] = section
             fits = section and ranks_in(section, "wait_asleep") == "1" and ranks_in(section, "MPI_Barrier") == "0,2-3"
             return section if fits else None
-        return wait_for("three ranks in a barrier", found, seen)
+        return wait_until("three ranks in a barrier", found, seen)
 
     def test_a_job_that_nothing_watches_is_read_with_files_and_lines(self):
         with self.still() as job:
@@ -179,10 +157,10 @@ class Stacks:
             self.waits(job)
             pid = job.pids()[0]
             holding = subprocess.Popen([reader(), "--pid", str(pid), "--hold", "60s"], stdout=subprocess.DEVNULL)
-            wait_for("a rank that is stopped", lambda: state(pid) == "t")
+            wait_until("a rank that is stopped", lambda: state(pid) == "t")
             holding.kill()
             holding.wait()
-            wait_for("a rank that runs on", lambda: state(pid) in ("R", "S"))
+            wait_until("a rank that runs on", lambda: state(pid) in ("R", "S"))
             self.assertEqual(job.end()[:2], (0, "the program is done\n"))
 
     def test_a_stopped_rank_is_read_named_and_stays_stopped(self):
@@ -190,11 +168,11 @@ class Stacks:
             self.waits(job)
             pid = job.pids()[-1]
             os.kill(pid, signal.SIGSTOP)
-            wait_for("a stopped rank", lambda: state(pid) == "T")
+            wait_until("a stopped rank", lambda: state(pid) == "T")
             section = tree(*job.words())
             self.assertEqual([note["reason"] for note in section["notes"]], ["stopped by a signal, and stays so until SIGCONT"])
             self.assertEqual(section["missing"], [])
-            wait_for("a rank that is stopped again", lambda: state(pid) == "T")
+            wait_until("a rank that is stopped again", lambda: state(pid) == "T")
             os.kill(pid, signal.SIGCONT)
             self.assertEqual(job.end()[:2], (0, "the program is done\n"))
 
@@ -207,6 +185,8 @@ class Stacks:
                 self.found = run.wait_for("three ranks in a barrier", lambda: (
                     (section := tree(job)) and ranks_in(section, "wait_asleep") == "1"
                     and ranks_in(section, "MPI_Barrier") == "0,2-3" and section))
+                # What is told of a run that hangs.
+                self.whereabouts = run.whereabouts()
                 open(stop, "x", encoding="utf-8").close()
 
             command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "still"), "sleep", stop]
@@ -216,6 +196,8 @@ class Stacks:
         self.assertGreater(self.found["elapsed_s"], 0)
         self.assertEqual(ranks_in(run.profile["stacks"], "_start"), "0-3")
         self.assertIn("Call stacks at", run.errors)
+        for word in ("wait_asleep", "MPI_Barrier"):
+            self.assertIn(word, self.whereabouts)
 
     def attached(self, *words, wait=True):
         command = [sapwood(), "mpi", "attach", *words]
@@ -230,8 +212,7 @@ class Stacks:
             act = lambda run: begun(run) and open(stop, "x", encoding="utf-8").close()
             beside = Watched(command, "--interval", "100ms", while_running=act)
             self.assertEqual(beside.code, 0, beside.errors)
-            shim = os.path.join(library_folder(), f"libsapwood-mpi-{self.abi}.so")
-            with self.still({"LD_PRELOAD": shim}) as job:
+            with self.still({"LD_PRELOAD": shim_of(self.abi)}) as job:
                 self.waits(job)
                 job_number, options = str(job.process.pid), ("--interval", "100ms")
                 # Three at once: one is ended by the user, one from a rank, one to the end.
@@ -239,15 +220,15 @@ class Stacks:
                 first, second = [os.path.join(folder, name) for name in ("first", "second")]
                 others = [self.attached(job_number, *options, "--quiet", "--out", out, wait=False) for out in (first, second)]
                 connected = lambda: all(len(children(one.pid)) > 0 for one in (early, *others))
-                wait_for("leaves", connected)
-                wait_for("listening", lambda: tree(str(early.pid)))
+                wait_until("leaves", connected)
+                wait_until("listening", lambda: tree(str(early.pid)))
                 early.send_signal(signal.SIGINT)
                 output, errors = early.communicate(timeout=SECONDS_MAX)
                 self.assertEqual((early.returncode, output), (0, ""), errors)
                 self.assertIn("detached; the job runs on", errors)
                 self.assertRegex(errors, r"ranks +4 of 4")
                 for one in others:
-                    wait_for("listening", lambda: tree(str(one.pid)))
+                    wait_until("listening", lambda: tree(str(one.pid)))
                 self.assertEqual(job.end(), (0, "the program is done\n", ""))
                 for one, out in zip(others, (first, second), strict=True):
                     output, errors = one.communicate(timeout=SECONDS_MAX)
@@ -281,7 +262,7 @@ class OpenMpi(Stacks, unittest.TestCase):
     def test_a_process_in_an_uninterruptible_call_is_named(self):
         process = subprocess.Popen([os.path.join(library_folder(), "tests", "uninterruptible"), "20"])
         try:
-            wait_for("state D", lambda: state(process.pid) == "D")
+            wait_until("state D", lambda: state(process.pid) == "D")
             done = stacks("--pid", str(process.pid))
             self.assertEqual(done.returncode, 125)
             self.assertIn("no stack of rank 0: it is in a system call that cannot be interrupted (state D)", done.stdout)
@@ -306,7 +287,7 @@ class OpenMpi(Stacks, unittest.TestCase):
             def found():
                 section = tree(*job.words()) if len(job.pids()) == RANKS else None
                 return section if section and ranks_in(section, "doze") == "1" and ranks_in(section, "MPI_Barrier") == "0,2-3" else None
-            section = wait_for("a Python program that waits", found)
+            section = wait_until("a Python program that waits", found)
             [barrier] = [path for path, _, _ in paths(section["roots"]) if path[-1] == "MPI_Barrier"]
             python = [name for name in barrier if name in ("<module>", "exchange")]
             self.assertEqual(python, ["<module>", "exchange"], barrier)

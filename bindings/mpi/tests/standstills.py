@@ -1,26 +1,25 @@
-"""Programs that stop making progress under `sapwood mpi`, and who is named as the reason.
+"""Programs that stop making progress under `sapwood mpi`, and which rank is named as the reason.
 
 Needs the environment that watched.py names.
 """
 
+import functools
 import os
-import select
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import turns
 import watched
 from marks import kill
 from paced import Paced
-from watched import LAUNCHERS, SYSTEM_PYTHON, Hang, Watched, has_mpi, test_program
+from watched import (COMPILE_SECONDS_MAX, LAUNCHERS, SYSTEM_PYTHON, OneMpi, Watched, compile_text, test_program,
+                     watch_until, words_until)
 
 RANKS = 4
 LINE = "no MPI call has returned"
 STUCK = "sapwood: stuck for "
-COMPILE_SECONDS_MAX = 60
 # Ranks that write to a file; the longest call lasts for 8 s.
 SLOW_FILE = os.path.join(watched.HERE, "slow_file.c")
 SLOW_DEADLINE_SECONDS = 3
@@ -55,6 +54,28 @@ int main(int argc, char **argv)
     return 0;
 }
 """
+# Rank 1 does not come where the others free their window.
+WINDOW = """
+#include <mpi.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    static int part;
+    int rank;
+    MPI_Win window;
+    alarm(100);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Win_create(&part, sizeof part, sizeof part, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_set_name(window, "slots");
+    while (rank == 1)
+        pause();
+    MPI_Win_free(&window);
+    MPI_Finalize();
+    return 0;
+}
+"""
 RECEIVES_FROM_ANY = "from mpi4py import MPI; MPI.COMM_WORLD.recv(source=MPI.ANY_SOURCE)"
 # A thread of each rank receives from the next rank, which sends once its first thread has done what it does.
 BESIDE = """
@@ -72,77 +93,45 @@ COMPUTES = BESIDE.format("end = time.monotonic() + 5\nwhile time.monotonic() < e
 JOINS = BESIDE.format("helper.join()")
 
 
-def words_until(run, wanted):
-    """What the run writes to standard error until these words have come."""
-    errors, deadline = run.process.stderr.fileno(), time.monotonic() + watched.RUN_SECONDS_MAX
-    text = ""
-    while wanted not in text:
-        if not select.select([errors], [], [], max(0, deadline - time.monotonic()))[0]:
-            raise Hang(f"waited for '{wanted}', but only read: {text}")
-        more = os.read(errors, 65536).decode()
-        if not more:
-            raise AssertionError(f"the run ended without '{wanted}': {text}")
-        text += more
-    return text
+def end(run, _told):
+    run.process.send_signal(signal.SIGTERM)
 
 
 @turns.alone("who computes, who sleeps and for how long depends on who gets a processor")
-class Standstills:
-    """Tests for one MPI; a subclass names it."""
-
-    abi = None
-
-    @classmethod
-    def setUpClass(cls):
-        if not has_mpi(cls.abi):
-            raise unittest.SkipTest(f"no {cls.abi} here")
-
+class Standstills(OneMpi):
     def still(self, mode, *options, harm=None, command=None, environment=None):
         """Runs a program until its standstill is told; then it is let go, or ended by `harm`."""
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-still-") as folder:
             stop = os.path.join(folder, "stop")
-            told = []
 
-            def act(run):
-                told.append(words_until(run, LINE))
+            def act(run, _told):
                 open(stop, "x", encoding="utf-8").close() if harm is None else harm(run)
 
             command = command or [test_program(self.abi, "still"), mode, stop]
             command = [*LAUNCHERS[self.abi], str(RANKS), *command]
-            run = Watched(command, "--interval", "200ms", *options, while_running=act, environment=environment)
-            run.errors = told[0] + run.errors
-            return run
+            return watch_until((LINE,), act, command, "--interval", "200ms", *options, environment=environment)
 
     def pairs(self, *options, is_released=False):
         """Runs PAIRS until its verdict is told; then it is let go, or told to end."""
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-pairs-") as folder:
             program, stop = os.path.join(folder, "pairs"), os.path.join(folder, "stop")
-            subprocess.run([f"mpicc.{self.abi}", "-x", "c", "-o", program, "-"], input=PAIRS, text=True, check=True,
-                           timeout=COMPILE_SECONDS_MAX)
-            told = []
+            compile_text(self.abi, PAIRS, program)
 
-            def act(run):
-                told.append(words_until(run, STUCK))
-                if is_released:
-                    open(stop, "x", encoding="utf-8").close()
-                else:
-                    run.process.send_signal(signal.SIGTERM)
+            def release(_run, _told):
+                open(stop, "x", encoding="utf-8").close()
 
             command = [*LAUNCHERS[self.abi], str(RANKS), program, *([stop] if is_released else [])]
-            run = Watched(command, "--interval", "200ms", *options, while_running=act)
-            run.errors = told[0] + run.errors
-            return run
+            return watch_until((STUCK,), release if is_released else end, command, "--interval", "200ms", *options)
 
-    def slow_file(self, mode, while_running=None):
-        """Runs SLOW_FILE, whose calls last for longer than the deadline."""
+    def slow_file(self, mode, watch=Watched):
+        """Runs SLOW_FILE, whose calls last for longer than the deadline; `watch` watches it."""
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-file-") as folder:
             program, file = os.path.join(folder, "slow_file"), os.path.join(folder, "file")
             subprocess.run([f"mpicc.{self.abi}", "-rdynamic", "-o", program, SLOW_FILE], check=True,
                            timeout=COMPILE_SECONDS_MAX)
             command = [*LAUNCHERS[self.abi], str(RANKS), program, mode, file]
             deadline = f"{SLOW_DEADLINE_SECONDS}s"
-            return Watched(command, "--interval", "200ms", "--deadline", deadline, "--no-live",
-                           while_running=while_running)
+            return watch(command, "--interval", "200ms", "--deadline", deadline, "--no-live")
 
     def test_a_rank_that_moves_data_in_a_call_on_a_file_does_not_wait_and_those_that_wait_for_it_are_not_stuck(self):
         for mode, function in (("alone", "MPI_File_write"), ("together", "MPI_File_write_at_all")):
@@ -157,14 +146,8 @@ class Standstills:
                 self.assertGreater(event["time_ns"]["max"], 2 * SLOW_DEADLINE_SECONDS * 1e9)
 
     def test_ranks_that_write_together_and_move_no_data_wait_for_the_one_that_does_not_come(self):
-        told = []
-
-        def act(run):
-            told.append(words_until(run, STUCK))
-            run.process.send_signal(signal.SIGTERM)
-
-        run = self.slow_file("missed", while_running=act)
-        [line] = [line for line in (told[0] + run.errors).splitlines() if line.startswith(STUCK)]
+        run = self.slow_file("missed", watch=functools.partial(watch_until, (STUCK,), end))
+        [line] = [line for line in run.errors.splitlines() if line.startswith(STUCK)]
         self.assertRegex(line, r"rank 1 .*, and has not entered MPI_File_write_at_all number 2 on /\S+/file; ")
         self.assertRegex(line, r"waiting: ranks 0,2-3 in MPI_File_write_at_all number 2 on /\S+/file for rank 1, for ")
         stuck = run.profile["stuck"]
@@ -175,6 +158,20 @@ class Standstills:
         activities = [one for record in run.rounds for one in record["activities"]]
         inside = [one for one in activities if one["function"] == "MPI_File_write_at_all"]
         self.assertEqual({one["communicator"] for one in inside}, {waiting["communicator"]})
+
+    def test_ranks_that_wait_where_they_free_a_window_are_told_with_its_name(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-window-") as folder:
+            program = os.path.join(folder, "window")
+            compile_text(self.abi, WINDOW, program)
+            command = [*LAUNCHERS[self.abi], str(RANKS), program]
+            run = watch_until((STUCK,), end, command, "--interval", "200ms", "--deadline", "1s", "--no-live")
+        [line] = [line for line in run.errors.splitlines() if line.startswith(STUCK)]
+        self.assertRegex(line, "waiting: ranks 0,2-3 in MPI_Win_free number 1 on slots for rank 1, for ")
+        stuck = run.profile["stuck"]
+        self.assertEqual((stuck["finding"], stuck["culprits"]), ("absent", "1"))
+        activities = [one for record in run.rounds for one in record["activities"]]
+        inside = [one for one in activities if one["function"] == "MPI_Win_free"]
+        self.assertEqual({one["communicator"] for one in inside}, {"slots"})
 
     def test_ranks_that_are_deadlocked_while_others_work_are_named_on_standard_error_and_in_the_report(self):
         run = self.pairs("--quiet", "--deadline", "1s")

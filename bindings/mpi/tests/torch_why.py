@@ -19,8 +19,7 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 import turns
-from standstills import words_until
-from watched import HERE, LAUNCHERS, RUN_SECONDS_MAX, SYSTEM_PYTHON, Watched, has_mpi, sapwood
+from watched import HERE, LAUNCHERS, RUN_SECONDS_MAX, SYSTEM_PYTHON, Watched, has_mpi, sapwood, words_until
 from why import WhyRun, expected_of, ranks_of
 
 ROOT = os.path.join(HERE, "..", "..", "..")

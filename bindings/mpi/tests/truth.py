@@ -21,7 +21,7 @@ import turns
 import watched
 from expected import TRANSFERS_UNTRACKED, peers as expected_peers
 from rank_profile import COMMUNICATOR, NONE, SITE, USAGE, function_groups
-from watched import HERE, LAUNCHERS, ON_HOSTS, SYSTEM_PYTHON, Watched, has_mpi, test_program
+from watched import HERE, LAUNCHERS, ON_HOSTS, SYSTEM_PYTHON, OneMpi, Watched, test_program
 
 POINT_TO_POINT = {name for name, group in function_groups().items() if group == "point-to-point"}
 STATES = {1: "running", 2: "finalized", 3: "exited"}
@@ -71,16 +71,13 @@ def code(one):
     return NONE if size is None else size
 
 
-class Truth:
+class Truth(OneMpi):
     """The comparison that all programs share."""
 
-    abi = None
     ranks = 4
 
     def setUp(self):
         self.maxDiff = None
-        if not has_mpi(self.abi):
-            self.skipTest(f"no {self.abi} here")
 
     def compare(self, program, trees=TREES, ranks=None, finalized=True, code=0):
         ranks = ranks or self.ranks

@@ -5,19 +5,14 @@ Needs the environment that watched.py names.
 
 import os
 import re
-import select
 import signal
-import subprocess
 import tempfile
-import time
 import unittest
 
 import turns
-import watched
-from watched import LAUNCHERS, Hang, Watched, has_mpi
+from watched import LAUNCHERS, OneMpi, compile_text, watch_until
 
 RANKS = 4
-COMPILE_SECONDS_MAX = 60
 # Rank 2 does what the argument names, and never comes to MPI_Init, in which the others wait for it.
 LATE = """
 #include <mpi.h>
@@ -49,55 +44,29 @@ NAMED = r"(?m)^sapwood: rank 2 \(pid (\d+) on host (\S+)\) has not called MPI_In
 INSIDE = r"(?m)^sapwood: ranks? [0-9,-]+ (has|have) been in MPI_Init for .+\n"
 
 
-def lines_until(run, *wanted):
-    """What the run writes to standard error until lines of all these forms have come."""
-    errors, deadline = run.process.stderr.fileno(), time.monotonic() + watched.RUN_SECONDS_MAX
-    text = ""
-    while not all(re.search(one, text) for one in wanted):
-        if not select.select([errors], [], [], max(0, deadline - time.monotonic()))[0]:
-            raise Hang(f"waited for {wanted}, but only read: {text}")
-        more = os.read(errors, 65536).decode()
-        if not more:
-            raise AssertionError(f"the run ended without {wanted}: {text}")
-        text += more
-    return text
-
-
 def program_of(pid):
     with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
         return file.read().strip()
 
 
-class Uninitialised:
-    """Tests for one MPI; a subclass names it."""
-
-    abi = None
-
-    @classmethod
-    def setUpClass(cls):
-        if not has_mpi(cls.abi):
-            raise unittest.SkipTest(f"no {cls.abi} here")
-
+class Uninitialised(OneMpi):
     def late(self, mode, *wrapper):
         """Runs LATE until its ranks are told of; then rank 2 is killed, which ends the job. Gives the run, the process
         that was named, and the state and the place that were told."""
         told = []
 
-        def act(run):
-            text = lines_until(run, NAMED, INSIDE)
+        def act(_run, text):
             pid, _, state, place = re.search(NAMED, text).groups()
             self.assertEqual(program_of(pid), "late", text)
-            told.extend([text, int(pid), state, place])
+            told.extend([int(pid), state, place])
             os.kill(int(pid), signal.SIGKILL)
 
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-late-") as folder:
             program = os.path.join(folder, "late")
-            subprocess.run([f"mpicc.{self.abi}", "-x", "c", "-o", program, "-"], input=LATE, text=True, check=True,
-                           timeout=COMPILE_SECONDS_MAX)
+            compile_text(self.abi, LATE, program)
             command = [*LAUNCHERS[self.abi], str(RANKS), *wrapper, program, mode]
-            run = Watched(command, "--interval", "200ms", "--deadline", "1s", "--no-live", while_running=act)
-        run.errors = told[0] + run.errors
-        return run, *told[1:]
+            run = watch_until((NAMED, INSIDE), act, command, "--interval", "200ms", "--deadline", "1s", "--no-live")
+        return run, *told
 
     def test_a_rank_that_sleeps_before_mpi_init_is_named_and_in_the_report_and_those_that_wait_for_it_are_told(self):
         run, pid, state, place = self.late("sleeps")
@@ -112,7 +81,7 @@ class Uninitialised:
         inside = [rank for rank, one in known.items() if one["in_init_s"] is not None]
         self.assertTrue(inside and set(inside) <= {0, 1, 3}, known)
         [reason] = [loss["reason"] for loss in run.profile["missing"] if loss["ranks"] == "2"]
-        self.assertRegex(reason, rf"^pid {pid} on host \S+ has ended after .*, and no MPI_Init was seen of it$")
+        self.assertRegex(reason, rf"^pid {pid} on host \S+ has ended after .*, and no MPI_Init was seen of it: ")
         self.assertRegex(run.report, rf"missing rank 2: pid {pid} on host \S+ has ended after ")
 
     def test_a_rank_that_computes_before_mpi_init_is_told_so(self):

@@ -17,7 +17,6 @@ import signal
 import struct
 import subprocess
 import tempfile
-import time
 import unittest
 from collections import defaultdict
 
@@ -26,9 +25,9 @@ import watched
 from paced import Paced
 from rank_events import COLLECTIVE, COMPLETED, RECEIVE, RECEIVE_COMPLETED, SEND, SEND_STARTED, STARTED, Waits
 from recorded import RecordedRun
-from standstills import LINE, words_until
+from standstills import LINE
 from truth import TREES
-from watched import LAUNCHERS, Watched, has_mpi, library_folder, sapwood, test_program
+from watched import LAUNCHERS, OneMpi, Watched, preloaded, sapwood, test_program, wait_until, words_until
 from why import WhyRun
 
 # Two calibrations over at least 2 ms differ by less than this part.
@@ -55,14 +54,6 @@ def whole_lines(path):
     return []
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + watched.RUN_SECONDS_MAX
-    while not condition():
-        if time.monotonic() > deadline:
-            raise watched.Hang("a condition that did not come")
-        time.sleep(0.02)
-
-
 class WaitsRun(RecordedRun):
     """A run with --waits that also has `files` and `notes` by rank."""
 
@@ -83,15 +74,10 @@ class WaitsRun(RecordedRun):
         return super().read_rows()
 
 
-class WaitsTruth:
+class WaitsTruth(OneMpi):
     """The comparison, for one MPI."""
 
-    abi = None
     ranks = 4
-
-    def setUp(self):
-        if not has_mpi(self.abi):
-            self.skipTest(f"no {self.abi} here")
 
     def run_case(self, case, *options, ranks=None, **more):
         run = WaitsRun(self.abi, ranks or self.ranks, case, *options, **more)
@@ -472,31 +458,21 @@ class WaitsTruth:
         self.assertLess(waits["collectives"], (calls["MPI_Allreduce"] + calls["MPI_Bcast"]) // self.ranks)
 
     def test_a_watcher_that_comes_late_reads_what_was_recorded(self):
-        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-waits-") as folder, Paced(self.abi, self.ranks) as paced:
-            out = os.path.join(folder, "out")
-            shim = os.path.join(library_folder(), f"libsapwood-mpi-{self.abi}.so")
-            job = subprocess.Popen(paced.command, env={**os.environ, "LD_PRELOAD": shim, "SAPWOOD_MPI_WAITS": "1"},
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            watcher = None
-            try:
-                wait_until(paced.has_begun)
-                words = ["--waits", "--interval", "100ms", "--quiet", "--out", out, "attach", str(job.pid)]
-                watcher = subprocess.Popen([sapwood(), "mpi", *words], stderr=subprocess.PIPE, text=True)
-                rounds = lambda: whole_lines(os.path.join(out, "rounds.ndjson"))
-                wait_until(lambda: any(one["waits"] and one["waits"]["collectives"] > 20 for one in rounds()))
-                paced.end()
-                errors = watcher.communicate(timeout=watched.RUN_SECONDS_MAX)[1]
-                self.assertEqual((watcher.returncode, job.wait(watched.RUN_SECONDS_MAX)), (0, 0), errors)
-            finally:
-                for process in (job, watcher):
-                    if process is not None and process.poll() is None:
-                        process.terminate()
-                        process.wait(watched.RUN_SECONDS_MAX)
-            with open(os.path.join(out, "profile.json"), encoding="utf-8") as file:
-                profile = json.load(file)
-        calls = {event["name"]: event["calls"]["sum"] for event in profile["events"]}
+        def act(run):
+            rounds = lambda: whole_lines(os.path.join(run.out, "rounds.ndjson"))
+            are_read = lambda: any(one["waits"] and one["waits"]["collectives"] > 20 for one in rounds())
+            run.wait_for("collectives that are read", are_read)
+            paced.end()
+
+        with contextlib.ExitStack() as ends:
+            paced = ends.enter_context(Paced(self.abi, self.ranks))
+            job, _ = ends.enter_context(preloaded(self.abi, paced.command, SAPWOOD_MPI_WAITS="1"))
+            wait_until("ranks that count", paced.has_begun)
+            run = Watched(["attach", str(job.pid)], "--waits", "--interval", "100ms", "--quiet", while_running=act)
+            self.assertEqual((run.code, job.wait(watched.RUN_SECONDS_MAX)), (0, 0), run.errors)
+        calls = {event["name"]: event["calls"]["sum"] for event in run.profile["events"]}
         expected = (calls["MPI_Allreduce"] + calls["MPI_Bcast"]) // self.ranks
-        waits = profile["waits"]
+        waits = run.profile["waits"]
         self.assertEqual((waits["collectives"], waits["incomplete"], waits["dropped"]), (expected, 0, 0))
 
     def named_last(self, case, rounds):
@@ -526,6 +502,7 @@ class WaitsTruth:
         run = Watched([*LAUNCHERS[self.abi], "2", test_program(self.abi, "names"), case, "1200"], "--quiet")
         self.assertEqual((run.code, sorted(run.dumps)), (0, [0, 1]), run.errors)
         left_out = [struct.unpack_from("<Q", dump.data, 376)[0] for dump in run.dumps.values()]
+        self.assertEqual([dump.nameless for dump in run.dumps.values()], [0, 0])
         figure = run.profile["figures"].get("names_left_out")
         told = re.findall(r"names of communicators, windows and files left out: ([\d,]+);", run.report)
         self.assertEqual(told, [] if figure is None else [f"{figure['sum']:,}"], run.report)
@@ -540,6 +517,10 @@ class WaitsTruth:
     def test_a_file_whose_path_finds_no_room_is_counted_once_and_not_with_each_call(self):
         lost = 1200 - 8 * (1024 // 48) + 1
         self.assertEqual(self.names_left_out("files"), (1, [lost] * 2, 2 * lost))
+
+    def test_a_file_whose_path_finds_no_room_takes_no_place_from_a_communicator(self):
+        lost = 1200 - 8 * (1024 // 48) + 1
+        self.assertEqual(self.names_left_out("past"), (1, [lost] * 2, 2 * lost))
 
     def test_one_name_of_many_communicators_stands_once(self):
         self.assertEqual(self.names_left_out("alike"), (0, [0, 0], None))

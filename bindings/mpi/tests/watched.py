@@ -10,26 +10,33 @@ caller's settings reaches a program of these tests.
 import contextlib
 import json
 import os
+import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "..", "testbed")]
+sys.path[:0] = [HERE, *(os.path.join(HERE, "..", "..", "..", folder) for folder in ("testbed", "conformance"))]
 sys.dont_write_bytecode = True
 
 import surroundings
 import turns  # noqa: F401  Its setting is read before it is taken out.
-from marks import GONE_SECONDS_MAX, MARK, LeftBehind, end_what_is_left, marked, new_mark, states
+from marks import GONE_SECONDS_MAX, MARK, LeftBehind, end_what_is_left, is_of_rank, kill, marked, new_mark, states
 from rank_profile import Profile
 
 surroundings.keep_only("SAPWOOD", "SAPWOOD_BENCH", "SAPWOOD_LIB_DIR", "RANK_ROWS", "MPIRUN_OPENMPI", **surroundings.MPI,
                        **surroundings.runtime_folder())
 
 RUN_SECONDS_MAX = 120
+COMPILE_SECONDS_MAX = 60
+# For the call stacks of ranks that hang, which the machine may give no processor to read.
+STACKS_SECONDS_MAX = 60
+LOOKS_AGAIN_SECONDS = 0.02
 SYSTEM_PYTHON = "/usr/bin/python3"
 # Writes a line at once: what a rank writes in pieces, launchers mix with that of others.
 SAY_HERE = "import os; os.write(1, b'here\\n')"
@@ -48,14 +55,34 @@ def library_folder():
     return os.path.abspath(os.environ["SAPWOOD_LIB_DIR"])
 
 
+def shim_of(abi):
+    return os.path.join(library_folder(), f"libsapwood-mpi-{abi}.so")
+
+
 def has_mpi(abi):
     """Whether this MPI and its shim are here."""
-    shim = os.path.join(library_folder(), f"libsapwood-mpi-{abi}.so")
-    return shutil.which(LAUNCHERS[abi][0]) is not None and os.path.exists(shim)
+    return shutil.which(LAUNCHERS[abi][0]) is not None and os.path.exists(shim_of(abi))
 
 
 def test_program(abi, name):
     return os.path.join(library_folder(), "tests", abi, name)
+
+
+def compile_text(abi, text, program):
+    """Makes a program of a text in C."""
+    subprocess.run([f"mpicc.{abi}", "-x", "c", "-o", program, "-"], input=text, text=True, check=True,
+                   timeout=COMPILE_SECONDS_MAX)
+
+
+class OneMpi:
+    """Tests for one MPI, which a subclass names; they are skipped where it is not."""
+
+    abi = None
+
+    @classmethod
+    def setUpClass(cls):
+        if not has_mpi(cls.abi):
+            raise unittest.SkipTest(f"no {cls.abi} here")
 
 
 @contextlib.contextmanager
@@ -70,6 +97,45 @@ def interruptible():
 
 class Hang(AssertionError):
     """A run that had to be ended at its deadline."""
+
+
+def wait_until(what, condition, seen=None):
+    """Waits until a condition gives something, and gives it; a hang tells what was seen last."""
+    deadline = time.monotonic() + RUN_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(LOOKS_AGAIN_SECONDS)
+    raise Hang(f"waited for {what}" + ("" if seen is None else f"; last seen: {seen}"))
+
+
+def words_until(run, *wanted):
+    """What a run writes to standard error until there are words of each of these forms."""
+    errors, deadline = run.process.stderr.fileno(), time.monotonic() + RUN_SECONDS_MAX
+    told = b""
+    # A letter of several bytes may come in parts.
+    while not all(re.search(form, told.decode(errors="replace")) for form in wanted):
+        if not select.select([errors], [], [], max(0, deadline - time.monotonic()))[0]:
+            raise Hang(f"waited for {wanted}, but only read: {told.decode(errors='replace')}")
+        more = os.read(errors, 65536)
+        if not more:
+            raise AssertionError(f"the run ended without {wanted}: {told.decode(errors='replace')}")
+        told += more
+    return told.decode(errors="replace")
+
+
+@contextlib.contextmanager
+def preloaded(abi, command, **settings):
+    """A job with the shim alone, which nothing watches: its process and its mark. What is left of it is killed."""
+    mark = new_mark()
+    job = subprocess.Popen(command, env={**os.environ, MARK: mark, "LD_PRELOAD": shim_of(abi), **settings},
+                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield job, mark
+    finally:
+        kill(pid for pid, _ in marked(mark))
+        job.wait()
+        end_what_is_left(mark)
 
 
 class Watched:
@@ -114,9 +180,9 @@ class Watched:
             self.output, self.errors = self.process.communicate(timeout=RUN_SECONDS_MAX)
             self.code = self.process.returncode
         except subprocess.TimeoutExpired:
-            raise Hang(f"hung for {RUN_SECONDS_MAX} s: {' '.join(words)}\n{states(self.mark)}") from None
+            raise Hang(f"hung for {RUN_SECONDS_MAX} s: {' '.join(words)}\n{self.whereabouts()}") from None
         except Hang as hang:
-            hang.add_note(states(self.mark))
+            hang.add_note(self.whereabouts())
             raise
         finally:
             self.process.kill() if self.process.poll() is None else None
@@ -131,11 +197,23 @@ class Watched:
         while time.monotonic() < deadline and self.process.poll() is None:
             if found := condition():
                 return found
-            time.sleep(0.02)
+            time.sleep(LOOKS_AGAIN_SECONDS)
         if self.process.poll() is not None:
             _, errors = self.process.communicate(timeout=GONE_SECONDS_MAX)
             raise Hang(f"ended with {self.process.returncode} before {what}: {errors}")
         raise Hang(f"waited for {what}")
+
+    def whereabouts(self):
+        """What each process of this run does, and the call stacks of its ranks: MPICH's run while they wait, too."""
+        told = [states(self.mark)]
+        ranks = [word for pid, command in marked(self.mark) if is_of_rank(command) for word in ("--pid", str(pid))]
+        if ranks:
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                words = [sapwood(), "stacks", "--timeout", f"{STACKS_SECONDS_MAX - 10}", *ranks]
+                read = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                                      timeout=STACKS_SECONDS_MAX)
+                told += [read.stdout, read.stderr]
+        return "\n".join(told)
 
     def processes(self, *words):
         """Pids of this run's processes whose first arguments are these, by the file's name."""
@@ -165,3 +243,17 @@ class Watched:
         done = subprocess.run([os.path.abspath(os.environ["RANK_ROWS"]), file], capture_output=True, text=True,
                               check=True, timeout=RUN_SECONDS_MAX)
         return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def watch_until(wanted, act, command, *options, **more):
+    """A run to which `act` does something once it has written words of each of these forms to standard error. `errors`
+    has these, too."""
+    told = []
+
+    def read_and_act(run):
+        told.append(words_until(run, *wanted))
+        act(run, told[0])
+
+    run = Watched(command, *options, while_running=read_and_act, **more)
+    run.errors = told[0] + run.errors
+    return run

@@ -21,9 +21,8 @@ import turns
 import watched
 from marks import end_a_launcher_that_hangs
 from recorded import RecordedRun
-from standstills import words_until
 from truth import TREES
-from watched import HERE, LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, sapwood, test_program
+from watched import HERE, LAUNCHERS, SYSTEM_PYTHON, OneMpi, Watched, sapwood, test_program, words_until
 
 # The parts of an answer that say that calls do not fit together.
 WRONG = ("mixed", "amounts", "uneven")
@@ -113,15 +112,10 @@ class WhyRun(RecordedRun):
             self.why = json.load(file)
 
 
-class WhyTruth:
+class WhyTruth(OneMpi):
     """The cases, for one MPI; a subclass names it."""
 
-    abi = None
     trees = tuple(TREES.values())
-
-    def setUp(self):
-        if not has_mpi(self.abi):
-            self.skipTest(f"no {self.abi} here")
 
     def command(self, case, expected, *options):
         program = [test_program(self.abi, os.path.join("culprits", case))]
@@ -163,6 +157,9 @@ class WhyTruth:
                 [one] = [one for one in stuck["waiting"] if rank in ranks_of(one["ranks"])]
                 self.assertEqual(one["function"], wanted["call"], stuck)
                 self.assertEqual(ranks_of(one["waits_for"]), set(wanted["for"]), stuck)
+                if "may" in wanted:
+                    self.assertEqual(ranks_of(one["may_wait_for"]), set(wanted["may"]), stuck)
+                    self.assertEqual(one["tags"], wanted["tags"], stuck)
                 if " " not in wanted["comm"]:
                     self.assertEqual(one["communicator"], wanted["comm"], stuck)
 
@@ -483,6 +480,14 @@ class OpenMpi(WhyTruth, unittest.TestCase):
 
     def test_fence_parts(self):
         self.assertEqual(self.stuck("fence_parts")["finding"], "deviation")
+
+    def test_halo_several(self):
+        stuck = self.stuck("halo_several")
+        self.assertEqual([one["doing"] for one in stuck["odd"]], ["sleeping"], stuck)
+        [one] = [one for one in stuck["waiting"] if one["ranks"] == "3"]
+        self.assertEqual((one["any"], one["other_requests"]), (False, False), one)
+        text = "rank 3 in MPI_Waitall for some of the messages from ranks 1-2 with tags 7, 9 on halo, for "
+        self.assertTrue(one["text"].startswith(text), one)
 
     def test_between_reader(self):
         self.assertEqual([one["doing"] for one in self.stuck("between_reader")["odd"]], ["sleeping"])

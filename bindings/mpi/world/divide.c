@@ -7,15 +7,14 @@
 
 #include "say.h"
 
-enum {
-    /* Exit code of bad input. */
-    BAD_INPUT = 2,
-};
-
 MPI_Comm sapwood_world_program;
 MPI_Comm sapwood_world_whole;
 
+/* How many ranks are the tool's: of the job, or of each host. */
 static int tools;
+/* At rank 0, where the tool has ranks of each host: which ranks these are. */
+static int *tool_ranks;
+static int tool_count;
 /* Deletes the program's world when the last attribute of MPI_COMM_SELF goes. */
 static int keyval;
 
@@ -61,16 +60,39 @@ static int is_spawned(void)
     return parent != none;
 }
 
+MPI_Comm sapwood_world_on_host(MPI_Comm comm)
+{
+    MPI_Comm host;
+    MPI_Info none = SAPWOOD_WORLD_HANDLE(MPI_INFO_NULL, ompi_mpi_info_null);
+    SAPWOOD_BEHIND(PMPI_Comm_split_type)(comm, MPI_COMM_TYPE_SHARED, 0, none, &host);
+    return host;
+}
+
 /* The number of this rank among those of a communicator on its host. */
 static int number_on_host(MPI_Comm comm)
 {
-    MPI_Comm host;
+    MPI_Comm host = sapwood_world_on_host(comm);
     int number = 0;
-    MPI_Info none = SAPWOOD_WORLD_HANDLE(MPI_INFO_NULL, ompi_mpi_info_null);
-    SAPWOOD_BEHIND(PMPI_Comm_split_type)(comm, MPI_COMM_TYPE_SHARED, 0, none, &host);
     SAPWOOD_BEHIND(PMPI_Comm_rank)(host, &number);
     SAPWOOD_BEHIND(PMPI_Comm_free)(&host);
     return number;
+}
+
+/* Tells rank 0, which ends the tool's ranks, which these are. It is the program's: the
+ * first rank of its host, where others follow it. */
+static void tell_tool_ranks(int is_tool, int rank, int size)
+{
+    int *ranks = rank == 0 ? calloc((size_t)size, sizeof *ranks) : NULL;
+    if (rank == 0 && ranks == NULL) {
+        sapwood_say("there is no memory for the numbers of %d ranks", size);
+        SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
+    }
+    MPI_Datatype number = SAPWOOD_WORLD_HANDLE(MPI_INT, ompi_mpi_int);
+    SAPWOOD_BEHIND(PMPI_Gather)(&is_tool, 1, number, ranks, 1, number, 0, sapwood_world_whole);
+    for (int other = 0; rank == 0 && other < size; other++)
+        if (ranks[other])
+            ranks[tool_count++] = other;
+    tool_ranks = ranks;
 }
 
 static void refuse_too_few(int rank, int size)
@@ -79,7 +101,7 @@ static void refuse_too_few(int rank, int size)
         sapwood_say("the tool takes the last %d ranks, and the program has %d in all: none is left for it; start "
                     "it on more ranks",
                     tools, size);
-    SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, BAD_INPUT);
+    SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
 }
 
 void sapwood_world_divide(void)
@@ -91,13 +113,22 @@ void sapwood_world_divide(void)
     int rank, size;
     SAPWOOD_BEHIND(PMPI_Comm_rank)(sapwood_world_whole, &rank);
     SAPWOOD_BEHIND(PMPI_Comm_size)(sapwood_world_whole, &size);
-    if (tools >= size)
+    bool has_hosts = sapwood_world_has_hosts();
+    if (!has_hosts && tools >= size)
         refuse_too_few(rank, size);
-    int is_tool = rank >= size - tools;
+    bool is_tool = has_hosts ? sapwood_world_is_last_of_host(tools) : rank >= size - tools;
     MPI_Comm half;
     SAPWOOD_BEHIND(PMPI_Comm_split)(sapwood_world_whole, is_tool, rank, &half);
-    if (is_tool)
-        sapwood_world_be_tool(rank - (size - tools), number_on_host(half));
+    if (has_hosts)
+        tell_tool_ranks(is_tool, rank, size);
+    if (is_tool) {
+        struct sapwood_world_tool tool;
+        if (has_hosts)
+            tool = sapwood_world_tool_of_host(half, tools);
+        else
+            tool = (struct sapwood_world_tool){half, rank - (size - tools), number_on_host(half), false};
+        sapwood_world_be_tool(&tool);
+    }
     SAPWOOD_BEHIND(PMPI_Comm_set_name)(half, "MPI_COMM_WORLD");
     /* Attributes of MPI_COMM_SELF are deleted at the begin of MPI_Finalize, the last
      * one first: the program's own go before this one. */
@@ -113,6 +144,11 @@ void sapwood_world_end(void)
         return;
     SAPWOOD_BEHIND(PMPI_Comm_size)(sapwood_world_program, &program_size);
     MPI_Datatype byte = SAPWOOD_WORLD_HANDLE(MPI_BYTE, ompi_mpi_byte);
-    for (int tool = 0; rank == 0 && tool < tools; tool++)
-        SAPWOOD_BEHIND(PMPI_Send)(NULL, 0, byte, program_size + tool, SAPWOOD_WORLD_END_TAG, sapwood_world_whole);
+    int count = tool_ranks != NULL ? tool_count : tools;
+    for (int tool = 0; rank == 0 && tool < count; tool++) {
+        int to = tool_ranks != NULL ? tool_ranks[tool] : program_size + tool;
+        SAPWOOD_BEHIND(PMPI_Send)(NULL, 0, byte, to, SAPWOOD_WORLD_END_TAG, sapwood_world_whole);
+    }
+    free(tool_ranks);
+    tool_ranks = NULL;
 }

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sapwood::{AddressFile, Element, GroupBuilder, GroupOperation, Key, Number, Reduction};
+use sapwood::{
+    AddressFile, Element, GroupBuilder, GroupOperation, Key, Number, PartCount, Reduction,
+};
 
 use crate::error::{Failure, of_file, of_network};
 use crate::group_call::{Called, GroupCall, GroupValue, SIGNAL_LOOK};
@@ -107,7 +109,7 @@ impl GroupMember {
     /// Creates a group, or joins one.
     #[new]
     #[pyo3(signature = (
-        entry, key, names, space, listen, site, tree, timeout, encryption, shared_memory
+        entry, key, names, space, listen, site, tree, timeout, encryption, shared_memory, grace
     ))]
     #[allow(clippy::too_many_arguments, reason = "the package gives all of them")]
     fn new(
@@ -122,6 +124,7 @@ impl GroupMember {
         timeout: f64,
         encryption: Option<bool>,
         shared_memory: bool,
+        grace: Option<f64>,
     ) -> PyResult<Self> {
         let key = match key {
             Some(path) => Key::from_file(&path).map_err(|error| refused(&error))?,
@@ -140,6 +143,9 @@ impl GroupMember {
         }
         if let Some(is_on) = encryption {
             builder = builder.encryption(is_on);
+        }
+        if let Some(grace) = grace {
+            builder = builder.grace(settings::seconds("grace", grace)?);
         }
         let entry = entry.get();
         Self::enter(py, builder.take(entry.take.clone()), &entry.entry)
@@ -257,6 +263,16 @@ impl GroupMember {
         })
     }
 
+    /// Parts of reductions that came after and before this member's calls, each with bytes and
+    /// copies; calls that waited before they left, and those whose values came meanwhile.
+    #[getter]
+    fn reduce_counts(&self, py: Python<'_>) -> PyResult<(PartCounts, PartCounts, u64, u64)> {
+        let counted = py.detach(|| self.locked(|group| Ok(group.reduce_counts()?)));
+        let counts = counted.map_err(|failure| failure.into_error(py))?;
+        let (waits, met) = (counts.grace_waits, counts.grace_met);
+        Ok((part_counts(counts.expected), part_counts(counts.unexpected), waits, met))
+    }
+
     /// The next value that another member has sent; none after `timeout` seconds.
     fn receive(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<GroupValue>> {
         let until = Instant::now() + settings::seconds("timeout", timeout)?;
@@ -366,6 +382,14 @@ fn with_file(
 ) -> io::Result<(sapwood::Group, Option<AddressFile>)> {
     let file = AddressFile::write(path, &group)?;
     Ok((group, Some(file)))
+}
+
+/// Parts, their bytes, those that were copied, and the bytes of these.
+type PartCounts = (u64, u64, u64, u64);
+
+fn part_counts(count: PartCount) -> PartCounts {
+    let PartCount { parts, bytes, copied_parts, copied_bytes } = count;
+    (parts, bytes, copied_parts, copied_bytes)
 }
 
 fn refused(error: &dyn std::fmt::Display) -> PyErr {

@@ -98,6 +98,28 @@ def test_a_reduction_is_left_before_those_below_have_come(members: Members) -> N
         members[1].allgather(1, bypass=True)
 
 
+def test_parts_of_reductions_are_counted(key: Path) -> None:
+    mine = array("q", [1, 5])
+    total = array("q", [0, 0])
+    with (
+        sapwood.Group.create(key, names=0, grace=0) as first,
+        sapwood.Group.join(first.address, key, names=1, grace=0.001) as second,
+    ):
+        first.wait_for(2, HANG)
+        second.wait_for(2, HANG)
+        assert second.reduce_counts == ((0, 0, 0, 0), (0, 0, 0, 0), 0, 0)
+        second.Reduce(mine, root=0, number=7)
+        first.Reduce(mine, total, root=0, number=7)
+        assert list(total) == [2, 10]
+        counts = first.reduce_counts
+        both = (counts.expected, counts.unexpected)
+        assert sum(count.parts for count in both) >= 1
+        assert all(count.bytes == 16 * count.parts for count in both)
+        assert all((count.copied_parts, count.copied_bytes) == (0, 0) for count in both), "they are added to the own"
+        with pytest.raises(ValueError, match="grace"):
+            sapwood.Group.join(first.address, key, names=2, grace=-1.0)
+
+
 def test_objects_go_by_the_calls_of_mpi4py(members: Members) -> None:
     value = {"a": [1, 2.5, None]}
     assert all_of(members, lambda one: one.bcast(value if one.rank == 1 else None, root=1)) == [value] * 3

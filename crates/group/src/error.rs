@@ -129,7 +129,7 @@ impl fmt::Display for GroupError {
             Self::Name { names } => write!(f, "virtual nodes {names} are not the caller's"),
             Self::Outside { names, space } => write!(
                 f,
-                "no member can carry the virtual nodes {names}: the group's name space is 0 to {}",
+                "the virtual nodes {names} are not all in the name space 0 to {}",
                 space.saturating_sub(1)
             ),
             Self::Value { bytes } => write!(f, "a value of {bytes} bytes does not fit"),

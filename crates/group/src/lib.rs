@@ -44,6 +44,9 @@ pub use member::{Answer, Call, Config, Event, Input, Member, Output};
 pub use message::{GroupId, Message};
 #[cfg(feature = "mutations")]
 pub use mutation::Mutation;
-pub use operations::{Definition, Element, FoldFailed, Operation, OperationId};
+pub use operations::{
+    Definition, Element, FoldFailed, GraceDelay, GraceKey, Operation, OperationId, PartCount,
+    ReduceCounts,
+};
 pub use payload::Payload;
 pub use trees::TreeKind;

@@ -37,6 +37,10 @@ pub const DRAINED_PART: usize = 8;
 /// a barrier have none.
 pub const LATE_PARTS_MAX: usize = 1 << 12;
 
+/// Longest time for which a call that leaves a reduction early waits for values that are almost
+/// there, in nanoseconds, whatever the configuration says.
+pub const GRACE_MAX: u64 = 10_000_000;
+
 /// Most segments of one value.
 pub const SEGMENTS_MAX: u64 = VALUE_BYTES_MAX / SEGMENT_BYTES_MIN as u64;
 

@@ -10,6 +10,7 @@ use crate::error::{GroupError, Reason};
 use crate::identity::{MemberId, Time};
 use crate::member::Member;
 use crate::message::{Life, Ranges};
+use crate::operations::ReduceCounts;
 use crate::trees::{Choice, Step, TreeKind};
 
 /// How many changes are remembered.
@@ -40,6 +41,8 @@ pub struct Status {
     pub changes: Vec<Change>,
     /// The tree that was asked for, and why each parent is one.
     pub tree: TreeStatus,
+    /// What the member has done with the parts of reductions that came to it.
+    pub reductions: ReduceCounts,
 }
 
 /// One member.
@@ -163,6 +166,7 @@ impl Member {
             held: self.held() as u64,
             changes: self.history.0.iter().map(age).collect(),
             tree: self.tree_status(kind, root, bytes),
+            reductions: self.reduce_counts(),
         }
     }
 

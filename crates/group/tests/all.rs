@@ -1,8 +1,10 @@
 //! The tests of this crate, in one program.
 
+mod copies;
 mod costs;
 mod credit;
 mod defined;
+mod grace;
 mod late;
 mod links;
 mod member;

@@ -62,14 +62,26 @@ fn a_virtual_node_that_two_stripes_lack_for_two_reasons_is_missing_once() {
     let mut root = Root::broadcast(TreeKind::Adaptive, 3000);
     let stripes = root.openings();
     assert_eq!(stripes, [(CHILD, 0, "2-3".into()), (OTHER, 1, "2-3".into())]);
-    root.done(CHILD, 0, "2", None);
     root.0.learn(CHILD, vec![Record { life: Life::Dead, ..record(OTHER) }]);
     assert_eq!(root.openings(), [(CHILD, 1, "2".into())], "the other stripe is taken over");
     root.done(CHILD, 0, "", Some((3, Reason::Left)));
+    assert_eq!(root.answer(), None);
     root.done(CHILD, 1, "2", None);
     let answer = root.answer().expect("an answer");
     assert_eq!(answer.contributors.to_string(), "1-2");
     assert_eq!(answer.missing, [(RankSet::range(3, 3), Reason::Left)]);
+}
+
+/// Its other stripe came so late that it had given the first one up.
+#[test]
+fn a_virtual_node_that_has_acknowledged_one_stripe_has_all() {
+    let mut root = Root::broadcast(TreeKind::Adaptive, 3000);
+    root.done(CHILD, 0, "2", None);
+    root.done(OTHER, 0, "", Some((3, Reason::Deadline)));
+    assert_eq!(root.answer(), None, "the other stripe is under way to it");
+    root.done(OTHER, 1, "3", None);
+    let answer = root.answer().expect("an answer");
+    assert_eq!((answer.contributors.to_string(), &answer.missing), ("1-3".into(), &Vec::new()));
 }
 
 /// The child had heard of the end of the member that carried 3 before, and not of the new one.

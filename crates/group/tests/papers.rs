@@ -9,7 +9,7 @@ use sapwood_group::{Config, Input, MILLISECOND, MemberId, Message, Payload, SECO
 use crate::support::{Lonely, config, name, record};
 
 const ME: MemberId = MemberId(1);
-/// Members probe for less than this.
+/// A member that probes does so before this time is over.
 const LIMIT: Time = 60 * SECOND;
 /// What an answer takes besides the time that a test gives it.
 const INPUT: Time = 1_000;
@@ -22,11 +22,15 @@ struct Probe {
     bytes: usize,
 }
 
-/// A member that asks no other for a sign of life meanwhile.
-fn among(others: &[MemberId]) -> Lonely {
+/// A member that takes part in trees, and asks no other for a sign of life meanwhile.
+fn in_trees(trees: &[PaperTree], others: &[MemberId]) -> Lonely {
     let silence = 1_000 * SECOND;
     let quiet = Config { watch_period: silence, ping_timeout: silence, ..config(ME) };
-    Lonely::among(quiet, others)
+    let mut lonely = Lonely::among(quiet, others);
+    for &tree in trees {
+        lonely.give(Input::Track { tree });
+    }
+    lonely
 }
 
 fn at(distance: Time) -> Position {
@@ -46,7 +50,8 @@ fn probes(lonely: &mut Lonely) -> Vec<Probe> {
 
 /// Wakes it until it sends one.
 fn next_probe(lonely: &mut Lonely) -> Option<Probe> {
-    while lonely.now < LIMIT {
+    let end = lonely.now + LIMIT;
+    while lonely.now < end {
         if let Some(probe) = probes(lonely).pop() {
             return Some(probe);
         }
@@ -98,9 +103,8 @@ fn told(lonely: &mut Lonely, to: MemberId) -> Vec<(MemberId, Position)> {
 #[test]
 fn the_sum_of_the_round_trips_to_the_root_is_told_and_judged_by() {
     let [root, near, nearer] = [2, 3, 4].map(MemberId);
-    let mut lonely = among(&[root, near, nearer]);
     let tree = PaperTree { root, bulk: false };
-    lonely.give(Input::Track { tree });
+    let mut lonely = in_trees(&[tree], &[root, near, nearer]);
     answer_as(&mut lonely, root, 10 * MILLISECOND, &[(root, at(0))]);
     answer_as(&mut lonely, near, MILLISECOND, &[(root, at(9 * MILLISECOND))]);
     assert_eq!(parents(&lonely, tree), [root, near]);
@@ -120,11 +124,8 @@ fn the_sum_of_the_round_trips_to_the_root_is_told_and_judged_by() {
 #[test]
 fn one_probe_is_judged_for_the_trees_of_all_roots() {
     let [one, other, near] = [2, 3, 4].map(MemberId);
-    let mut lonely = among(&[one, other, near]);
     let trees = [one, other].map(|root| PaperTree { root, bulk: false });
-    for tree in trees {
-        lonely.give(Input::Track { tree });
-    }
+    let mut lonely = in_trees(&trees, &[one, other, near]);
     // At first the roots are measured themselves.
     let first = probes(&mut lonely);
     assert_eq!(first.iter().map(|probe| probe.to).collect::<Vec<_>>(), [one, other]);
@@ -146,11 +147,8 @@ fn one_probe_is_judged_for_the_trees_of_all_roots() {
 #[test]
 fn twenty_long_probes_and_one_for_the_second_root_are_enough_for_two_trees_for_bandwidth() {
     let [one, other, near] = [2, 3, 4].map(MemberId);
-    let mut lonely = among(&[one, other, near]);
     let trees = [one, other].map(|root| PaperTree { root, bulk: true });
-    for tree in trees {
-        lonely.give(Input::Track { tree });
-    }
+    let mut lonely = in_trees(&trees, &[one, other, near]);
     let mut lengths = Vec::new();
     while let Some(probe) = next_probe(&mut lonely) {
         lengths.push(probe.bytes);
@@ -171,9 +169,8 @@ fn twenty_long_probes_and_one_for_the_second_root_are_enough_for_two_trees_for_b
 #[test]
 fn children_in_a_tree_for_bandwidth_are_told_when_one_of_them_has_died() {
     let [one, other] = [2, 3].map(MemberId);
-    let mut lonely = among(&[one, other]);
     let tree = PaperTree { root: ME, bulk: true };
-    lonely.give(Input::Track { tree });
+    let mut lonely = in_trees(&[tree], &[one, other]);
     for child in [one, other] {
         lonely.hear(child, Message::Attach { tree, names: Ranges::from(&name(child)) });
     }
@@ -181,4 +178,56 @@ fn children_in_a_tree_for_bandwidth_are_told_when_one_of_them_has_died() {
     lonely.learn(one, vec![Record { life: Life::Dead, ..record(other) }]);
     let position = Position { bandwidth: u64::MAX, children: 1, ..Position::default() };
     assert!(lonely.sent.contains(&(one, Message::Above { tree, position })), "{:?}", lonely.sent);
+}
+
+#[test]
+fn a_new_child_in_a_tree_for_bandwidth_is_told_of_its_parent_once_and_the_others_are_too() {
+    let [one, other] = [2, 3].map(MemberId);
+    let tree = PaperTree { root: ME, bulk: true };
+    let mut lonely = in_trees(&[tree], &[one, other]);
+    for child in [one, other] {
+        lonely.hear(child, Message::Attach { tree, names: Ranges::from(&name(child)) });
+    }
+    let told = lonely.sent.iter().filter_map(|(to, message)| match message {
+        Message::Above { position, .. } => Some((*to, position.children)),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [(one, 1), (one, 2), (other, 2)]);
+}
+
+/// Two moved below each other with the last of their probes.
+#[test]
+fn a_member_that_goes_back_to_the_root_of_a_tree_for_bandwidth_measures_it() {
+    let [root, near] = [2, 3].map(MemberId);
+    let tree = PaperTree { root, bulk: true };
+    let mut lonely = in_trees(&[tree], &[root, near]);
+    while let Some(probe) = next_probe(&mut lonely) {
+        // Besides the round trip 128 KiB take 19 ms from the root, and 1 ms from the other.
+        let (bandwidth, long) = if probe.to == root { (u64::MAX, 20) } else { (50_000_000, 2) };
+        let position = Position { bandwidth, ..at(MILLISECOND) };
+        let time = if probe.bytes == 1 { 1 } else { long };
+        answer(&mut lonely, &probe, time * MILLISECOND, &[(root, position)]);
+    }
+    assert_eq!(parents(&lonely, tree).last(), Some(&near));
+    let position = Position { ancestors: vec![ME], ..at(MILLISECOND) };
+    lonely.hear(near, Message::Above { tree, position });
+    assert_eq!(parents(&lonely, tree).last(), Some(&root));
+    let probe = next_probe(&mut lonely).expect("the way from the root is not known");
+    assert_eq!((probe.to, probe.kind), (root, PaperKind::Bandwidth));
+}
+
+/// Each of two may have taken the other for dead.
+#[test]
+fn a_parent_that_may_have_dropped_a_child_is_told_again_of_it() {
+    let [root, other] = [2, 3].map(MemberId);
+    let tree = PaperTree { root, bulk: false };
+    let mut lonely = in_trees(&[tree], &[root, other]);
+    assert_eq!(parents(&lonely, tree), [root]);
+    let dead = |member| Record { life: Life::Dead, ..record(member) };
+    lonely.learn(other, vec![dead(root)]);
+    assert_eq!(parents(&lonely, tree), [root]);
+    lonely.learn(other, vec![Record { incarnation: 1, ..record(root) }]);
+    assert_eq!(parents(&lonely, tree), [root; 2]);
+    lonely.learn(other, vec![dead(ME)]);
+    assert_eq!(parents(&lonely, tree), [root; 3]);
 }

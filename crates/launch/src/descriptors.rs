@@ -26,6 +26,8 @@ pub(crate) struct Inheritance {
     duplicates: Vec<OwnedFd>,
     /// Our own standard error, if that is handed over.
     stderr: Option<OwnedFd>,
+    /// The read end of the reaper of the new process's group.
+    reaper: Option<OwnedFd>,
 }
 
 impl Inheritance {
@@ -51,11 +53,17 @@ impl Inheritance {
         } else {
             None
         };
-        Ok(Self { duplicates, stderr })
+        let reaper = order.group_reaper.map(|reaper| duplicate(&reaper.end())).transpose()?;
+        Ok(Self { duplicates, stderr, reaper })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.duplicates.is_empty() && self.stderr.is_none()
+        self.duplicates.is_empty() && self.stderr.is_none() && self.reaper.is_none()
+    }
+
+    /// The read end of the reaper that is to hold the new process's group.
+    pub(crate) fn reaper(&self) -> Option<&OwnedFd> {
+        self.reaper.as_ref()
     }
 
     /// The number that our own standard error has in the new process, if it is handed over.
@@ -73,7 +81,7 @@ impl Inheritance {
     }
 
     fn all(&self) -> impl Iterator<Item = &OwnedFd> {
-        self.duplicates.iter().chain(&self.stderr)
+        self.duplicates.iter().chain(&self.stderr).chain(&self.reaper)
     }
 
     /// Lets every process that is started from here on inherit the duplicates, for a start

@@ -77,7 +77,7 @@ pub use ending::{Ending, EndingStep, Manner};
 pub use error::LaunchError;
 pub use exit::Exit;
 pub use family::{Departed, FAMILY_MEMBERS_MAX, Family};
-pub use group_reaper::{GROUP_REAPER_VARIABLE, GroupReaper};
+pub use group_reaper::GroupReaper;
 pub use hangup::{ignore_hangups, ignore_terminations, survive_file_limit};
 pub use host::{is_local, is_own_name, own_host_name, require_local};
 pub use launch_agent::run_launch_agent;

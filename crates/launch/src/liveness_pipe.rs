@@ -88,14 +88,15 @@ fn tie(handed: &OwnedFd) -> io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", handed.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let own = rustix::fs::open(path, flags, Mode::empty())?;
-    control(&own, libc::F_SETOWN, getpid().as_raw_nonzero().get())?;
-    control(&own, F_SETSIG, Signal::KILL.as_raw())?;
+    control(own.as_fd(), libc::F_SETOWN, getpid().as_raw_nonzero().get())?;
+    control(own.as_fd(), F_SETSIG, Signal::KILL.as_raw())?;
     fcntl_setfl(&own, fcntl_getfl(&own)? | OFlags::ASYNC)?;
     Ok(own)
 }
 
+/// Only a system call, which makes it safe between fork and exec.
 pub(crate) fn control(
-    descriptor: &OwnedFd,
+    descriptor: BorrowedFd<'_>,
     command: libc::c_int,
     value: libc::c_int,
 ) -> io::Result<()> {

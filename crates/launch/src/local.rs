@@ -8,7 +8,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -20,6 +20,7 @@ use rustix::process::getpid;
 use crate::captured::Captured;
 use crate::death_signal::{STARTER_VARIABLE, bind_to};
 use crate::descriptors::{Inheritance, Withheld, has_other_threads, keep_only, strays};
+use crate::group_reaper::hold_own_group;
 use crate::liveness_pipe::LIVENESS_PIPE_VARIABLE;
 use crate::stderr::{STDERR_VARIABLE, variable};
 use crate::{DeathSignal, LaunchError, Launcher, Order, Process, Reserve, locate, require_local};
@@ -195,7 +196,7 @@ fn prepare(
     inheritance: &Inheritance,
     alone: &mut Option<Alone>,
 ) -> io::Result<Option<Withheld>> {
-    if death_signal != DeathSignal::BeforeExec {
+    if death_signal != DeathSignal::BeforeExec && inheritance.reaper().is_none() {
         if alone.is_none() && !has_other_threads()? {
             *alone = Some(Alone { strays: strays()? });
         }
@@ -218,17 +219,26 @@ fn arrange_before_exec(
 ) {
     let starter = getpid();
     let inherited = inheritance.numbers();
+    let reaper = inheritance.reaper().map(AsRawFd::as_raw_fd);
     let arrange = move || {
+        // First: from here on the end of the starter ends this process, and no other is left yet.
         if death_signal != DeathSignal::Off && !bind_to(starter)? {
             return Err(Errno::SRCH.into());
+        }
+        if let Some(number) = reaper {
+            // SAFETY: The duplicate is open until the start is over, and so is its copy here.
+            let end = unsafe { BorrowedFd::borrow_raw(number) };
+            // Where the kernel refuses it, the leader alone is bound to its starter.
+            let _ = hold_own_group(end);
         }
         keep_only(&inherited)
     };
     // SAFETY: Between fork and exec only async-signal-safe functions may run, since another
     // thread may have held any lock at the fork. `arrange` makes system calls through rustix
-    // (prctl, getppid, open, getdents, fcntl, close) on stack memory and on a list that was built
-    // before; it neither allocates nor locks, and its errors are plain numbers. The descriptors
-    // that it marks close-on-exec stay open, so no owner in this copy of the memory is affected.
+    // (prctl, getppid, getpid, open, getdents, fcntl, close) and through fcntl itself, on stack
+    // memory and on a list that was built before; it neither allocates nor locks, and its errors
+    // are plain numbers. The descriptors that it marks close-on-exec stay open, so no owner in this
+    // copy of the memory is affected.
     unsafe { command.pre_exec(arrange) };
 }
 

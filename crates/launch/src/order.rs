@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
+use crate::GroupReaper;
+
 /// How many descriptors one process can be handed beside its standard streams.
 pub const INHERITED_MAX: usize = 16;
 
@@ -69,6 +71,10 @@ pub struct Order<'a> {
     /// `mpirun`, which expects the Ctrl-C itself. The group ends with its leader: whatever else
     /// is left in it is killed.
     pub own_group: bool,
+    /// What kills the whole group when its holder ends or drops it, from before the program runs.
+    /// Only for a process that leads a group, and one order for each; it costs a fork. Where the
+    /// kernel does not do this, `death_signal` alone ends the leader.
+    pub group_reaper: Option<&'a GroupReaper>,
     /// Whether it is killed when its starter ends.
     pub death_signal: DeathSignal,
 }
@@ -88,6 +94,7 @@ impl Order<'_> {
             inherit_stderr: false,
             hand_stderr: false,
             own_group: true,
+            group_reaper: None,
             death_signal: DeathSignal::default(),
         }
     }

@@ -23,6 +23,9 @@ const LINE_BYTES_MAX: usize = 4096;
 /// How ssh ends when it has not reached the host (ssh(1), exit status).
 const CLIENT_FAILED: Exit = Exit::Status(255);
 
+/// How many lines of a client are told.
+const LINES_TOLD: usize = 3;
+
 /// The program that launch agents run, and that is copied to hosts that lack it.
 #[derive(Clone, Debug)]
 pub struct LaunchAgentProgram {
@@ -87,6 +90,8 @@ pub struct Session {
     outgoing: VecDeque<Piece>,
     written: usize,
     line: Vec<u8>,
+    /// Whether anything has come on the stream of answers.
+    has_said_something: bool,
     program: Option<LaunchAgentProgram>,
     is_copying: bool,
     task: Option<Zeroizing<Vec<u8>>>,
@@ -129,6 +134,7 @@ impl Session {
             outgoing: VecDeque::new(),
             written: 0,
             line: Vec::new(),
+            has_said_something: false,
             program: Some(program.clone()),
             is_copying: false,
             task: Some(task.to_frame()),
@@ -170,6 +176,7 @@ impl Session {
         let mut taken = Vec::new();
         // What cannot be read has ended.
         let _ = self.client.take_stdout(&mut taken);
+        self.has_said_something |= !taken.is_empty();
         let mut greeting = None;
         for byte in taken {
             if byte != b'\n' {
@@ -237,19 +244,75 @@ impl Session {
     /// Why the client has ended, in one line: its last output, or else its exit.
     pub fn reason(&mut self) -> String {
         let exit = self.client.try_wait();
-        let words = self.client.stderr_tail();
-        let lines: Vec<&str> =
-            words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        // The last lines say most, and a banner before them may be long. A client that failed
-        // itself says in its last one why.
-        let told = if exit == Some(CLIENT_FAILED) { 1 } else { 3 };
-        let last = lines[lines.len().saturating_sub(told)..].join("; ");
+        // A client that failed itself says in its last line why.
+        let told = if exit == Some(CLIENT_FAILED) { 1 } else { LINES_TOLD };
+        let last = last_lines(&self.client.stderr_tail(), told);
+        let mut rest = Vec::new();
+        let _ = self.client.take_stdout(&mut rest);
+        self.has_said_something |= !rest.is_empty();
+        let has_answered = self.is_copying || self.task.is_none();
         let name = self.client.program().file_name().unwrap_or_default().to_string_lossy();
         match (last.is_empty(), exit) {
             (false, _) => last,
             (true, Some(Exit::Status(127))) => format!("{name} found no program there"),
+            (true, Some(exit)) if self.has_said_something && !has_answered => format!(
+                "{name} {exit}; what it wrote to standard output is no answer of sapwood-node, and \
+                 it wrote nothing to standard error"
+            ),
             (true, Some(exit)) => format!("{name} {exit} and wrote nothing"),
             (true, None) => format!("{name} is still running"),
         }
+    }
+
+    /// The last lines that the client has written to standard error, in one line; empty if there
+    /// are none.
+    pub fn last_words(&mut self) -> String {
+        last_lines(&self.client.stderr_tail(), LINES_TOLD)
+    }
+}
+
+/// The last different lines, this number of them, in one line: they say most, and a banner before
+/// them may be long. A line that is only begun is left out where an earlier one begins so: of
+/// clients that write the same without end, each is at another place in it.
+fn last_lines(words: &str, count: usize) -> String {
+    let lines: Vec<&str> = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let mut whole = &lines[..];
+    if let [before @ .., last] = whole
+        && !words.ends_with('\n')
+        && before.iter().any(|line| line.starts_with(last))
+    {
+        whole = before;
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for line in whole.iter().rev() {
+        if told.len() == count {
+            break;
+        }
+        if !told.contains(line) {
+            told.push(line);
+        }
+    }
+    told.reverse();
+    told.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_told_once_wherever_a_client_is_in_them() {
+        let table = [
+            ("", ""),
+            ("banner\none\n\n two\nthree\n", "one; two; three"),
+            ("banner\nPassword: ", "banner; Password:"),
+            ("noise\nnoise\nnoise\n", "noise"),
+            ("noise\nnoise\nnoi", "noise"),
+            ("a\nb\na\nb\n", "a; b"),
+        ];
+        for (words, told) in table {
+            assert_eq!(last_lines(words, LINES_TOLD), told, "{words:?}");
+        }
+        assert_eq!(last_lines("one\ntwo\n", 1), "two");
     }
 }

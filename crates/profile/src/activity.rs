@@ -9,6 +9,7 @@ use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 use sapwood_packet::{Rank, RankSet};
@@ -36,7 +37,9 @@ pub enum Condition {
 }
 
 impl Condition {
-    pub(crate) const fn from_code(code: u8) -> Option<Self> {
+    /// The condition that a number stands for.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             0 => Self::Unknown,
             1 => Self::Computing,
@@ -143,6 +146,21 @@ pub struct CallInProgress {
     /// Where it waits for one request: the number of the collective that this is on the
     /// communicator, 0 for another one. Communicator, peer and tag are those of the request.
     pub request: Option<u32>,
+    /// Where it waits for several: the receives that were open when it began.
+    pub open: Vec<OpenReceiveCall>,
+    /// Requests for which it waits beside these.
+    pub others: u32,
+}
+
+/// A receive that had not completed when its thread entered the call that completes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenReceiveCall {
+    /// The handle of its communicator.
+    pub handle: u64,
+    /// From whom.
+    pub peer: Peer,
+    /// Its tag, as the program gave it.
+    pub tag: i32,
 }
 
 /// The ranks of one kind of activity.
@@ -248,7 +266,6 @@ impl Activities {
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString;
-    use alloc::vec::Vec;
 
     use super::*;
 

@@ -74,7 +74,7 @@ mod three_phase;
 
 pub use activity::{
     ACTIVITY_KINDS_MAX, Activities, Activity, ActivityKind, ActivityStatistics, CallInProgress,
-    Condition, Peer,
+    Condition, OpenReceiveCall, Peer,
 };
 pub use class::{Class, ClassTotal};
 pub use classification::{CLASSES_MAX, ClassId, Classification, LEFT_OUT_MAX, RankClass, Scheme};

@@ -16,8 +16,8 @@ use sapwood_packet::Rank;
 
 use crate::{
     Activity, ActivityKind, CallInProgress, Class, Condition, EventKey, Figure, Function,
-    FunctionId, Peer, ProfileError, REGION_NAME_BYTES_MAX, RankProfile, RankState, SIZE_CLASSES,
-    SizeClass, SizeHistogram, Tally, TallyKind, TimeShare,
+    FunctionId, OpenReceiveCall, Peer, ProfileError, REGION_NAME_BYTES_MAX, RankProfile, RankState,
+    SIZE_CLASSES, SizeClass, SizeHistogram, Tally, TallyKind, TimeShare,
 };
 
 /// `SWPROFIL`, as the first bytes of the table.
@@ -33,6 +33,11 @@ const SNAPSHOT_HEAD_BYTES: usize = 64;
 const SNAPSHOT_SLOT_BYTES: usize = 24;
 const HISTOGRAM_BYTES: usize = 8 * SIZE_CLASSES;
 const TALLY_BYTES: usize = 64;
+/// Of a list of open receives, of each of them, and what stands before and behind them.
+const PENDING_BYTES: usize = 512;
+const OPEN_RECEIVE_BYTES: usize = 16;
+const PENDING_HEAD_BYTES: usize = 8;
+const PENDING_SINCE: usize = 504;
 /// What a communicator is called of which the table tells nothing.
 const UNNAMED: &str = "a communicator";
 /// Where in a slot the bytes lie that came in messages.
@@ -48,6 +53,14 @@ const SEVERAL_SINCE: usize = 432;
 const JOINED: usize = 440;
 const THREADS_MOST: usize = 448;
 const IS_TOGETHER: usize = 456;
+/// Where an activity says whether its thread has called MPI, and what it says of one that did so
+/// while no other thread that had lived.
+const HAS_CALLED: usize = 60;
+const ALONE: u32 = 1;
+/// Where the place of a communicator has its handle once more.
+const HANDLE_AGAIN: usize = 24;
+/// Where the offset of the lists of open receives lies.
+const PENDING_OFFSET: usize = 460;
 /// Where the numbers of getrusage lie.
 const USAGE: usize = 304;
 /// What the table of a program with Open MPI says.
@@ -72,6 +85,7 @@ pub struct TableReader<'a> {
     communicators: &'a [u8],
     histograms: &'a [u8],
     tallies: &'a [u8],
+    pending: &'a [u8],
 }
 
 /// What a reader of a table knows and the table does not.
@@ -136,6 +150,11 @@ impl<'a> TableReader<'a> {
         let tallies = block(268, TALLY_BYTES);
         at_most("end of its histograms", histograms.1, tallies.0)?;
         at_most("end of its tallies", tallies.1, front)?;
+        let pending = place(bytes, PENDING_OFFSET);
+        // Tables of other programs than the shim have none.
+        let lists = if pending == 0 { 0 } else { place(bytes, 216) };
+        let pending_end = pending + lists * PENDING_BYTES as u64;
+        at_most("end of its open receives", pending_end, front)?;
 
         let (mpi_rank, world_size) = (word(bytes, 16), word(bytes, 20));
         if mpi_rank >= world_size {
@@ -159,6 +178,7 @@ impl<'a> TableReader<'a> {
             communicators: &bytes[index(communicators)..index(end)],
             histograms: &bytes[index(histograms.0)..index(histograms.1)],
             tallies: &bytes[index(tallies.0)..index(tallies.1)],
+            pending: &bytes[index(pending)..index(pending_end)],
         })
     }
 
@@ -399,9 +419,13 @@ impl<'a> TableReader<'a> {
     /// The calls that the rank's threads are in.
     #[must_use]
     pub fn calls(&self, moment: Moment) -> Vec<CallInProgress> {
-        let inside = self.entries_inside().filter_map(|one| {
+        let entries = self.activities.chunks_exact(ACTIVITY_BYTES).enumerate();
+        let inside = entries.filter(|(_, one)| word(one, 40) != 0 && is_inside(one));
+        let calls = inside.filter_map(|(place, one)| {
             let function = u32::try_from(long(one, 0)).ok()?;
             let since = long(one, 8);
+            let list = self.pending.chunks_exact(PENDING_BYTES).nth(place);
+            let list = list.filter(|list| since != 0 && long(list, PENDING_SINCE) == since);
             let tag = word(one, 28).cast_signed();
             Some(CallInProgress {
                 function,
@@ -411,9 +435,22 @@ impl<'a> TableReader<'a> {
                 tag: (tag != i32::MIN).then_some(tag),
                 for_ns: moment.last_ns().saturating_sub(self.nanoseconds(since)),
                 request: (long(one, 48) == since && since != 0).then(|| word(one, 56)),
+                open: list.map_or_else(Vec::new, |list| self.open_receives(list)),
+                others: list.map_or(0, |list| word(list, 4)),
             })
         });
-        inside.collect()
+        calls.collect()
+    }
+
+    fn open_receives(&self, list: &[u8]) -> Vec<OpenReceiveCall> {
+        let count = usize::try_from(word(list, 0)).unwrap_or(usize::MAX);
+        let receives = list[PENDING_HEAD_BYTES..PENDING_SINCE].chunks_exact(OPEN_RECEIVE_BYTES);
+        let receives = receives.take(count).map(|one| OpenReceiveCall {
+            handle: long(one, 0),
+            peer: self.peer(word(one, 8).cast_signed()),
+            tag: word(one, 12).cast_signed(),
+        });
+        receives.collect()
     }
 
     /// The threads that have called MPI and are outside of it, by their numbers in the system.
@@ -488,10 +525,12 @@ impl<'a> TableReader<'a> {
     /// the first one had lasted when the second one came.
     fn together_ns(&self, end_ns: u64) -> u64 {
         let time_at = |at| self.nanoseconds(long(self.bytes, at));
-        let callers = || self.entries().filter(|one| word(one, 60) != 0);
+        let callers = || self.entries().filter(|one| word(one, HAS_CALLED) != 0);
         let begun = |one: &[u8]| self.nanoseconds(long(one, 8));
         let several_ns = time_at(SEVERAL_SINCE).min(end_ns);
-        let alone = callers().filter(|one| is_inside(one)).map(begun);
+        // Another one may have entered its first call before it was one of several.
+        let alone = callers().filter(|one| is_inside(one) && word(one, HAS_CALLED) == ALONE);
+        let alone = alone.map(begun);
         let alone = alone.map(|begun| several_ns.saturating_sub(begun)).max().unwrap_or(0);
         let is_together = callers().next().is_some() && callers().all(is_inside);
         let since = callers().map(begun).fold(time_at(JOINED), u64::max);
@@ -529,17 +568,17 @@ impl<'a> TableReader<'a> {
 
     /// On what a call is made: the communicator, or the window or file that has a name.
     fn place_of(&self, function: FunctionId, handle: u64, peer: Peer) -> String {
-        let name = self.communicator_with(handle, peer);
-        let Some(function) = Function::of(function).filter(|_| name == UNNAMED) else {
+        if let Some(name) = self.communicator_with(handle, peer) {
             return name;
-        };
-        let makers = ["MPI_Win_create", "MPI_Win_allocate"];
-        match function.class {
-            Class::File => String::new(),
-            Class::Rma if !makers.iter().any(|maker| function.name.starts_with(maker)) => {
-                "a window".to_owned()
-            }
-            _ => name,
+        }
+        // These make a file or a window, and are called on a communicator.
+        let makers = ["MPI_File_open", "MPI_Win_create", "MPI_Win_allocate"];
+        let is_maker = |name: &str| makers.iter().any(|maker| name.starts_with(maker));
+        let function = Function::of(function).filter(|function| !is_maker(function.name));
+        match function.map(|function| function.class) {
+            Some(Class::File) => String::new(),
+            Some(Class::Rma) => "a window".to_owned(),
+            _ => UNNAMED.to_owned(),
         }
     }
 
@@ -547,7 +586,10 @@ impl<'a> TableReader<'a> {
     /// for.
     fn known(&self, handle: u64) -> Option<&[u8]> {
         let mut known = self.communicators.chunks_exact(COMMUNICATOR_BYTES);
-        known.find(|one| handle != 0 && long(one, 0) == handle)
+        // What was copied while another one took the place may be of both.
+        known.find(|one| {
+            handle != 0 && long(one, 0) == handle && [0, handle].contains(&long(one, HANDLE_AGAIN))
+        })
     }
 
     /// The name that a communicator, window or file was given, by its handle.
@@ -556,15 +598,17 @@ impl<'a> TableReader<'a> {
         self.given_name(word(self.known(handle)?, 12))
     }
 
-    /// The communicator of a call with this peer, whose number may be one of another group.
-    fn communicator_with(&self, handle: u64, peer: Peer) -> String {
+    /// The communicator of a call with this peer, whose number may be one of another group; none
+    /// where the table tells nothing of it.
+    fn communicator_with(&self, handle: u64, peer: Peer) -> Option<String> {
         let known = self.known(handle);
         let name = self.title(handle, known);
         let is_between = known.is_some_and(|one| word(one, 16) != 0);
-        match peer {
-            Peer::Rank(_) if is_between => format!("{name} (peers are of its other group)"),
-            _ => name,
+        if is_between && matches!(peer, Peer::Rank(_)) {
+            let name = name.as_deref().unwrap_or(UNNAMED);
+            return Some(format!("{name} (peers are of its other group)"));
         }
+        name
     }
 
     /// The monotonic clock at a time of the table's own clock.
@@ -587,28 +631,28 @@ impl<'a> TableReader<'a> {
     /// What a communicator is called, by its handle.
     #[must_use]
     pub fn communicator(&self, handle: u64) -> String {
-        self.title(handle, self.known(handle))
+        self.title(handle, self.known(handle)).unwrap_or_else(|| UNNAMED.to_owned())
     }
 
     /// What a communicator is called of which the table tells this.
-    fn title(&self, handle: u64, known: Option<&[u8]>) -> String {
+    fn title(&self, handle: u64, known: Option<&[u8]>) -> Option<String> {
         if handle == 0 {
-            return String::new();
+            return Some(String::new());
         }
         if let Some(name) = known.and_then(|one| self.given_name(word(one, 12))) {
-            return name;
+            return Some(name);
         }
         if handle == long(self.bytes, 248) {
-            return "MPI_COMM_WORLD".to_owned();
+            return Some("MPI_COMM_WORLD".to_owned());
         }
         let size_class =
             known.and_then(|one| SizeClass::from_code(u8::try_from(word(one, 8)).ok()?));
-        match size_class.and_then(SizeClass::sizes) {
-            Some((1, 1)) => "a communicator of 1 rank".to_owned(),
-            Some((first, last)) if first == last => format!("a communicator of {first} ranks"),
-            Some((first, last)) => format!("a communicator of {first}-{last} ranks"),
-            None => UNNAMED.to_owned(),
-        }
+        let (first, last) = size_class.and_then(SizeClass::sizes)?;
+        Some(match (first, last) {
+            (1, 1) => "a communicator of 1 rank".to_owned(),
+            _ if first == last => format!("a communicator of {first} ranks"),
+            _ => format!("a communicator of {first}-{last} ranks"),
+        })
     }
 
     /// A peer as the program gave it; the numbers of `MPI_ANY_SOURCE`, `MPI_PROC_NULL` and

@@ -74,6 +74,13 @@ impl Table {
         self.put(at + 60, &1_u32.to_le_bytes());
     }
 
+    /// The second of its communicators, windows and files, with its class of sizes and its name.
+    fn named(&mut self, handle: u64, size_class: u32, name: u32) {
+        self.put(COMMUNICATORS + 32, &handle.to_le_bytes());
+        self.put(COMMUNICATORS + 40, &size_class.to_le_bytes());
+        self.put(COMMUNICATORS + 44, &name.to_le_bytes());
+    }
+
     /// A second thread called MPI, and the last one came or ended, as nanoseconds after 5000.
     fn several(&mut self, since: u64, joined: u64) {
         self.put(432, &(1000 + 2 * since).to_le_bytes());
@@ -303,9 +310,7 @@ fn function(name: &str) -> u32 {
 fn a_call_that_has_not_returned_is_told_with_communicator_peer_region_and_time() {
     let mut table = Table::new(3, 8);
     table.put(NAMES, b"solve\0row\0");
-    table.put(COMMUNICATORS + 32, &ROW.to_le_bytes());
-    table.put(COMMUNICATORS + 40, &2_u32.to_le_bytes());
-    table.put(COMMUNICATORS + 44, &7_u32.to_le_bytes());
+    table.named(ROW, 2, 7);
     table.thread(1, function("MPI_Recv"), 500, ROW, 2);
     table.put(ACTIVITIES + 64 + 32, &(1_u64 << 63).to_le_bytes());
     table.thread(2, function("MPI_Allreduce"), 2500, WORLD, i32::MIN);
@@ -335,12 +340,28 @@ fn a_call_that_has_not_returned_is_told_with_communicator_peer_region_and_time()
 }
 
 #[test]
+fn a_name_that_was_copied_while_another_one_took_its_place_is_not_told() {
+    let mut table = Table::new(3, 8);
+    table.put(NAMES, b"solve\0row\0");
+    table.named(ROW, 2, 7);
+    table.thread(1, function("MPI_Recv"), 500, ROW, 2);
+    let mut told = |again: u64| {
+        table.put(COMMUNICATORS + 32 + 24, &again.to_le_bytes());
+        table.activities(Condition::Unknown)[0].kind.to_string()
+    };
+    assert_eq!(told(ROW), "MPI_Recv on row");
+    // While it changes, and once it has.
+    assert_eq!(told(u64::MAX), "MPI_Recv on a communicator");
+    assert_eq!(told(ROW + 1), "MPI_Recv on a communicator");
+    // Of a program whose entries never change.
+    assert_eq!(told(0), "MPI_Recv on row");
+}
+
+#[test]
 fn calls_on_files_and_windows_have_their_names_and_no_communicator_without() {
     let mut table = Table::new(3, 8);
     table.put(NAMES, b"solve\0out.dat\0");
-    table.put(COMMUNICATORS + 32, &ROW.to_le_bytes());
-    table.put(COMMUNICATORS + 40, &255_u32.to_le_bytes());
-    table.put(COMMUNICATORS + 44, &7_u32.to_le_bytes());
+    table.named(ROW, 255, 7);
     let mut told = |name: &str, handle| {
         table.thread(1, function(name), 500, handle, i32::MIN);
         table.activities(Condition::Unknown)[0].kind.to_string()
@@ -351,6 +372,23 @@ fn calls_on_files_and_windows_have_their_names_and_no_communicator_without() {
     assert_eq!(told("MPI_Win_wait", ROW), "MPI_Win_wait on out.dat");
     assert_eq!(told("MPI_Win_wait", ROW + 1), "MPI_Win_wait on a window");
     assert_eq!(told("MPI_Win_create", WORLD), "MPI_Win_create on MPI_COMM_WORLD");
+    // What makes one is called on a communicator, also on one that the table does not know.
+    for maker in ["MPI_File_open", "MPI_Win_create", "MPI_Win_allocate"] {
+        assert_eq!(told(maker, ROW + 1), format!("{maker} on a communicator"));
+    }
+}
+
+#[test]
+fn a_window_may_have_the_name_of_what_has_none() {
+    let mut table = Table::new(3, 8);
+    table.put(NAMES, b"a communicator\0");
+    table.named(ROW, 255, 1);
+    let mut told = |name: &str| {
+        table.thread(1, function(name), 500, ROW, i32::MIN);
+        table.activities(Condition::Unknown)[0].kind.to_string()
+    };
+    assert_eq!(told("MPI_Win_wait"), "MPI_Win_wait on a communicator");
+    assert_eq!(told("MPI_File_write_all"), "MPI_File_write_all on a communicator");
 }
 
 #[test]
@@ -473,6 +511,22 @@ fn of_a_call_in_which_the_first_thread_was_alone_the_part_before_the_second_came
 }
 
 #[test]
+fn a_first_call_that_began_before_its_thread_was_one_of_several_counts_for_the_other_one_alone() {
+    let mut table = Table::new(0, 8);
+    table.put(40, &5000_u64.to_le_bytes());
+    table.slot(u64::from(function("MPI_Bcast")) << 8 | 3, [2, 800, 0]);
+    table.thread(0, 0, 1000, 0, i32::MIN);
+    // It began at 7000, and came beside the first one at 8000, which is outside since 6000.
+    table.thread(1, function("MPI_Recv"), 2000, WORLD, 1);
+    table.put(ACTIVITIES + 64 + 60, &2_u32.to_le_bytes());
+    table.several(3000, 3000);
+    assert_eq!(share(&table, 9000).mpi_ns, 800);
+    // As well as one that is in a call.
+    table.thread(0, function("MPI_Barrier"), 2500, WORLD, i32::MIN);
+    assert_eq!(share(&table, 9000).mpi_ns, 800 + 500 + 1000);
+}
+
+#[test]
 fn calls_of_several_threads_count_in_the_interval_in_which_they_lie() {
     let mut table = Table::new(0, 8);
     table.put(40, &5000_u64.to_le_bytes());
@@ -527,6 +581,40 @@ fn a_call_that_sends_and_receives_has_a_source_and_a_destination() {
         Moment { now_ns: 9000, long_ns: 3000, condition: Condition::Unknown, ended_ns: None };
     let [call] = &reader.calls(moment)[..] else { panic!("one thread is in a call") };
     assert_eq!((call.peer, call.destination, call.for_ns), (Peer::Rank(2), Peer::Rank(4), 4000));
+}
+
+#[test]
+fn a_call_that_waits_for_several_requests_has_its_open_receives() {
+    let mut table = Table::new(3, 8);
+    let lists = table.bytes.len();
+    table.bytes.resize(lists + 512 * THREADS, 0);
+    table.put(208, &((lists + 512 * THREADS) as u64).to_le_bytes());
+    table.put(460, &(lists as u32).to_le_bytes());
+    table.thread(1, function("MPI_Waitall"), 0, 0, i32::MIN);
+    let list = lists + 512;
+    for (at, word) in [(0, 2), (4, 3), (16, 4), (20, 7), (32, -1), (36, -1)] {
+        table.put(list + at, &i32::to_le_bytes(word));
+    }
+    table.put(list + 8, &ROW.to_le_bytes());
+    table.put(list + 24, &WORLD.to_le_bytes());
+    let call = |table: &Table| {
+        let words = table.words();
+        let reader = TableReader::new(&words).expect("a table");
+        let moment = Moment { now_ns: 9000, long_ns: 3000, ..Moment::default() };
+        let [call] = &reader.calls(moment)[..] else { panic!("one thread is in a call") };
+        call.clone()
+    };
+    assert_eq!((call(&table).open.len(), call(&table).others), (0, 0), "it is of another call");
+    table.put(list + 504, &1000_u64.to_le_bytes());
+    let open: Vec<_> =
+        call(&table).open.iter().map(|one| (one.handle, one.peer, one.tag)).collect();
+    assert_eq!(open, [(ROW, Peer::Rank(4), 7), (WORLD, Peer::Any, -1)]);
+    assert_eq!(call(&table).others, 3);
+    // There is no more than the list has room for.
+    table.put(list, &u32::MAX.to_le_bytes());
+    assert_eq!(call(&table).open.len(), 31);
+    table.put(460, &(lists as u32 + 1).to_le_bytes());
+    assert!(TableReader::new(&table.words()).is_err(), "it ends behind the table");
 }
 
 #[test]

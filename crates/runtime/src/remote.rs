@@ -442,8 +442,7 @@ impl Remote {
         let waited = now.since(call.start.first_called.unwrap_or(call.answer_time.begun()));
         let limit = self.patience();
         let waited = if waited < limit + LATENESS_MAX { limit } else { waited }.as_millis();
-        let words = call.session.client().stderr_tail();
-        let words = words.trim().replace('\n', "; ");
+        let words = call.session.last_words();
         let mut reason = format!("no answer within {waited} ms");
         if !words.is_empty() {
             reason = format!("{reason}: {words}");

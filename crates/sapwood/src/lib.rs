@@ -80,7 +80,7 @@ pub use sapwood_group::status as group_status;
 pub use sapwood_group::{
     CastId, Element, FoldId, GROUP_HOPS_MAX, GroupHop, GroupHopCursor, GroupHopKind,
     GroupHopOperation, GroupHopQuestion, MemberHops, MemberId, Operation as Reduction, OperationId,
-    Reason, Refusal, TreeKind,
+    PartCount, Reason, ReduceCounts, Refusal, TreeKind,
     limits::NAMES_MAX as GROUP_NAMES_MAX,
     message::Life,
     trees::{Step, UnknownTree, Why},

@@ -101,7 +101,7 @@ impl Shared {
         self.starts_until = Some(until);
         let waited = self.wait(WHOLE_TREE, Some(until.since(clock())), |shared| {
             let there = shared.driver.application().back_ends();
-            Ok((!there.is_empty() || !shared.is_starting()).then_some(there))
+            Ok((!there.is_empty() || shared.ready.is_some()).then_some(there))
         });
         match waited {
             Err(Error::Timeout { .. }) => {

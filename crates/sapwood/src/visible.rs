@@ -247,7 +247,11 @@ impl Publication {
         match fs::hard_link(&publication.draft, &path) {
             Ok(()) => publication.path = path,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let reason = format!("a running network is called '{name}' already");
+                let owner = VisibleNetwork::read(&path).map(|network| network.pid);
+                let by = owner.map(|pid| format!(": that of process {pid}")).unwrap_or_default();
+                let reason = format!(
+                    "a running network is called '{name}' already{by}; end it, or use another name"
+                );
                 return Err(Error::File { path, reason });
             }
             Err(error) => return Err(Error::File { path, reason: error.to_string() }),
@@ -349,7 +353,8 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     let reason = format!(
         "is no name for a network: use up to {NAME_BYTES_MAX} letters, digits, '-', '_' and '.'"
     );
-    Err(Error::File { path: PathBuf::from(name), reason })
+    // A name of blanks, or with control characters, is to be seen.
+    Err(Error::File { path: PathBuf::from(format!("'{}'", name.escape_debug())), reason })
 }
 
 /// The folder of this user's runtime files: `sapwood` in `XDG_RUNTIME_DIR`, or `/tmp/sapwood-UID`.
@@ -448,6 +453,15 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn a_wrong_name_is_quoted_where_it_is_told() {
+        for (name, quoted) in [(" ", "' ': is no name"), ("a\u{1b}", "'a\\u{1b}': is no name")] {
+            let told = check_name(name).expect_err("it is no name").to_string();
+            assert!(told.starts_with(quoted), "{told}");
+        }
+        check_name("warm-1.a_b").expect("a name");
+    }
 
     #[test]
     fn a_folder_that_another_user_has_made_is_gone_around() {

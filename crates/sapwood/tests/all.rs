@@ -10,6 +10,7 @@ mod departures;
 mod endings;
 mod example;
 mod group;
+mod group_bypass;
 mod group_defined;
 mod group_hops;
 mod members;

@@ -153,7 +153,8 @@ fn adopted_beside_strangers(descriptors: u64, queued: usize, each_tick: usize) {
 
     let address = victim.address.as_deref().unwrap().strip_prefix("tcp:").unwrap();
     let address = address.to_socket_addrs().unwrap().next().unwrap();
-    let count = (places + queued).min(ours - OWN_DESCRIPTORS);
+    // Where the system allows few, strangers have what this process does not need.
+    let count = (places + queued).min(ours.saturating_sub(OWN_DESCRIPTORS).max(ours / 2));
     let before = adopter.descriptors();
     let onslaught = Onslaught::begin(Strangers { address, count, each_tick });
     let are_taken = || adopter.descriptors() >= before + places;

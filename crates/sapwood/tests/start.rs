@@ -99,14 +99,17 @@ fn a_network_may_open_without_those_that_failed() {
 fn a_network_may_open_while_others_start_and_says_when_none_may_come_any_more() {
     let mark = new_mark();
     // On a machine with other work, too, one has joined by then.
+    let limit = Duration::from_secs(8);
+    let started = Instant::now();
     let mut network = builder("3", Links::Unix)
-        .startup_timeout(Duration::from_secs(8))
+        .startup_timeout(limit)
         .back_end(back_ends(&mark, &["silent", "2"]))
         .allow_missing()
         .open_after(Duration::ZERO)
         .open()
         .unwrap();
-    assert!(network.is_starting());
+    // Where the machine is so slow that the time is up by now, nothing can be said.
+    assert!(network.is_starting() || started.elapsed() >= limit);
     network.wait_for_back_ends(2, HANG).unwrap();
     let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
     stream.broadcast(tags::RANK, ()).unwrap();

@@ -5,7 +5,7 @@ use sapwood_group::{
     Call, Config, Event, Input, MILLISECOND, Payload, SECOND, Time, TreeKind, limits,
 };
 use sapwood_layout::Layout;
-use sapwood_sim::group::{Busy, Network, Trial, near_optimal};
+use sapwood_sim::group::{Busy, Network, TimedBroadcast, Trial, Turnover, near_optimal};
 
 const MEMBERS: usize = 64;
 
@@ -154,4 +154,24 @@ fn children_behind_a_slow_connection_delay_no_other_and_pile_nothing_up_at_the_r
     }
     let most = limits::LINK_BYTES + limits::SEGMENT_BYTES_MAX as usize;
     assert!((limits::LINK_BYTES..most).contains(&fullest), "{fullest} bytes on a link");
+}
+
+#[test]
+fn members_that_stay_get_each_broadcast_while_others_leave_and_return() {
+    let layout = Layout { hosts: 8, overhead_us: 5.0, ..Layout::default() };
+    let mut trial = Trial::start(Network::draw(&layout, 1), 1, &Config::default()).expect("steady");
+    let found = Turnover::run(&mut trial, TreeKind::Adaptive, 256 << 10, &Config::default());
+    let Turnover { broadcasts, leave, come } = found.expect("each broadcast has an answer");
+    let has = |cast: &TimedBroadcast, hosts: &[u32]| {
+        hosts.iter().all(|host| cast.answer.contributors.contains(*host))
+    };
+    assert!(broadcasts.iter().all(|cast| has(cast, &[2, 4, 6])));
+    let while_away = |cast: &&TimedBroadcast| cast.begin > leave && cast.end < come;
+    assert!(broadcasts.iter().filter(while_away).any(|cast| !has(cast, &[1])));
+    for (cast, when) in [(broadcasts.first(), "before"), (broadcasts.last(), "after")] {
+        let cast = cast.expect("a broadcast");
+        assert!(has(cast, &[1, 2, 3, 4, 5, 6, 7]), "{when}: {:?}", cast.answer.missing);
+        let with_bytes = cast.took.iter().flatten().count();
+        assert_eq!(with_bytes, 7, "{when}: {:?}", cast.took);
+    }
 }

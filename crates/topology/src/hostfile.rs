@@ -23,6 +23,13 @@ use crate::nodeset::{Groups, NODESET_NAMES_MAX, NodeSet};
 /// Most slots of one host.
 pub const SLOTS_MAX: u32 = 1 << 20;
 
+/// A line of a list of hosts without its comment.
+#[must_use]
+pub fn uncommented(line: &str) -> &str {
+    let line = line.split_once('#').map_or(line, |(before, _)| before);
+    if line.trim_start().starts_with(';') { "" } else { line }
+}
+
 /// Hosts in the order of their first mention, with how many slots each has.
 ///
 /// ```
@@ -99,8 +106,8 @@ impl HostList {
     }
 
     fn read_line(&mut self, line: &str, groups: &dyn Groups) -> Result<(), String> {
-        let line = line.split_once('#').map_or(line, |(before, _)| before).trim();
-        if line.is_empty() || line.starts_with(';') {
+        let line = uncommented(line).trim();
+        if line.is_empty() {
             return Ok(());
         }
         let (mut slots, mut names) = (None, Vec::new());

@@ -55,7 +55,7 @@ pub use advise::{Candidate, Kind, Pattern, Site, advise, judge};
 pub use cost::{LogGp, Prediction, compare};
 pub use draw::{DRAWN_CHILDREN_MAX, DRAWN_LINES_MAX};
 pub use error::Error;
-pub use hostfile::{HostList, SLOTS_MAX};
+pub use hostfile::{HostList, SLOTS_MAX, uncommented};
 pub use hosts::{HostName, Hosts, Placement};
 pub use limits::{DEPTH_MAX, FAN_OUT_MAX, HOST_INDEX_MAX, HOST_NAME_BYTES_MAX, NODES_MAX};
 pub use nodeset::{Folding, Groups, NODESET_NAME_BYTES_MAX, NODESET_NAMES_MAX, NoGroups, NodeSet};

@@ -181,28 +181,6 @@ impl NodeSet {
             .collect()
     }
 
-    /// The sets that fold into one term each.
-    #[must_use]
-    pub fn contiguous(&self, folding: &Folding) -> Vec<Self> {
-        let text = self.fold(folding);
-        let mut parts = Vec::new();
-        let (mut depth, mut start) = (0_u32, 0);
-        for (at, byte) in text.bytes().chain([b',']).enumerate() {
-            match byte {
-                b'[' => depth += 1,
-                b']' => depth -= 1,
-                b',' if depth == 0 => {
-                    // Folded text is always valid.
-                    parts
-                        .extend(text[start..at].parse::<Self>().ok().filter(|set| !set.is_empty()));
-                    start = at + 1;
-                }
-                _ => {}
-            }
-        }
-        parts
-    }
-
     /// Merges two sets name by name.
     fn combined(&self, other: &Self, kept: Kept) -> Self {
         let mut patterns = BTreeMap::new();

@@ -180,10 +180,38 @@ fn parts_of_a_set() {
     let parts: Vec<String> = set.split(3).iter().map(ToString::to_string).collect();
     assert_eq!(parts, ["n[1-4]", "n[5-7]", "n[8-10]"]);
     let set: NodeSet = "a,n[1-3],r[1-2]n[1-2]".parse().unwrap();
-    let parts: Vec<String> =
-        set.contiguous(&Folding::default()).iter().map(ToString::to_string).collect();
-    assert_eq!(parts, ["a", "n[1-3]", "r[1-2]n[1-2]"]);
     assert!(set.contains("r2n1") && !set.contains("r2n3") && set.contains("a"));
+}
+
+/// As ClusterShell 1.9.1 divides the same sets.
+#[test]
+fn each_contiguous_part_is_one_range_in_every_number() {
+    let parts = |text: &str| {
+        let set: NodeSet = text.parse().unwrap();
+        let parts: Vec<NodeSet> = set.contiguous(&Folding::default()).collect();
+        assert_eq!(parts.iter().fold(NodeSet::default(), |all, part| all.union(part)), set);
+        assert_eq!(parts.iter().map(NodeSet::len).sum::<usize>(), set.len());
+        parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    let table = [
+        ("a,n[1-3],r[1-2]n[1-2]", "a n[1-3] r[1-2]n[1-2]"),
+        ("n[0-3,5,7-8]", "n[0-3] n5 n[7-8]"),
+        ("n[0-4/2]", "n0 n2 n4"),
+        ("n[0-3],n[01-03,5]", "n[0-3] n5 n[01-03]"),
+        ("n[09-11,012]", "n[09-11] n012"),
+        ("n[9-11]", "n[9-11]"),
+        ("n[0-3,5]m[1-2,4]", "n[0-3]m[1-2] n[0-3]m4 n5m[1-2] n5m4"),
+        ("a[0-1,3]b5c[0,2]", "a[0-1]b5c0 a[0-1]b5c2 a3b5c0 a3b5c2"),
+        ("x[0-2]y[0-2]!x1y1", "x0y[0-2] x2y[0-2] x1y0 x1y2"),
+        ("a!a", ""),
+    ];
+    for (text, expected) in table {
+        assert_eq!(parts(text), expected, "{text}");
+    }
+    let set: NodeSet = "r[1-2]n[1-2,4]".parse().unwrap();
+    let folding = Folding { axes: vec![1], ..Folding::default() };
+    let parts: Vec<String> = set.contiguous(&folding).map(|part| part.fold(&folding)).collect();
+    assert_eq!(parts, ["r[1-2]n1", "r[1-2]n2", "r[1-2]n4"]);
 }
 
 #[test]

@@ -23,7 +23,8 @@
 //!
 //! A scope ([`Scope`]) says which events are wanted and which value of them; what leaves make of
 //! their ranks' events ([`ScopeFigures`]) is merged by the filter `trace-scope`. A scope over hops
-//! ([`HopScope`]) does the same with the times of waves and packets in a tree.
+//! ([`HopScope`]) does the same with the times of waves and packets in a tree, or with those of the
+//! operations of a group.
 //!
 //! **Identity.** A collective is known by its communicator's identity, on which all its processes
 //! agree, and its number on that communicator; a message by its communicator, sender, receiver and
@@ -88,6 +89,7 @@ mod link;
 mod message;
 mod mixture;
 mod observer;
+mod open;
 mod place;
 mod relation;
 mod ring;
@@ -124,9 +126,10 @@ pub use frozen_instance::{FrozenInstance, Relations};
 pub use frozen_passage::{FrozenDeparture, FrozenPassage};
 pub use gathered::{COUNTERS, Counter, ENTRIES_MAX, Gathered, Made, Waited};
 pub use hops::{
-    Blame, BlameShare, EdgeFigures, Figure, HOP_BYTES_PER_S, HopBy, HopClock, HopKey, HopLosses,
-    HopMeasure, HopProcess, HopRole, HopScope, HopTrace, HopValue, OneWay, ProcessFigures,
-    RECENT_EVENTS, StreamFigures,
+    Blame, BlameShare, EdgeFigures, Figure, HOP_BYTES_PER_S, HopBy, HopClock, HopCollective,
+    HopKey, HopLosses, HopMeasure, HopOperation, HopProcess, HopRole, HopScope, HopSource,
+    HopTrace, HopTraffic, HopValue, OneWay, ProcessFigures, RECENT_EVENTS, ScopedHops,
+    StreamFigures,
 };
 pub use instance::{Arrival, Instance, InstanceKey, Latecomer, Pattern};
 pub use ledger::{EventWaits, Findings, Ledger};
@@ -134,6 +137,7 @@ pub use link::{LINK_BYTES_MIN, Link, LinkFigures, STRETCH_MESSAGES};
 pub use message::{Awaited, Beside, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
 pub use mixture::{Called, Callers, Kinds, Minority, Mixture, Unfinished};
 pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
+pub use open::OpenMessages;
 pub use place::{
     LateKey, LateTimes, Lateness, MESSAGES, OTHERS, Outlier, PlaceFigures, PlaceKey, PlaceWaits,
     WholeCollectives,
@@ -150,8 +154,8 @@ pub use scope_figures::{
 };
 pub use scope_windows::{ScopeWindows, WindowOwner, WindowRule};
 pub use standing::{
-    CallKind, ENDING, FILES, Posture, Presence, SEATS_MAX, Seat, Side, Source, Standing,
-    Standpoint, WINDOWS,
+    CallKind, ENDING, FILES, OPEN_RECEIVES_MAX, OpenReceive, OpenRequests, Posture, Presence,
+    SEATS_MAX, Seat, Side, Source, Standing, Standpoint, WINDOWS,
 };
 pub use standing_codec::TRACE_STANDING;
 pub use tcp_flow::{SlowFlow, TcpEnds, TcpFigures, TcpFlow, TcpSocket, TcpTrace, slow_flows};

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use sapwood_packet::{Rank, RankSet};
 
 use crate::instance::Pattern;
+use crate::open::{Members, OpenMessages};
 use crate::standing::{
     CallKind, ENDING, FILES, Posture, Presence, Seat, Side, Standing, Standpoint, WINDOWS,
 };
@@ -69,9 +70,12 @@ pub struct Waiting {
     /// Those for which they wait; none where that is not known or none is missing.
     pub targets: RankSet,
     /// Those for which they may wait, too: the destinations of exchanges, which end when both their
-    /// messages have been taken, and those that a collective of neighbours lacks. Which of the two
-    /// messages has been taken, and which of these are neighbours, is not known.
+    /// messages have been taken, those that a collective of neighbours lacks, and the senders of
+    /// several messages. Which of the two messages has been taken, which of these are neighbours,
+    /// and which messages have come, is not known.
     pub also: RankSet,
+    /// The messages, where they wait for several.
+    pub open: Option<OpenMessages>,
     /// Whether one of the targets is enough.
     pub is_any: bool,
     /// Whether it is known for whom they wait.
@@ -223,11 +227,15 @@ pub(crate) fn waiting(standing: &Standing, long_ns: u64) -> Vec<Waiting> {
         let for_ns = call.map_or(0, |_| posture.for_ns);
         let ranges = |ranks: &RankSet| ranks.as_ref().ranges().to_vec();
         let key = (one.place, ranges(&one.targets), ranges(&one.also));
+        let open = one.open.clone();
         let group = groups.entry(key).or_insert_with(|| Waiting {
             ranks: RankSet::new(),
             shortest_ns: u64::MAX,
             ..one
         });
+        if let (Some(all), Some(own)) = (&mut group.open, open) {
+            all.merge(own);
+        }
         group.ranks.insert(rank);
         group.longest_ns = group.longest_ns.max(for_ns);
         group.shortest_ns = group.shortest_ns.min(for_ns);
@@ -336,7 +344,7 @@ fn look(
                 one.targets = attendance.absent(rank, &place, call.pattern);
                 one.is_known = is_answered(standing, &place, &one.targets);
             }
-            None => one.is_known = false,
+            None => attendance.several(rank, &mut one),
         },
         _ => one.is_known = false,
     }
@@ -366,8 +374,8 @@ fn has_all_members(standing: &Standing, space: u64) -> bool {
     !is_between && size > 0 && members.count() >= size
 }
 
-/// Of ranks that have made fewer calls on windows those that may be missing in one on this window:
-/// its processes that are not in the same call.
+/// Of ranks that have made fewer calls on windows, or none, those that may be missing in one on
+/// this window: its processes that are not in the same call.
 fn of_window(standing: &Standing, call: &Standpoint, missing: RankSet) -> RankSet {
     if call.kind != CallKind::Window || call.space == 0 {
         return missing;
@@ -377,7 +385,10 @@ fn of_window(standing: &Standing, call: &Standpoint, missing: RankSet) -> RankSe
         other.is_some_and(|other| (other.space, other.function) == (call.space, call.function))
     };
     let may_miss = |&rank: &Rank| standing.seats.contains_key(&(call.space, rank));
-    missing.iter().filter(may_miss).filter(|&rank| !has_come(rank)).collect()
+    let has_made_none = |&rank: &Rank| standing.shared_calls(rank, CallKind::Window) == 0;
+    let have_made_none = standing.members(call.space).map(|(rank, _)| rank).filter(has_made_none);
+    let others = missing.iter().filter(may_miss).chain(have_made_none);
+    others.filter(|&rank| !has_come(rank)).collect()
 }
 
 /// Whether all processes of the window of a call are known, if it is one on a window that is.
@@ -449,6 +460,7 @@ struct Attendance<'a> {
     lacking: LackingByNumber,
     /// By rank, the communicators that it has; made for the first rank of which they are needed.
     spaces: Option<BTreeMap<Rank, Vec<u64>>>,
+    members: Members,
 }
 
 /// By communicator, number, and operation there.
@@ -465,7 +477,7 @@ struct Lacking {
 
 impl<'a> Attendance<'a> {
     fn new(standing: &'a Standing) -> Self {
-        Self { standing, lacking: BTreeMap::new(), spaces: None }
+        Self { standing, lacking: BTreeMap::new(), spaces: None, members: Members::default() }
     }
 
     /// A collective that a rank has started and that another member has not, on a communicator of
@@ -488,6 +500,19 @@ impl<'a> Attendance<'a> {
             }
         }
         None
+    }
+
+    /// Those that may send one of several messages for which a rank waits, if these are known.
+    fn several(&mut self, rank: Rank, one: &mut Waiting) {
+        one.is_known = false;
+        let standing = self.standing;
+        let Some(open) = standing.open.get(&rank) else { return };
+        let senders = self.members.senders(standing, rank, open);
+        if !senders.ranks.is_empty() {
+            one.is_any = open.is_any;
+            one.also = senders.ranks;
+            one.open = Some(senders.messages);
+        }
     }
 
     /// Members that take no part in a collective, as far as a rank waits for them.

@@ -9,6 +9,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use sapwood_packet::Rank;
 
@@ -23,6 +24,8 @@ pub const WINDOWS: u64 = 2;
 pub const ENDING: u64 = 3;
 /// Communicators of one rank that travel, at most; the others are counted.
 pub const SEATS_MAX: usize = 256;
+/// Receives of one call that travel, at most; the others are counted.
+pub const OPEN_RECEIVES_MAX: usize = 31;
 
 /// Fewer tests between two moments are no loop.
 const POLLS_MIN: u64 = 3;
@@ -213,6 +216,28 @@ pub struct Seat {
     pub is_last_started: bool,
 }
 
+/// A receive that had not completed when its rank entered the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenReceive {
+    /// The identity of its communicator; 0 where that is not known.
+    pub space: u64,
+    /// From whom, in the numbering of that.
+    pub side: Side,
+    /// Its tag; below 0 for any.
+    pub tag: i32,
+}
+
+/// The requests for which a rank waits in one call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenRequests {
+    /// Its receives.
+    pub receives: Vec<OpenReceive>,
+    /// Its other requests: sends, collectives, and those that are not followed.
+    pub others: u32,
+    /// Whether one that completes is enough.
+    pub is_any: bool,
+}
+
 /// From what it is known where ranks stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
@@ -239,6 +264,8 @@ pub struct Standing {
     pub names: BTreeMap<u64, String>,
     /// Collective calls on files and windows that have returned, by rank and function.
     pub shared: BTreeMap<(Rank, u32), (CallKind, u64)>,
+    /// By rank, the requests of a call that waits for several, as far as they are known.
+    pub open: BTreeMap<Rank, OpenRequests>,
     /// Communicators that found no room.
     pub left_out: u64,
     /// From what all of this is known. It does not travel.
@@ -255,6 +282,7 @@ impl Standing {
             self.add_name(identity, name);
         }
         self.shared.extend(other.shared);
+        self.open.extend(other.open);
         self.left_out = self.left_out.saturating_add(other.left_out);
         self.source = self.source.max(other.source);
     }

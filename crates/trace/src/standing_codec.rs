@@ -1,7 +1,7 @@
 //! Packets of where ranks stand, and the filter that merges them.
 //!
 //! ```text
-//!  0  %ud    version, 8
+//!  0  %ud    version, 9
 //!  1  %ud    ranks of the program
 //!  2  %auld  ranks, 11 words each: rank and codes; communicator; function and side; tag and
 //!            request; how long; calls; polls; the function polled and blocked threads; the
@@ -10,12 +10,15 @@
 //!  3  %auld  seats, 5 words each: communicator; rank and rank there; size and number; flags and
 //!            function; root and what it has locked
 //!  4  %auld  collective calls on files and windows, 3 words each: rank and function; kind; number
-//!  5  %auld  communicators that have names, and
-//!  6  %as    these
-//!  7  %uld   communicators left out
+//!  5  %auld  receives of calls that wait for several requests, 3 words each: rank, and the other
+//!            requests with the lowest bit for any; communicator; side and tag
+//!  6  %auld  communicators that have names, and
+//!  7  %as    these
+//!  8  %uld   communicators left out
 //! ```
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -25,18 +28,21 @@ use sapwood_packet::{Directive, ElementType, Rank, Shape, Values, ValuesRef};
 
 use crate::TraceError;
 use crate::instance::Pattern;
-use crate::standing::{CallKind, Posture, Presence, Seat, Side, Standing, Standpoint};
+use crate::standing::{
+    CallKind, OPEN_RECEIVES_MAX, OpenReceive, OpenRequests, Posture, Presence, Seat, Side,
+    Standing, Standpoint,
+};
 use crate::words::{halves, pair};
 
 /// The name of the filter that merges where ranks stand. It takes no parameters.
 pub const TRACE_STANDING: &str = "trace-standing";
 
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONG: Directive = Directive::new(ElementType::Uint64, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const TEXTS: Directive = Directive::new(ElementType::String, Shape::Array);
-const LAYOUT: [Directive; 8] = [WORD, WORD, LONGS, LONGS, LONGS, LONGS, TEXTS, LONG];
+const LAYOUT: [Directive; 9] = [WORD, WORD, LONGS, LONGS, LONGS, LONGS, LONGS, TEXTS, LONG];
 const WRONG: TraceError = TraceError::Contradiction { what: "rows" };
 /// Rows of one kind in a packet, at most.
 const ROWS_MAX: usize = 1 << 22;
@@ -202,19 +208,38 @@ fn seat(words: &[u64]) -> ((u64, Rank), Seat) {
     ((words[0], world), one)
 }
 
+fn push_open(row: &mut Vec<u64>, (&rank, one): (&Rank, &OpenRequests)) {
+    let others = one.others.min(u32::MAX >> 1) << 1 | u32::from(one.is_any);
+    for receive in one.receives.iter().take(OPEN_RECEIVES_MAX) {
+        let side_and_tag = pair(side_code(receive.side), receive.tag.cast_unsigned());
+        row.extend([pair(rank, others), receive.space, side_and_tag]);
+    }
+}
+
+/// Adds a receive to those of its rank.
+fn add_open(open: &mut BTreeMap<Rank, OpenRequests>, words: &[u64]) {
+    let (rank, others) = halves(words[0]);
+    let (side, tag) = halves(words[2]);
+    let one = open.entry(rank).or_default();
+    (one.others, one.is_any) = (others >> 1, others & 1 != 0);
+    let (space, side, tag) = (words[1], side_of(side), tag.cast_signed());
+    one.receives.push(OpenReceive { space, side, tag });
+}
+
 impl Standing {
     /// Words of a row of each array, from the array of postures on.
-    pub const ROW_WORDS: [usize; 3] = [11, 5, 3];
+    pub const ROW_WORDS: [usize; 4] = [11, 5, 3, 3];
 
     /// As the values of a packet.
     #[must_use]
     pub fn encode(&self) -> Values {
-        let mut rows: [Vec<u64>; 3] = Default::default();
+        let mut rows: [Vec<u64>; 4] = Default::default();
         self.postures.iter().for_each(|one| push_posture(&mut rows[0], one));
         self.seats.iter().for_each(|one| push_seat(&mut rows[1], one));
         for (&(rank, function), &(kind, calls)) in &self.shared {
             rows[2].extend([pair(rank, function), kind as u64, calls]);
         }
+        self.open.iter().for_each(|one| push_open(&mut rows[3], one));
         let named: Vec<u64> = self.names.keys().copied().collect();
         let names: Vec<&str> = self.names.values().map(String::as_str).collect();
         let head = Values::new().scalar(VERSION).scalar(self.world_size);
@@ -231,7 +256,7 @@ impl Standing {
         if !fits || values.scalar::<u32>(0)? != VERSION {
             return Err(TraceError::Format { format: values.format().to_string() });
         }
-        let (world_size, left_out) = (values.scalar(1)?, values.scalar(7)?);
+        let (world_size, left_out) = (values.scalar(1)?, values.scalar(8)?);
         let mut read = Self { world_size, left_out, ..Self::default() };
         for words in rows(values, 2, Self::ROW_WORDS[0])? {
             let (rank, one) = posture(words)?;
@@ -245,8 +270,11 @@ impl Standing {
             let kind = usize::try_from(words[1]).ok().and_then(|kind| KINDS.get(kind));
             read.shared.insert(halves(words[0]), (*kind.ok_or(WRONG)?, words[2]));
         }
-        let named: &[u64] = values.array(5)?;
-        for (&identity, name) in named.iter().zip(values.strings(6)?) {
+        for words in rows(values, 5, Self::ROW_WORDS[3])? {
+            add_open(&mut read.open, words);
+        }
+        let named: &[u64] = values.array(6)?;
+        for (&identity, name) in named.iter().zip(values.strings(7)?) {
             read.names.insert(identity, String::from_utf8_lossy(name).into_owned());
         }
         Ok(read)
@@ -299,6 +327,8 @@ fn failed(error: TraceError) -> FilterError {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
 
     #[test]
@@ -344,12 +374,16 @@ mod tests {
             is_last_of_neighbours: true,
             is_last_started: true,
         };
+        let receive = |side, tag| OpenReceive { space: 5, side, tag };
+        let receives = vec![receive(Side::Rank(1), 7), receive(Side::Any, -1)];
+        let open = OpenRequests { receives, others: 3, is_any: true };
         let standing = Standing {
             world_size: 8,
             postures: [(7, posture), (1, Posture::default()), (2, aborted)].into(),
             seats: [((5, 7), seat), ((5, 1), Seat::default())].into(),
             names: [(5, "high".into())].into(),
             shared: [((7, 188), (CallKind::File, 29))].into(),
+            open: [(7, open)].into(),
             left_out: 3,
             source: crate::standing::Source::Tree,
         };

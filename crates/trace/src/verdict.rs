@@ -7,7 +7,8 @@
 //! that have called another operation than most of its members. Of equally few, the ranks that
 //! have the least in common with the others. If that does not decide, all of the ring are told.
 //! Where it is not known for whom ranks wait, as in `MPI_Waitall` for several messages, and all
-//! others have stood still outside of MPI, these are named.
+//! others have stood still outside of MPI, these are named; where the requests are known, and none
+//! but receives, those of their senders that do not wait, if these stand still.
 //! Where a rank that has died or is stopped is an end, calls that contradict each other are told
 //! before it: they were there before, and it may be only a victim of them.
 //!
@@ -157,7 +158,7 @@ impl Verdict {
             }
         }
         if odd.is_empty() && finding == Finding::Absent {
-            odd = graph.named_ends(&graph.may_ends, standing, long_ns);
+            odd = graph.named_ends(&graph.still_ends(standing, long_ns), standing, long_ns);
         }
         if odd.is_empty() && finding == Finding::Absent {
             odd = graph.named_ends(&stragglers(&waiting), standing, long_ns);
@@ -253,6 +254,8 @@ impl<'a> Graph<'a> {
             }
             for target in group.also.iter() {
                 match group_of.get(&target) {
+                    // It may have come long ago, so that nothing is concluded from this.
+                    Some(_) if group.open.is_some() => {}
                     Some(&other) => _ = may_next[number].insert(other),
                     None => may_ends[number].insert(target),
                 }
@@ -305,6 +308,22 @@ impl<'a> Graph<'a> {
         named.into_values().collect()
     }
 
+    /// Those that each group may wait for, too, and that do not wait. Of those that are to send one
+    /// of several messages all, if they stand still: one that does not may be about to send.
+    fn still_ends(&self, standing: &Standing, long_ns: u64) -> Vec<RankSet> {
+        let is_still = |rank: Rank| {
+            let posture = standing.postures.get(&rank);
+            posture.is_some_and(|posture| stands_still(posture, long_ns))
+        };
+        let ends = self.groups.iter().zip(&self.may_ends).map(|(group, ends)| {
+            let is_told = group.open.as_ref().is_none_or(|open| {
+                open.is_complete && standing.source == Source::Tree && ends.iter().all(is_still)
+            });
+            if is_told { ends.clone() } else { RankSet::new() }
+        });
+        ends.collect()
+    }
+
     /// Where it is not known for whom ranks wait, those that do not wait, if all of these have
     /// stood still for this time and they are not most: none but they can act.
     fn named_idle(&self, standing: &Standing, long_ns: u64) -> Vec<Odd> {
@@ -317,11 +336,18 @@ impl<'a> Graph<'a> {
         if !is_seen || !is_still || idle.len() > waiting.len() {
             return Vec::new();
         }
-        let ends =
-            |group: &Waiting| if waits_for_any(group) { idle.clone() } else { RankSet::new() };
+        let ends = |group: &Waiting| match &group.open {
+            _ if !waits_for_any(group) => RankSet::new(),
+            Some(open) if open.is_complete => {
+                let mut senders = idle.clone();
+                senders.intersect_with(group.also.as_ref());
+                senders
+            }
+            _ => idle.clone(),
+        };
         let ends: Vec<RankSet> = self.groups.iter().map(ends).collect();
-        let held = self.groups.iter().filter(|group| waits_for_any(group));
-        let held: RankSet = held.flat_map(|group| group.ranks.iter()).collect();
+        let held = self.groups.iter().zip(&ends).filter(|(_, ends)| !ends.is_empty());
+        let held: RankSet = held.flat_map(|(group, _)| group.ranks.iter()).collect();
         let named = self.named_ends(&ends, standing, long_ns);
         named.into_iter().map(|one| Odd { held: held.clone(), ..one }).collect()
     }

@@ -1,8 +1,8 @@
 //! Who is named where ranks wait for some of the others, and it is not known for which.
 
 use sapwood_trace::{
-    CallKind, Difference, Doing, Finding, Pattern, Posture, Presence, Seat, Source, Standing,
-    Standpoint, Verdict,
+    CallKind, Difference, Doing, Finding, OpenReceive, OpenRequests, Pattern, Posture, Presence,
+    Seat, Side, Source, Standing, Standpoint, Verdict,
 };
 
 const WORLD: u64 = 100;
@@ -141,6 +141,79 @@ fn ranks_that_stand_still_are_not_named_where_another_may_act() {
     assert_eq!(named(&job), (Finding::Absent, "3-4".into()));
     job.postures.get_mut(&4).expect("a rank").for_ns = SECOND / 2;
     assert_eq!(named(&job), (Finding::Unknown, String::new()), "it may come yet");
+}
+
+/// Rank 3 waits for messages of 1 and 2 on the ring; 1 waits for its answer, 2 sleeps, and 0 makes
+/// calls that have nothing to do with it.
+fn halo_job() -> Standing {
+    let mut job = job(4);
+    enter(&mut job, &[3], waitall());
+    let receive = CallKind::Receive;
+    let answer = Standpoint { kind: receive, space: RING, side: Side::Rank(3), ..waitall() };
+    enter(&mut job, &[1], answer);
+    [0, 2].into_iter().for_each(|rank| set_presence(&mut job, rank, Presence::Sleeping));
+    job.postures.get_mut(&0).expect("a rank").for_ns = SECOND / 2;
+    let from = |rank, tag| OpenReceive { space: RING, side: Side::Rank(rank), tag };
+    let none = OpenReceive { space: WORLD, side: Side::None, tag: 5 };
+    let receives = vec![none, from(1, 7), from(2, 9)];
+    job.open.insert(3, OpenRequests { receives, ..OpenRequests::default() });
+    job
+}
+
+#[test]
+fn a_sender_of_one_of_several_messages_that_stands_still_is_named_though_others_go_on() {
+    let mut job = halo_job();
+    assert_eq!(named(&job), (Finding::Absent, "2".into()));
+    let verdict = verdict(&job);
+    assert_eq!(
+        (verdict.odd[0].doing, verdict.odd[0].held.to_string()),
+        (Doing::Sleeping, "1,3".into())
+    );
+    let group =
+        verdict.waiting.iter().find(|one| one.place.function == WAITALL && one.open.is_some());
+    let group = group.expect("rank 3 waits there");
+    assert_eq!((group.targets.to_string(), group.also.to_string()), ("".into(), "1-2".to_owned()));
+    let messages = group.open.as_ref().expect("they are known");
+    assert_eq!((messages.space, messages.is_complete), (RING, true));
+    assert!(messages.tags.iter().eq(&[7, 9]));
+    job.postures.get_mut(&2).expect("a rank").for_ns = SECOND / 2;
+    assert_eq!(named(&job), (Finding::Unknown, String::new()), "it may send yet");
+}
+
+#[test]
+fn where_not_all_requests_are_known_their_senders_are_not_named_before_others() {
+    let mut job = halo_job();
+    job.open.get_mut(&3).expect("rank 3 waits").others = 1;
+    assert_eq!(named(&job), (Finding::Unknown, String::new()), "rank 0 may take what it sends");
+    job.postures.get_mut(&0).expect("a rank").for_ns = 3 * SECOND;
+    assert_eq!(named(&job), (Finding::Absent, "0,2".into()));
+    job.open.get_mut(&3).expect("rank 3 waits").others = 0;
+    assert_eq!(named(&job), (Finding::Absent, "2".into()));
+}
+
+#[test]
+fn waits_for_several_messages_are_no_ring() {
+    // Each rank exchanges with both others, and it is not known which message was left out.
+    let mut job = job(3);
+    enter(&mut job, &[0, 1, 2], waitall());
+    for rank in 0..3 {
+        let from = |other| OpenReceive { space: RING, side: Side::Rank(other), tag: 1 };
+        let receives = vec![from((rank + 1) % 3), from((rank + 2) % 3)];
+        job.open.insert(rank, OpenRequests { receives, ..OpenRequests::default() });
+    }
+    assert_eq!(named(&job), (Finding::Unknown, String::new()));
+    assert!(verdict(&job).ring.is_empty());
+}
+
+#[test]
+fn a_message_of_any_source_may_come_from_each_other_member() {
+    let mut job = halo_job();
+    let any = OpenReceive { space: RING, side: Side::Any, tag: -1 };
+    job.open.insert(3, OpenRequests { receives: vec![any], others: 0, is_any: true });
+    let verdict = verdict(&job);
+    let group = verdict.waiting.iter().find(|one| one.open.is_some()).expect("rank 3 waits");
+    assert_eq!((group.also.to_string(), group.is_any), ("0-2".into(), true));
+    assert!(group.open.as_ref().is_some_and(|messages| messages.tags.is_empty()));
 }
 
 #[test]

@@ -140,8 +140,9 @@ impl SharedTable {
         }
     }
 
-    /// Copies words out. Each word is whole; the words need not be of one moment, since the
-    /// program writes meanwhile.
+    /// Copies words out, in their order. Each word is whole; the words need not be of one moment,
+    /// since the program writes meanwhile. None is older than one before it, so that a word which
+    /// the program writes before and after others tells whether these are of one moment.
     ///
     /// # Errors
     /// [`Error::InvalidTable`] if the range reaches behind the end, [`Error::Io`] if a file cannot
@@ -163,7 +164,7 @@ impl SharedTable {
         }
         match &self.memory {
             TableMemory::Mapped(mapped) => {
-                to.extend(range.map(|index| mapped.word(index).load(Ordering::Relaxed)));
+                to.extend(range.map(|index| mapped.word(index).load(Ordering::Acquire)));
                 Ok(())
             }
             TableMemory::File(file) => append_from(file, range, to),
@@ -176,7 +177,7 @@ impl MappedWords {
     fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < self.words, "callers check the index");
         // SAFETY: The mapping holds `self.words` words from `first`, page- and so word-aligned,
-        // and lives as long as `self`. Relaxed and acquire loads of this size are allowed on
+        // and lives as long as `self`. Acquire loads of this size are allowed on
         // read-only memory. The writer is another process, outside this program's memory model;
         // an atomic access is the one that it cannot tear.
         unsafe { self.first.add(index).as_ref() }

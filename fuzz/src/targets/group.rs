@@ -254,9 +254,13 @@ impl Run {
                 assert!(offset + data.len() as u64 <= *bytes, "a part beyond the value");
                 (cast.number, offset, data.as_slice()).hash(&mut self.fingerprint);
             }
+            Event::MayLeave(request) => {
+                assert!(self.awaited.contains_key(request), "{request} may leave after its end");
+            }
             Event::Joined
             | Event::MemberJoined(_)
             | Event::MemberGone(..)
+            | Event::GraceDelay(_)
             | Event::NamesMoved { .. } => {}
         }
     }

@@ -49,7 +49,9 @@ fn check(read: Result<SourcedScopes, String>) {
     };
     let written: Vec<WrittenScope> = match &scopes {
         SourcedScopes::Calls(all) => all.iter().map(WrittenScope::of).collect(),
-        SourcedScopes::Hops(all) => all.iter().map(WrittenScope::of_hops).collect(),
+        SourcedScopes::Hops(all) | SourcedScopes::Group(all) => {
+            all.iter().map(WrittenScope::of_hops).collect()
+        }
     };
     assert!(!written.is_empty());
     for (ending, document) in ENDINGS.into_iter().zip([toml(&written), json(&written)]) {
@@ -141,13 +143,15 @@ impl WrittenScope {
 
     fn of_hops(named: &NamedHopScope) -> Self {
         let scope = &named.scope;
+        let collectives = scope.collectives.iter().map(|one| one.word().to_owned());
         let ranks = (!scope.processes.is_empty()).then(|| scope.processes.to_string());
         let window = (scope.window > 0).then(|| scope.window.to_string());
         Self::of_lists([
-            ("source", vec!["hops".to_owned()]),
+            ("source", vec![scope.source.word().to_owned()]),
             ("name", vec![named.name.clone()]),
             ("value", vec![scope.value.word().to_owned()]),
             ("streams", scope.streams.iter().map(u32::to_string).collect()),
+            ("collectives", collectives.collect()),
             ("ranks", ranks.into_iter().collect()),
             ("kinds", scope.roles.iter().map(|role| role.word().to_owned()).collect()),
             ("longer", vec![seconds(Duration::from_nanos(scope.at_least_ns))]),
@@ -195,6 +199,8 @@ fn by_of_hops(scope: &HopScope) -> Vec<String> {
         ("process", scope.by.process),
         ("stream", scope.by.stream),
         ("kind", scope.by.kind),
+        ("collective", scope.by.collective),
+        ("root", scope.by.root),
     ];
     by.into_iter().filter(|(_, is_asked)| *is_asked).map(|(word, _)| word.to_owned()).collect()
 }
@@ -249,6 +255,18 @@ mod tests {
                     every=end window=7 bytes=8kB";
         let read = scope_text::scopes(&[], &[line.to_owned()]).expect("a scope");
         let SourcedScopes::Hops(hops) = &read else { panic!("{read:?}") };
+        let keys = WrittenScope::of_hops(&hops[0]).0.len();
+        assert_eq!(keys, 12, "all keys are written");
+        check(Ok(read));
+    }
+
+    #[test]
+    fn what_a_scope_over_a_group_may_have_is_written_and_read_as_the_same() {
+        let line = "source=group name=late value=two-way collectives=reduction,transfer \
+                    ranks=0-3,9 kinds=root,relay longer=1.0000005 by=edge,process,kind,collective,root \
+                    reduce=top=7 every=end window=7 bytes=8kB";
+        let read = scope_text::scopes(&[], &[line.to_owned()]).expect("a scope");
+        let SourcedScopes::Group(hops) = &read else { panic!("{read:?}") };
         let keys = WrittenScope::of_hops(&hops[0]).0.len();
         assert_eq!(keys, 12, "all keys are written");
         check(Ok(read));

@@ -8,6 +8,8 @@
 //! `bulk` (with `bulk_tree` and `bulk_leaf`) has a floor, too, and its figures are facts with a
 //! bar.
 //!
+//! `shapes` compares two trees, with the turns of `pairs`.
+//!
 //! `bindings` compares round trips through the interfaces, each of which is an `asker`.
 //!
 //! `mrnet_style` measures what MRNet's authors did, with the same askers.
@@ -65,6 +67,7 @@ mod progress;
 mod recovery;
 mod report;
 mod scale;
+mod shapes;
 mod shim_cost;
 mod startup;
 mod steady;
@@ -107,6 +110,8 @@ pub struct Arguments {
 enum Subject {
     /// Round trips, streamed waves, start-up and memory of a tree on this machine.
     Tree(plan::Arguments),
+    /// Two trees with as many back-ends on this machine, by turns: which of them is better.
+    Shapes(shapes::Arguments),
     /// Large trees on this machine: 10,000 back-ends, 1,000 streams, ten levels.
     Scale(scale::Arguments),
     /// Time to repair a tree after communication processes were killed or stopped.
@@ -145,6 +150,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             let report = measure(&Plan::new(arguments)?)?;
             if arguments.json { report.to_json() } else { report.to_table() }
         }
+        Subject::Shapes(arguments) => in_form(&shapes::measure(arguments)?, arguments.json),
         Subject::Bulk(arguments) => in_form(&bulk::measure(arguments)?, arguments.json),
         Subject::Bindings(arguments) => {
             let (facts, code) = bindings::measure(arguments)?;

@@ -10,7 +10,7 @@ use sapwood_floor::{Floor, Place, Transport as FloorTransport};
 use super::explain::costs::{Explanation, explain};
 use super::explain::{Cast, Kind, pages};
 use super::floor_failure::of_floor;
-use super::plan::{Experiment, Plan, RUN_TARGET, Transport};
+use super::plan::{Experiment, Plan, RUN_TARGET, Repetition, Transport};
 use super::processes::is_communication_process;
 use super::progress::Progress;
 use super::report::{Figure, Section};
@@ -102,13 +102,13 @@ pub(super) fn measure(plan: &Plan, progress: &mut Progress) -> Result<Measured, 
     }
     let mut sections: Vec<Vec<Section>> = vec![Vec::new(); contenders.len()];
     if plan.wants(Experiment::RoundTrip) {
-        let runs = round_trips(plan, &mut contenders, progress)?;
+        let runs = round_trips(&plan.repetition(), &mut contenders, progress)?;
         for (which, runs_of_tree) in runs.iter().enumerate().skip(1) {
             sections[which].push(round_trip_section(runs_of_tree, &runs[0])?);
         }
     }
     if plan.wants(Experiment::Pipelined) {
-        let runs = streams(plan, &mut contenders, progress)?;
+        let runs = streams(&plan.repetition(), &mut contenders, progress)?;
         for (which, runs_of_tree) in runs.iter().enumerate().skip(1) {
             sections[which].push(pipelined_section(runs_of_tree, &runs[0])?);
         }
@@ -128,46 +128,46 @@ pub(super) fn measure(plan: &Plan, progress: &mut Progress) -> Result<Measured, 
 }
 
 /// Every contender's runs of round trips, in microseconds.
-fn round_trips(
-    plan: &Plan,
+pub(super) fn round_trips(
+    wanted: &Repetition,
     contenders: &mut [Box<dyn Contender>],
     progress: &mut Progress,
 ) -> Result<Vec<Vec<f64>>, Failure> {
     let mut slowest_us: f64 = 0.0;
     for contender in contenders.iter_mut() {
-        let calibration = plan.rounds.unwrap_or(CALIBRATION_ROUNDS).min(CALIBRATION_ROUNDS);
-        slowest_us = slowest_us.max(contender.round_trip(plan.bytes, calibration)?);
+        let calibration = wanted.rounds.unwrap_or(CALIBRATION_ROUNDS).min(CALIBRATION_ROUNDS);
+        slowest_us = slowest_us.max(contender.round_trip(wanted.bytes, calibration)?);
     }
     let fitting = (RUN_TARGET.as_secs_f64() * 1e6 / slowest_us.max(0.1)).clamp(ROUNDS.0, ROUNDS.1);
-    let rounds = plan.rounds.unwrap_or(fitting as usize);
-    let mut runs = vec![Vec::with_capacity(plan.runs); contenders.len()];
-    for run in 0..plan.runs {
-        progress.say("round trips", run, plan.runs);
+    let rounds = wanted.rounds.unwrap_or(fitting as usize);
+    let mut runs = vec![Vec::with_capacity(wanted.runs); contenders.len()];
+    for run in 0..wanted.runs {
+        progress.say("round trips", run, wanted.runs);
         for which in turns(run, contenders.len()) {
-            runs[which].push(contenders[which].round_trip(plan.bytes, rounds)?);
+            runs[which].push(contenders[which].round_trip(wanted.bytes, rounds)?);
         }
     }
     Ok(runs)
 }
 
 /// Every contender's runs of streamed waves.
-fn streams(
-    plan: &Plan,
+pub(super) fn streams(
+    wanted: &Repetition,
     contenders: &mut [Box<dyn Contender>],
     progress: &mut Progress,
 ) -> Result<Vec<Vec<Pipelined>>, Failure> {
     let mut waves = Vec::with_capacity(contenders.len());
     for contender in contenders.iter_mut() {
-        waves.push(match plan.waves {
+        waves.push(match wanted.waves {
             Some(waves) => waves,
-            None => fitting_waves(contender.as_mut(), plan.bytes)?,
+            None => fitting_waves(contender.as_mut(), wanted.bytes)?,
         });
     }
-    let mut runs = vec![Vec::with_capacity(plan.runs); contenders.len()];
-    for run in 0..plan.runs {
-        progress.say("streamed waves", run, plan.runs);
+    let mut runs = vec![Vec::with_capacity(wanted.runs); contenders.len()];
+    for run in 0..wanted.runs {
+        progress.say("streamed waves", run, wanted.runs);
         for which in turns(run, contenders.len()) {
-            runs[which].push(contenders[which].pipelined(plan.bytes, waves[which])?);
+            runs[which].push(contenders[which].pipelined(wanted.bytes, waves[which])?);
         }
     }
     Ok(runs)

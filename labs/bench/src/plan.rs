@@ -94,6 +94,19 @@ pub(super) struct Arguments {
     pub(super) json: bool,
 }
 
+/// What is asked of each contender, and how often.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repetition {
+    /// Payload of an answer.
+    pub bytes: usize,
+    /// Runs of each contender.
+    pub runs: usize,
+    /// Round trips of a run, if given.
+    pub rounds: Option<usize>,
+    /// Streamed waves of a run, if given.
+    pub waves: Option<u64>,
+}
+
 /// What to measure.
 pub(super) struct Plan {
     /// Sapwood's tree that the main figures are of.
@@ -115,18 +128,27 @@ pub(super) struct Plan {
     only: Vec<Experiment>,
 }
 
-impl Plan {
-    pub(super) fn new(arguments: &Arguments) -> Result<Self, Failure> {
-        let bytes = arguments.bytes;
+impl Repetition {
+    /// Refuses what no contender could do.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let bytes = self.bytes;
         if bytes == 0 || !bytes.is_multiple_of(ELEMENT_BYTES) || bytes > ANSWER_PAYLOAD_BYTES_MAX {
             return Err(Failure::usage(format!(
                 "--bytes {bytes}: give a multiple of 8 from 8 to {ANSWER_PAYLOAD_BYTES_MAX}"
             )));
         }
-        within("--runs", arguments.runs as u64, RUNS_MAX as u64)?;
+        within("--runs", self.runs as u64, RUNS_MAX as u64)?;
         // The floor warms up on top of what it counts.
-        within("--rounds", arguments.rounds.unwrap_or(1) as u64, ROUNDS_MAX as u64 / 2)?;
-        within("--waves", arguments.waves.unwrap_or(1), u64::from(u32::MAX))?;
+        within("--rounds", self.rounds.unwrap_or(1) as u64, ROUNDS_MAX as u64 / 2)?;
+        within("--waves", self.waves.unwrap_or(1), u64::from(u32::MAX))
+    }
+}
+
+impl Plan {
+    pub(super) fn new(arguments: &Arguments) -> Result<Self, Failure> {
+        let Arguments { bytes, runs, rounds, waves, .. } = *arguments;
+        let repetition = Repetition { bytes, runs, rounds, waves };
+        repetition.check()?;
         let cpu = arguments.pin.then(Pinned::first_allowed).transpose();
         let tree = TreePlan {
             shape: arguments.topology.clone(),
@@ -139,12 +161,17 @@ impl Plan {
             tree,
             bytes,
             cpu: cpu.map_err(|error| Failure::own(&format!("cannot find a core: {error}")))?,
-            runs: arguments.runs,
-            rounds: arguments.rounds,
-            waves: arguments.waves,
+            runs,
+            rounds,
+            waves,
             explains: arguments.explain,
             only: arguments.only.clone(),
         })
+    }
+
+    pub(super) fn repetition(&self) -> Repetition {
+        let Self { bytes, runs, rounds, waves, .. } = *self;
+        Repetition { bytes, runs, rounds, waves }
     }
 
     pub(super) fn wants(&self, experiment: Experiment) -> bool {

@@ -83,11 +83,16 @@ impl Tree {
         let fan_outs: Vec<u32> =
             plan.shape.fan_outs().iter().map(|fan_out| *fan_out as u32).collect();
         let shape = sapwood::Shape::levels(&fan_outs).map_err(Failure::usage)?;
-        let builder = builder(&shape, plan.transport)?.encryption(plan.is_encrypted);
-        let mut builder = builder.back_end(leaf_program()?);
+        let mut builder = builder(&shape, plan.transport)?.encryption(plan.is_encrypted);
         if let Some(recovery) = plan.recovery {
             builder = builder.recovery(recovery);
         }
+        Self::start(&shape, builder)
+    }
+
+    /// Starts a tree of any shape and waits until it stands.
+    pub(super) fn start(shape: &sapwood::Shape, builder: NetworkBuilder) -> Result<Self, Failure> {
+        let builder = builder.back_end(leaf_program()?);
         let before = descendants()?;
         let begin = Instant::now();
         let mut network = builder.open()?;
@@ -98,15 +103,14 @@ impl Tree {
         let stream = network.stream(&network.everyone()).up("sum").open()?;
         let processes: Vec<u32> =
             descendants()?.into_iter().filter(|pid| !before.contains(pid)).collect();
-        let expected = plan.shape.processes() - 1;
+        let expected = shape.node_count() as usize - 1;
         if processes.len() != expected {
             return Err(Failure::own(&format!(
-                "the tree {} has {} processes below its root, not {expected}",
-                plan.shape,
+                "the tree {shape} has {} processes below its root, not {expected}",
                 processes.len()
             )));
         }
-        let leaves = plan.shape.leaves();
+        let leaves = shape.back_end_count() as usize;
         Ok(Self { stream, network, processes, leaves, next_wave: 0, startup })
     }
 

@@ -1,8 +1,11 @@
 //! `sapwood sim group`: figures of groups of real members on a modelled network, as one JSON
-//! object, or their rules under schedules of joins, leaves and deaths (`--schedules`).
+//! object, curves of the paper's figures as lines of JSON (`--figures`), or their rules under
+//! schedules of joins, leaves and deaths (`--schedules`).
 //!
 //! For the figures all trees run in the same group on the same network; the medians of several
 //! seeds are printed. What the network is like is the crate `sapwood-sim`'s.
+
+mod figures;
 
 use std::process::ExitCode;
 
@@ -15,10 +18,19 @@ use sapwood_sim::group::{
 };
 use serde_json::{Map, Value, json};
 
+use figures::Figure;
+
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 /// Groups of more members are measured with short transfers only: others would take hours.
 const LONG_MEMBERS_MAX: usize = 400;
+/// Sums, and broadcasts of members that leave, are of no more members than these.
+const SUM_MEMBERS_MAX: usize = 128;
+const CHURN_MEMBERS_MAX: usize = 160;
+/// The lengths of sums.
+const SUM_SIZES: [usize; 8] = [8, 64, 512, 4 * KIB, 32 * KIB, 256 * KIB, 2 * MIB, 8 * MIB];
+/// The work of a segment of a long value, in microseconds.
+const LONG_OVERHEAD_US: f64 = 5.0;
 /// More members do not fit one process, since each one's view holds all.
 const MEMBERS_MAX: usize = 2000;
 /// The most networks of which a median is taken.
@@ -43,8 +55,13 @@ pub(crate) struct Arguments {
     /// Measure broadcasts of one byte alone.
     #[arg(long)]
     short: bool,
+    /// Print the curves of these figures of the paper instead, a line of JSON for each tree and
+    /// seed.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "short")]
+    figures: Vec<Figure>,
     /// Measure nothing: run this many schedules of joins, leaves and deaths, and judge each.
-    #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "members", "scale", "seeds", "short"])]
+    #[arg(long, value_name = "N",
+          conflicts_with_all = ["scenario", "members", "scale", "seeds", "short", "figures"])]
     schedules: Option<u64>,
     /// The seed of the first of these schedules.
     #[arg(long, value_name = "SEED", default_value_t = 0, requires = "schedules")]
@@ -60,7 +77,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     fn describes_no_network(&self) -> bool {
         let is_unscaled = (self.scale - 1.0).abs() < f64::EPSILON;
-        self.scenario.is_none() && self.members.is_none() && is_unscaled && !self.short
+        let measures_all = !self.short && self.figures.is_empty();
+        self.scenario.is_none() && self.members.is_none() && is_unscaled && measures_all
     }
 
     /// Runs a schedule of the kind that is asked for.
@@ -102,6 +120,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             "give 2 to {MEMBERS_MAX} members and 1 to {NETWORKS_MAX} seeds; more seeds, without a \
              scenario, are schedules"
         )));
+    }
+    if !arguments.figures.is_empty() {
+        return figures::run(scenario, &layout, *seeds, &arguments.figures);
     }
     let mut figures = json!({
         "scenario": scenario,
@@ -222,10 +243,9 @@ fn latency(layout: &Layout, seeds: u64) -> Result<(Value, Value), Failure> {
 }
 
 fn reduce(layout: &Layout, seeds: u64) -> Result<Value, Failure> {
-    let layout = Layout { hosts: layout.hosts.min(128), ..layout.clone() };
-    let sizes = [8, 64, 512, 4 * KIB, 32 * KIB, 256 * KIB, 2 * MIB, 8 * MIB];
+    let layout = Layout { hosts: layout.hosts.min(SUM_MEMBERS_MAX), ..layout.clone() };
     let mut rows = Vec::new();
-    for bytes in sizes {
+    for bytes in SUM_SIZES {
         let seeds = if bytes >= 2 * MIB { 1 } else { seeds };
         let mut ratios = Vec::new();
         for seed in 0..seeds {
@@ -244,7 +264,8 @@ fn bandwidth(layout: &Layout, seeds: u64) -> Result<Value, Failure> {
     let cases = [("ample", 1e6, 1e6), ("stream_30", 30.0, 1e6), ("pipe_110", 1e6, 110.0)];
     let mut rows = Vec::new();
     for (name, stream, pipe) in cases {
-        let layout = Layout { stream, pipe: vec![pipe], overhead_us: 5.0, ..layout.clone() };
+        let layout =
+            Layout { stream, pipe: vec![pipe], overhead_us: LONG_OVERHEAD_US, ..layout.clone() };
         for (size, bytes, seeds) in [("mib1", MIB, seeds), ("mib64", 64 * MIB, 1)] {
             // The paper's rule last: what it leaves in the queues would slow the others.
             let mut kinds = vec![TreeKind::Adaptive];
@@ -279,7 +300,8 @@ fn bandwidth(layout: &Layout, seeds: u64) -> Result<Value, Failure> {
 
 /// Half of the members crash under continuous broadcasts of 4 MB.
 fn churn(layout: &Layout, seeds: u64) -> Result<Value, Failure> {
-    let layout = Layout { hosts: layout.hosts.min(160), overhead_us: 5.0, ..layout.clone() };
+    let hosts = layout.hosts.min(CHURN_MEMBERS_MAX);
+    let layout = Layout { hosts, overhead_us: LONG_OVERHEAD_US, ..layout.clone() };
     let (mut first, mut back) = (Vec::new(), Vec::new());
     let mut lost = 0;
     for seed in 0..seeds {

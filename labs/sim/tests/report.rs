@@ -35,3 +35,68 @@ fn a_tree_that_is_only_computed_is_as_the_schema_says() {
     assert_fits("sim-scale-1", &report);
     assert_eq!(report["trees"][0]["simulated"], Value::Null);
 }
+
+/// The lines of the paper's figures, each as its schema says.
+fn curves(arguments: &[&str]) -> Vec<Value> {
+    let mut command = clean_command(env!("CARGO_BIN_EXE_sapwood-sim"));
+    let output = command.arg("group").args(arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    lines.iter().for_each(|line| assert_fits("sim-group-figure-1", line));
+    lines
+}
+
+#[test]
+fn figures_6_and_8_have_a_curve_for_each_tree_and_seed() {
+    let lines = curves(&["--members", "6", "--figures", "members,sums", "--seeds", "2"]);
+    let (members, sums) = lines.split_at(14);
+    assert_eq!((&members[7]["tree"], &members[7]["seed"]), (&"flat".into(), &1.into()));
+    for line in members {
+        let times = line["by_member_ms"].as_array().unwrap();
+        let times: Vec<f64> = times.iter().filter_map(Value::as_f64).collect();
+        assert_eq!(times.len(), 5, "all but the root: {line}");
+        assert!(times[0] > 0.0 && times.is_sorted(), "{line}");
+    }
+    assert_eq!(sums.len(), 14);
+    for line in sums {
+        let rows = line["sums"].as_array().unwrap();
+        let bytes: Vec<u64> = rows.iter().filter_map(|row| row["bytes"].as_u64()).collect();
+        assert_eq!((bytes.first(), bytes.last(), bytes.len()), (Some(&8), Some(&(8 << 20)), 8));
+        assert!(rows[7]["ms"].as_f64() > rows[0]["ms"].as_f64(), "{line}");
+    }
+}
+
+#[test]
+fn figures_7_and_9_have_rates_by_length_and_over_time() {
+    let lines = curves(&["--members", "4", "--figures", "lengths,churn"]);
+    let (lengths, churn) = lines.split_at(6);
+    for line in lengths {
+        let rows = line["lengths"].as_array().unwrap();
+        let bytes = |at: usize| rows[at]["bytes"].as_u64();
+        assert_eq!(bytes(0), Some(32 << 10));
+        // A root that sends 64 MiB to each of three members takes one for dead: a known fault.
+        let last = if line["tree"] == "static" { 32 << 20 } else { 64 << 20 };
+        assert!(bytes(rows.len() - 1) >= Some(last), "{line}");
+        assert!(rows.iter().all(|row| row["mb_per_s"].as_f64() > Some(0.0)), "{line}");
+    }
+    assert_eq!(churn.len(), 4);
+    for line in churn {
+        let rows = line["over_time"].as_array().unwrap();
+        let reached = |at: usize| rows[at]["reached"].as_u64();
+        assert_eq!((reached(0), reached(rows.len() - 1)), (Some(4), Some(4)), "{line}");
+        assert!((0..rows.len()).any(|at| reached(at) == Some(2)), "half are away: {line}");
+        let [leave, come] = ["leave_s", "come_s"].map(|name| line["moments"][name].as_f64());
+        assert!(leave > Some(0.0) && leave < come && come < rows[rows.len() - 1]["end_s"].as_f64());
+    }
+}
+
+#[test]
+fn figures_of_too_many_members_are_refused() {
+    let mut command = clean_command(env!("CARGO_BIN_EXE_sapwood-sim"));
+    let words = ["group", "--members", "401", "--figures", "members"];
+    let output = command.args(words).output().unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("at most 400 members with --figures"), "{text}");
+}

@@ -68,13 +68,22 @@ fn in_one_line(explanation: &str, program: &str) -> String {
     let mut parts: Vec<String> = Vec::new();
     for paragraph in explanation.split("\n\n").map(one_line) {
         let is_usage = paragraph.starts_with("Usage:") || paragraph.starts_with("For more");
-        if !is_usage && !paragraph.is_empty() {
+        if is_negative_tip(&paragraph) {
+            parts.push("a negative number has no meaning here".to_owned());
+        } else if !is_usage && !paragraph.is_empty() {
             parts.push(paragraph);
         }
     }
     let text = parts.join("; ");
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     format!("{text}; see '{program} --help'")
+}
+
+/// Whether this is the tip to write a negative number behind `--`: it would be no value of the
+/// option before it any more, and most often that is what it is meant for.
+fn is_negative_tip(paragraph: &str) -> bool {
+    let number = paragraph.strip_prefix("tip: to pass '-");
+    number.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -103,6 +112,23 @@ mod tests {
             "unrecognized subcommand 'bensh'; tip: a similar subcommand exists: 'bench'; \
              see 'sapwood --help'"
         );
+    }
+
+    #[test]
+    fn a_negative_value_of_an_option_is_not_told_to_stand_behind_dashes() {
+        let said = |words: &[&str]| {
+            let error = Watch::try_parse_from(words).expect_err("it is wrong");
+            explained::<Watch>(&error, "sapwood").expect_err("it is wrong").to_string()
+        };
+        let negative = said(&["sapwood", "--mpi", "-1s", "true"]);
+        assert_eq!(
+            negative,
+            "unexpected argument '-1' found; a negative number has no meaning here; \
+             see 'sapwood --help'"
+        );
+        // Of a word the tip is a good one.
+        let word = said(&["sapwood", "--unknown", "true"]);
+        assert!(word.contains("use '-- --unknown'"), "{word}");
     }
 
     #[derive(Debug, Parser)]

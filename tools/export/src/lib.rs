@@ -72,6 +72,21 @@ impl Format {
         html::FILE,
     ];
 
+    /// The file that it leaves in a folder; none of TAU's, which lie in `tau`.
+    #[must_use]
+    pub const fn file(self) -> Option<&'static str> {
+        match self {
+            Self::OpenMetrics => Some(openmetrics::FILE),
+            Self::Parquet => Some(parquet_rows::FILE),
+            Self::Csv => Some(csv_rows::FILE),
+            Self::Caliper => Some(caliper::FILE),
+            Self::Perfetto => Some(perfetto::FILE),
+            Self::Otlp => Some("metrics.otlp"),
+            Self::Html => Some(html::FILE),
+            Self::Tau => None,
+        }
+    }
+
     /// The name by which it is asked for.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sapwood_report::record::RoundRecord;
 use sapwood_report::{Profile, ROUNDS_FILE, RoundsReader, write_whole};
@@ -21,6 +23,8 @@ pub struct Run {
     pub profile: Profile,
     /// Lines of the file of rounds that are not whole, when it was read last.
     partial: Rc<Cell<u64>>,
+    /// Whether no further file is to be written.
+    is_over: Arc<AtomicBool>,
 }
 
 impl Run {
@@ -32,7 +36,19 @@ impl Run {
         let hint = "name a folder that 'sapwood mpi --out' has left";
         let profile = Profile::read(&folder.join("profile.json"));
         let profile = profile.map_err(|error| format!("{error}; {hint}"))?;
-        Ok(Self { folder: folder.to_path_buf(), profile, partial: Rc::default() })
+        let (partial, is_over) = (Rc::default(), Arc::default());
+        Ok(Self { folder: folder.to_path_buf(), profile, partial, is_over })
+    }
+
+    /// The same until this is set, by another thread: from then on no file is replaced, and an
+    /// export that goes on ends soon.
+    #[must_use]
+    pub fn until(self, is_over: Arc<AtomicBool>) -> Self {
+        Self { is_over, ..self }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
     }
 
     /// One line, if rounds are left out of what was exported because their lines are not whole.
@@ -93,6 +109,14 @@ impl Run {
         self.timed_rounds()?.last().transpose()
     }
 
+    /// The rounds and the iterations until the run is over: what is made of them is not written
+    /// then.
+    fn wanted_rounds(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<RoundRecord, String>>, ExportError> {
+        Ok(self.rounds()?.take_while(|_| !self.is_over()))
+    }
+
     /// Writes the formats into a folder, each whole or not at all; names the files.
     ///
     /// # Errors
@@ -107,11 +131,17 @@ impl Run {
         std::fs::create_dir_all(to).map_err(failed)?;
         let mut files = Vec::new();
         for &format in formats {
+            if self.is_over() {
+                break;
+            }
             if format == Format::Tau {
                 files.extend(tau::write(&self.rows()?, &self.profile, to)?);
                 continue;
             }
             let (name, content) = self.content(format, series_max)?;
+            if self.is_over() {
+                break;
+            }
             let file = to.join(name);
             write_whole(&file, &content).map_err(|error| error.to_string())?;
             files.push(file);
@@ -132,9 +162,12 @@ impl Run {
                 (openmetrics::FILE, openmetrics::text(last.as_ref(), series_max).into_bytes())
             }
             Format::Parquet => {
-                (parquet_rows::FILE, parquet_rows::encode(self.rounds()?).map_err(in_rounds)?)
+                let rows = parquet_rows::encode(self.wanted_rounds()?).map_err(in_rounds)?;
+                (parquet_rows::FILE, rows)
             }
-            Format::Csv => (csv_rows::FILE, csv_rows::encode(self.rounds()?).map_err(in_rounds)?),
+            Format::Csv => {
+                (csv_rows::FILE, csv_rows::encode(self.wanted_rounds()?).map_err(in_rounds)?)
+            }
             Format::Caliper => (caliper::FILE, caliper::text(&self.rows()?, &self.profile).into()),
             Format::Perfetto => {
                 let trace =

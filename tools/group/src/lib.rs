@@ -4,7 +4,7 @@
 //! `request` reads a line of these, `operation` carries it out and judges the result, `received`
 //! judges what others have sent; `fleet` is members as processes, which `run` has do one operation
 //! on this host, and `demo` in emulated clusters, on `hosts`; `status` draws a group and explains
-//! its trees, `trace` follows operations through it.
+//! its trees, `trace` follows operations through it, also for scopes of `sapwood trace`.
 //! The benchmark of groups uses the fleet, requests and hosts.
 
 mod demo;
@@ -21,6 +21,7 @@ mod trace;
 pub use fleet::{Fleet, MemberProcess, MemberWords, is_right};
 pub use hosts::TestBed;
 pub use request::{Act, Request, bytes};
+pub use trace::{GroupHopWishes, GroupLosses, GroupRound, follow_scopes};
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -219,6 +220,11 @@ impl Membership {
 }
 
 impl KeyArguments {
+    /// Whether links are encrypted, if it is not as usual.
+    fn encryption(&self) -> Option<bool> {
+        self.plain.then_some(false)
+    }
+
     /// The key of the file, or of the environment where no file is named.
     fn read(&self, missing: MissingKey) -> Result<Key, Failure> {
         let Some(path) = &self.key else {

@@ -115,8 +115,51 @@ fn gathered<R: AsRef<str>>(
             }
         }
     }
+    let mut absence = with_longest_wait(absence);
     absence.sort_by_key(|(ranks, _)| ranks.as_ref().first());
     absence
+}
+
+/// What the time follows that a host was waited for.
+const WAITED: &str = "no answer within ";
+
+/// A reason that tells for how long the host was waited for.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Wait {
+    before: String,
+    after: String,
+}
+
+impl Wait {
+    /// The words around the time, and the time in milliseconds.
+    fn of(reason: &str) -> Option<(Self, u64)> {
+        let (before, rest) = reason.split_at(reason.find(WAITED)? + WAITED.len());
+        let (number, after) = rest.split_once(' ')?;
+        let is_such = after == "ms" || after.starts_with("ms:") || after.starts_with("ms,");
+        let time = number.parse().ok().filter(|_| is_such)?;
+        Some((Self { before: before.to_owned(), after: after.to_owned() }, time))
+    }
+}
+
+/// Hosts that have not answered have one cause also where some were waited for longer than others.
+/// The longest of their times stands for all.
+fn with_longest_wait(absence: Absence) -> Absence {
+    let mut waits: BTreeMap<Wait, (RankSet, u64)> = BTreeMap::new();
+    let mut all = Absence::new();
+    for (ranks, reason) in absence {
+        let Some((wait, time)) = Wait::of(&reason) else {
+            all.push((ranks, reason));
+            continue;
+        };
+        let (together, longest) = waits.entry(wait).or_default();
+        together.union_with(ranks.as_ref());
+        *longest = time.max(*longest);
+    }
+    let told = |(wait, (ranks, time)): (Wait, (RankSet, u64))| {
+        (ranks, format!("{}{time} {}", wait.before, wait.after))
+    };
+    all.extend(waits.into_iter().map(told));
+    all
 }
 
 /// The host of these ranks, if all are of one. Of several without names that is not known.
@@ -254,6 +297,32 @@ mod tests {
         });
         let text = "could not be reached: ssh: connect to port 22: No route";
         assert_eq!(by_reason(each, name), [(everyone(1000), text.to_owned())]);
+    }
+
+    #[test]
+    fn hosts_that_gave_no_answer_stand_together_though_some_were_waited_for_longer() {
+        let noisy = |rank: Rank, ms: u64, words: &str| {
+            (rank, not_started(&format!("host n{rank}: no answer within {ms} ms{words}")))
+        };
+        let each = [
+            noisy(0, 2000, ": noise"),
+            noisy(1, 5001, ": noise"),
+            noisy(2, 3519, ": noise"),
+            noisy(3, 2000, ""),
+            noisy(4, 2000, ": other"),
+        ];
+        let text = |words: &str| format!("could not be reached: no answer within {words}");
+        let expected = [
+            (RankSet::range(0, 2), text("5001 ms: noise")),
+            (RankSet::range(3, 3), text("2000 ms")),
+            (RankSet::range(4, 4), text("2000 ms: other")),
+        ];
+        assert_eq!(by_reason(each, name), expected);
+        // Other words with such a beginning stay as they are.
+        for reason in ["no answer within a minute", "no answer within 5 miles", "no answer within "]
+        {
+            assert_eq!(by_reason([(0, reason)], name)[0].1, reason.trim_end());
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use sapwood_topology::{Folding, Groups, NodeSet};
+use sapwood_topology::{Folding, Groups, NODESET_NAME_BYTES_MAX, NodeSet, uncommented};
 use serde_json::json;
 
 use crate::groups::{SiteGroups, with_source};
@@ -132,7 +132,7 @@ struct Parts {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           conflicts_with = "contiguous")]
     split: Option<u32>,
-    /// Write each contiguous part of the set, such as n[1-3], on its own line.
+    /// Write each contiguous part of the set, such as n[1-3]m[5-6], on its own line.
     #[arg(long)]
     contiguous: bool,
 }
@@ -141,8 +141,9 @@ struct Parts {
 #[derive(clap::Args)]
 struct FoldingTerms {
     /// Fold only along these numbers of a name: 1 is the first, -1 the last.
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', allow_hyphen_values = true)]
-    axis: Vec<i32>,
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', allow_hyphen_values = true,
+          value_parser = Axes::parse)]
+    axis: Vec<Axes>,
     /// Fold to a range with a step, such as 0-98/2, where at least N numbers have that distance.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
     autostep: Option<u32>,
@@ -151,12 +152,70 @@ struct FoldingTerms {
 /// How what comes out is written.
 #[derive(clap::Args)]
 struct Shown {
-    /// Format of each name (before folding) or of a count; %s stands for it.
-    #[arg(short = 'O', long, value_name = "FORMAT", default_value = "%s", conflicts_with = "json")]
-    output_format: String,
+    /// Format of each name (before folding) or of a count; %s stands for it, %% for a percent sign.
+    #[arg(short = 'O', long, value_name = "FORMAT", default_value = "%s", conflicts_with = "json",
+          value_parser = NameFormat::parse)]
+    output_format: NameFormat,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+/// Numbers of a name, such as 2, 1-3 or -1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Axes(Vec<i32>);
+
+impl Axes {
+    fn parse(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse::<i32>().ok();
+        let bounds = |text: &str| {
+            let (first, last) = text.split_once('-')?;
+            Some(number(first)?..=number(last)?)
+        };
+        let range = bounds(text).filter(|range| {
+            // No name has more numbers than bytes.
+            !range.is_empty() && *range.start() > 0 && *range.end() <= NODESET_NAME_BYTES_MAX as i32
+        });
+        let numbers = number(text).map(|one| vec![one]).or_else(|| range.map(Iterator::collect));
+        let numbers = numbers.ok_or("give numbers such as 2, 1-3 or -1, with commas between them");
+        Ok(Self(numbers?))
+    }
+}
+
+/// What stands between the places of a name or a count: one piece more than there are places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NameFormat(Vec<String>);
+
+impl NameFormat {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.replace("\\n", "\n");
+        let (mut pieces, mut piece) = (Vec::new(), String::new());
+        let mut characters = text.chars();
+        while let Some(character) = characters.next() {
+            match character {
+                '%' => match characters.next() {
+                    Some('s') => pieces.push(std::mem::take(&mut piece)),
+                    Some('%') => piece.push('%'),
+                    _ => return Err("behind % only s and % are known".into()),
+                },
+                other => piece.push(other),
+            }
+        }
+        if pieces.is_empty() {
+            return Err("it has no %s for the name or the count".into());
+        }
+        pieces.push(piece);
+        Ok(Self(pieces))
+    }
+
+    /// Whether it changes nothing.
+    fn is_plain(&self) -> bool {
+        self.0.iter().map(String::len).eq([0, 0])
+    }
+
+    fn written(&self, value: &str) -> String {
+        self.0.join(value)
+    }
 }
 
 /// Sets that come to one set, which is written folded.
@@ -192,7 +251,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Action::Split { parts, sets, terms, shown } => {
             let set = sets.gather(&groups, union)?;
             let output = Output::of(Form::Folded, shown, terms.folding());
-            output.write_parts(&set.split(*parts as usize))
+            output.write_parts(set.split(*parts as usize).into_iter())
         }
         Action::Index { name, sets } => {
             let set = sets.gather(&groups, union)?;
@@ -221,17 +280,22 @@ impl FoldingTerms {
     fn folding(&self) -> Folding {
         Folding {
             step_count_min: self.autostep.map(|least| least as usize),
-            axes: self.axis.clone(),
+            axes: self.axis.iter().flat_map(|axes| axes.0.clone()).collect(),
         }
     }
 }
 
 impl Parts {
-    fn of(&self, set: &NodeSet, folding: &Folding) -> Vec<NodeSet> {
+    fn of<'a>(
+        &self,
+        set: &'a NodeSet,
+        folding: &'a Folding,
+    ) -> Box<dyn Iterator<Item = NodeSet> + 'a> {
         match self.split {
-            Some(parts) => set.split(parts as usize),
-            None if self.contiguous => set.contiguous(folding),
-            None => vec![set.clone()],
+            Some(parts) => Box::new(set.split(parts as usize).into_iter()),
+            // A set without names is written, too.
+            None if self.contiguous && !set.is_empty() => Box::new(set.contiguous(folding)),
+            None => Box::new(std::iter::once(set.clone())),
         }
     }
 }
@@ -270,7 +334,9 @@ impl Sets {
         }
         for text in self.sets.iter().map(String::as_str).chain(has_nothing.then_some("-")) {
             if text == "-" {
-                add(parse(&read_text(std::io::stdin().lock(), "standard input")?)?);
+                let text = read_text(std::io::stdin().lock(), "standard input")?;
+                let lines: Vec<&str> = text.lines().map(uncommented).collect();
+                add(parse(&lines.join("\n"))?);
             } else {
                 add(parse(text)?);
             }
@@ -307,15 +373,14 @@ enum Form {
 struct Output {
     form: Form,
     /// Of each name, or of a count.
-    format: String,
+    format: NameFormat,
     is_json: bool,
     folding: Folding,
 }
 
 impl Output {
     fn of(form: Form, shown: &Shown, folding: Folding) -> Self {
-        let format = shown.output_format.replace("\\n", "\n");
-        Self { form, format, is_json: shown.json, folding }
+        Self { form, format: shown.output_format.clone(), is_json: shown.json, folding }
     }
 
     /// Writes the parts of what the sets come to.
@@ -326,20 +391,21 @@ impl Output {
         groups: &SiteGroups,
         combine: Combine,
     ) -> Result<ExitCode, Failure> {
-        self.write_parts(&parts.of(&sets.gather(groups, combine)?, &self.folding))
+        let set = sets.gather(groups, combine)?;
+        self.write_parts(parts.of(&set, &self.folding))
     }
 
-    fn write_parts(&self, parts: &[NodeSet]) -> Result<ExitCode, Failure> {
+    fn write_parts(&self, parts: impl Iterator<Item = NodeSet>) -> Result<ExitCode, Failure> {
         let mut text = String::new();
         if self.is_json {
-            let parts: Vec<_> = parts.iter().map(|part| self.as_json(part)).collect();
+            let parts: Vec<_> = parts.map(|part| self.as_json(&part)).collect();
             text = json!({ "schema": "sapwood.nodeset/1", "sets": parts }).to_string();
             text.push('\n');
             print(&text)?;
             return Ok(ExitCode::SUCCESS);
         }
         for part in parts {
-            text.push_str(&self.as_text(part)?);
+            text.push_str(&self.as_text(&part)?);
             text.push('\n');
         }
         print(&text)?;
@@ -347,10 +413,10 @@ impl Output {
     }
 
     fn as_text(&self, set: &NodeSet) -> Result<String, Failure> {
-        let written = |name: &str| self.format.replace("%s", name);
+        let written = |name: &str| self.format.written(name);
         let names = || set.iter().map(|name| written(&name)).collect::<Vec<String>>();
         Ok(match &self.form {
-            Form::Folded if self.format == "%s" => set.fold(&self.folding),
+            Form::Folded if self.format.is_plain() => set.fold(&self.folding),
             Form::Folded => {
                 let names = names();
                 let names = NodeSet::of_names(names.iter().map(String::as_str));

@@ -37,7 +37,8 @@ const OTHERS: [(Signal, i32); 10] = [
 /// Between two looks for a signal of a process that waits for nothing else.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Signals that were taken over and have come.
+/// Signals that were taken over and have come; by default none are taken over.
+#[derive(Default)]
 pub struct Signals {
     pipes: Vec<(Signal, PipeReader)>,
 }

@@ -37,6 +37,15 @@ pub struct Flow {
     wave_milliseconds: u32,
 }
 
+/// Whether a command has standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandardInput {
+    /// What the caller reads is passed on to it.
+    Passed,
+    /// It has none.
+    Closed,
+}
+
 /// The streams of one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channels {
@@ -78,7 +87,7 @@ pub trait Tree {
     ///
     /// # Errors
     /// When a member is not there, or the tree fails.
-    fn begin(&mut self, members: &RankSet, has_input: bool) -> Result<Channels, Error>;
+    fn begin(&mut self, members: &RankSet, input: StandardInput) -> Result<Channels, Error>;
 
     /// Closes them: agents end what is left of the command.
     fn end(&mut self, channels: Channels);
@@ -249,7 +258,7 @@ impl Tree for Owned {
         self.suspects.union_with(silent.as_ref());
     }
 
-    fn begin(&mut self, members: &RankSet, has_input: bool) -> Result<Channels, Error> {
+    fn begin(&mut self, members: &RankSet, input: StandardInput) -> Result<Channels, Error> {
         let has_suspects = members.as_ref().intersects(self.suspects.as_ref());
         // Those that were lost since the caller looked are told to it as losses.
         let mut there = self.connected();
@@ -266,7 +275,10 @@ impl Tree for Owned {
         let control = control.open()?;
         let live = self.network.stream(&members).wave(WaveRule::Immediate).policy(Policy::Block);
         let live = live.open()?;
-        let input = if has_input { Some(self.network.stream(&members).open()?) } else { None };
+        let input = match input {
+            StandardInput::Passed => Some(self.network.stream(&members).open()?),
+            StandardInput::Closed => None,
+        };
         let channels = Channels {
             control: control.id(),
             live: live.id(),

@@ -325,7 +325,7 @@ fn until_end(
         let is_verdict = views.tell_news(collection, elapsed);
         let places = stacks.step(collection, elapsed, line.is_some() || is_verdict).lines;
         for record in collection.take_iterations(elapsed) {
-            views.outputs.append(&record, false);
+            views.outputs.append(&record);
         }
         collection.serve_requests(&mut watching.requests, elapsed);
         // The table in place has it already. That ranks do not come is said in quiet runs, too.

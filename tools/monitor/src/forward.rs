@@ -1,7 +1,8 @@
 //! How variables reach ranks on other hosts: by the launcher's own options.
 //!
 //! A launcher hands its environment on to ranks of its own host at best. Owns the words that are
-//! added to its command line, and the way in which what the user preloads stays in front.
+//! added to its command line, and the way in which what the user preloads stays in front; also
+//! where an `env` in the command sets or removes what is to be preloaded.
 
 use std::ffi::OsString;
 
@@ -10,6 +11,7 @@ use super::launcher::{Launcher, LauncherOption};
 use super::linkage::Abi;
 use super::preload::with_shim;
 use super::shim::PRELOAD_VARIABLE;
+use super::wrappers::{EnvChange, EnvWord, env_words};
 
 /// Options with a variable's assignment as their argument, or its name.
 const OPEN_MPI_VARIABLE: &str = "x";
@@ -25,11 +27,71 @@ pub(crate) struct Forwarded {
     pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
-/// Whether ranks on the launcher's own host have its environment as it is. A variable that the user
-/// sets by an option would otherwise take the place of ours.
-pub(crate) fn hands_on_environment(command: &JobCommand) -> bool {
+/// Whether ranks on the launcher's own host have our environment as it is. A variable that the user
+/// sets by an option, or removes before the launcher, would otherwise take the place of ours.
+pub(crate) fn hands_on_environment(words: &[OsString], command: &JobCommand) -> bool {
     let is_srun = command.kind == Some(Launcher::Srun);
-    !is_srun && command.options(ENVIRONMENT_OPTIONS).next().is_none()
+    let launcher = command.parts.first().map_or(0, |part| part.at);
+    let removes = |word: &EnvWord| !matches!(word.change, EnvChange::Sets(_));
+    let is_removed = env_of(words, command).iter().any(|word| word.at < launcher && removes(word));
+    !is_srun && !is_removed && command.options(ENVIRONMENT_OPTIONS).next().is_none()
+}
+
+/// What each `env` does to the list of preloads: before the launcher, and before the programs.
+fn env_of(words: &[OsString], command: &JobCommand) -> Vec<EnvWord> {
+    let programs = command.parts.iter().map(|part| part.at + part.option_words);
+    let mut found = Vec::new();
+    for start in std::iter::once(0).chain(programs) {
+        let rest = words.get(start..).unwrap_or_default();
+        let part = rest.split(|word| word == ":").next().unwrap_or_default();
+        let changes = env_words(part, PRELOAD_VARIABLE).into_iter();
+        found.extend(changes.map(|word| EnvWord { at: start + word.at, ..word }));
+    }
+    found
+}
+
+/// The words with ours among what an `env` in them has the ranks preload. There are as many.
+pub(crate) fn preloading(
+    words: &[OsString],
+    command: &JobCommand,
+    variables: &[(OsString, OsString)],
+) -> Vec<OsString> {
+    let mut words = words.to_vec();
+    let ours = variables.iter().find(|(name, _)| name == PRELOAD_VARIABLE);
+    let ours = ours.map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default();
+    for EnvWord { at, change } in env_of(&words, command) {
+        if let EnvChange::Sets(users) = change {
+            words[at] = format!("{PRELOAD_VARIABLE}={}", with_own(&users, &ours)).into();
+        }
+    }
+    words
+}
+
+/// The words of an `env` that keep the shim from ranks; none if the ranks get its variables past
+/// it, from the options of their launcher.
+pub(crate) fn hides_shim(
+    words: &[OsString],
+    command: &JobCommand,
+    launcher_of: Option<Abi>,
+) -> Option<&'static str> {
+    let launcher = command.parts.first().map_or(0, |part| part.at);
+    let has_options = takes_variables(command, launcher_of);
+    let changes = env_of(words, command).into_iter();
+    let mut hiding = changes.filter(|word| !(has_options && word.at < launcher));
+    hiding.find_map(|word| match word.change {
+        EnvChange::Clears => Some("env -i"),
+        EnvChange::Unsets => Some("env -u LD_PRELOAD"),
+        EnvChange::Sets(_) => None,
+    })
+}
+
+/// Whether a launcher is told variables by options of its own.
+fn takes_variables(command: &JobCommand, launcher_of: Option<Abi>) -> bool {
+    match command.kind {
+        Some(Launcher::Mpirun) => matches!(launcher_of, Some(Abi::OpenMpi | Abi::Mpich)),
+        Some(Launcher::Prun) => launcher_of == Some(Abi::OpenMpi),
+        _ => false,
+    }
 }
 
 /// The command whose ranks have these variables on every host. `comment` marks the job that `srun`
@@ -99,7 +161,11 @@ fn with_own(users: &str, ours: &str) -> String {
     let is_own =
         |library: &&str| library.rsplit('/').next().unwrap_or("").starts_with("libsapwood-");
     let mut own = ours.split(':').filter(is_own);
-    let Some(shim) = own.next() else { return users.to_owned() };
+    let is_shim = |library: &str| {
+        library.rsplit('/').next().is_some_and(|name| name.starts_with("libsapwood-mpi-"))
+    };
+    let has_shim = users.split([' ', ':']).any(is_shim);
+    let Some(shim) = own.next().filter(|_| !has_shim) else { return users.to_owned() };
     let mut list = with_shim(Some(users.into()), shim.as_ref()).to_string_lossy().into_owned();
     own.for_each(|library| list.extend([":", library]));
     list
@@ -206,13 +272,58 @@ mod tests {
     fn options_that_change_the_environment_are_seen() {
         let hands_on = |text: &str| {
             let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
-            hands_on_environment(&JobCommand::parse(&words).expect("a command"))
+            hands_on_environment(&words, &JobCommand::parse(&words).expect("a command"))
         };
+        assert!(hands_on("env LD_PRELOAD=/u.so mpirun -np 2 env -i a"));
+        assert!(!hands_on("env -i mpirun -np 2 a"));
+        assert!(!hands_on("nice env -u LD_PRELOAD mpirun -np 2 a"));
         assert!(hands_on("mpirun -np 2 a -x LD_PRELOAD=/u.so"));
         assert!(!hands_on("mpirun -np 2 -x LD_PRELOAD=/u.so a"));
         assert!(!hands_on("mpiexec -genv LD_PRELOAD /u.so -n 2 a"));
         assert!(!hands_on("mpiexec -n 1 a : -envnone -n 1 a"));
         assert!(!hands_on("srun -n 2 a"));
+    }
+
+    #[test]
+    fn what_env_preloads_stays_in_front_of_the_shim() {
+        let preloaded = |text: &str| {
+            let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+            let command = JobCommand::parse(&words).expect("a command that can be read");
+            let ours = [("LD_PRELOAD".into(), "/b.so:/libsapwood-mpi-x.so".into())];
+            let words = preloading(&words, &command, &ours);
+            words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        };
+        let shim = "/libsapwood-mpi-x.so";
+        assert_eq!(
+            preloaded("mpirun env LD_PRELOAD=/u.so a : -np 1 nice env A=1 LD_PRELOAD= b"),
+            format!(
+                "mpirun env LD_PRELOAD=/u.so:{shim} a : -np 1 nice env A=1 LD_PRELOAD={shim} b"
+            )
+        );
+        assert_eq!(
+            preloaded("env LD_PRELOAD=/u.so mpirun a LD_PRELOAD=1"),
+            format!("env LD_PRELOAD=/u.so:{shim} mpirun a LD_PRELOAD=1")
+        );
+        let own = "mpirun env LD_PRELOAD=/y/libsapwood-mpi-x.so a";
+        assert_eq!(preloaded(own), own);
+    }
+
+    #[test]
+    fn an_env_that_keeps_the_shim_away_is_found() {
+        let hiding = |text: &str, abi| {
+            let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+            let command = JobCommand::parse(&words).expect("a command that can be read");
+            hides_shim(&words, &command, abi)
+        };
+        let abi = Some(Abi::OpenMpi);
+        assert_eq!(hiding("mpirun -np 2 env -i A=1 a", abi), Some("env -i"));
+        let second = "mpirun a : -np 1 env -u LD_PRELOAD b";
+        assert_eq!(hiding(second, abi), Some("env -u LD_PRELOAD"));
+        assert_eq!(hiding("env -i mpirun -np 2 a", None), Some("env -i"));
+        assert_eq!(hiding("env -i srun -n 2 a", abi), Some("env -i"));
+        assert_eq!(hiding("env -i ./a", None), Some("env -i"));
+        assert_eq!(hiding("env -i mpirun -np 2 a", abi), None);
+        assert_eq!(hiding("mpirun -np 2 env LD_PRELOAD=/u.so a -i", abi), None);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::Arguments;
 use super::command_line::{JobCommand, JobProgram};
-use super::forward::{Forwarded, forwarded, hands_on_environment};
-use super::in_world::{self, InWorld};
+use super::forward::{Forwarded, forwarded, hands_on_environment, hides_shim, preloading};
+use super::in_world::{InWorld, ToolRanks};
 use super::launcher::Launcher;
 use super::leaves::{Leaves, Wishes};
 use super::linkage::{Abi, Flavour, Linkage};
@@ -102,9 +102,9 @@ impl Job {
             Placement::Later => None,
         };
         let ranks = arguments.ranks.map(u32::from).or(command.ranks);
-        let tools = arguments.in_world.map(u32::from);
-        let in_world = inside(tools, abi, ranks, &shim, &placement)?;
-        let ranks = ranks.map(|ranks| ranks - tools.unwrap_or(0));
+        let in_world = inside(arguments.in_world, abi, ranks, &shim, &placement)?;
+        let tools = in_world.as_ref().map_or(0, InWorld::tools);
+        let ranks = ranks.map(|ranks| ranks - tools);
         let planned = ranks.or(slots).unwrap_or_else(usual_ranks);
         let wishes = Wishes {
             ranks_per_leaf: arguments.ranks_per_leaf.map(u32::from),
@@ -112,17 +112,13 @@ impl Job {
             topology: arguments.topology.as_ref(),
             is_guess: ranks.is_none(),
         };
-        let leaves = match &placement {
-            _ if in_world.is_some() => Leaves::inside(tools.unwrap_or(1), planned, wishes.fan_out),
-            Placement::Hosts(hosts) => leaves_on(hosts, planned, &wishes),
-            Placement::Here(_) => Leaves::plan(planned, &wishes),
-            // The hosts are not known yet; each will have one.
-            Placement::Later => {
-                Leaves::plan(1, &Wishes { fan_out: wishes.fan_out, ..Wishes::default() })
-            }
+        let leaves = match &in_world {
+            Some(in_world) => in_world.leaves(&placement, planned, wishes.fan_out),
+            None => leaves_beside(&placement, planned, &wishes),
         };
         warn_of_untested(&command);
         let launcher_of = flavour.as_ref().map(|known| known.abi);
+        warn_of_env(&arguments.command, &command, launcher_of);
         let mpi = described(abi, flavour.as_ref());
         Ok(Self {
             starter,
@@ -154,10 +150,11 @@ impl Job {
         comment: Option<&str>,
     ) -> Forwarded {
         let is_here = matches!(self.placement, Placement::Here(_));
-        if is_here && hands_on_environment(&self.parsed) {
-            return Forwarded { words: self.command.clone(), environment: variables.to_vec() };
+        let words = preloading(&self.command, &self.parsed, variables);
+        if is_here && hands_on_environment(&self.command, &self.parsed) {
+            return Forwarded { words, environment: variables.to_vec() };
         }
-        forwarded(&self.command, &self.parsed, self.launcher_of, variables, comment)
+        forwarded(&words, &self.parsed, self.launcher_of, variables, comment)
     }
 
     /// The remote shell that the launcher is told to use, with its arguments.
@@ -187,6 +184,18 @@ impl Job {
     }
 }
 
+/// The leaves of a tree beside the job.
+fn leaves_beside(placement: &Placement, ranks: u32, wishes: &Wishes<'_>) -> Result<Leaves, String> {
+    match placement {
+        Placement::Hosts(hosts) => leaves_on(hosts, ranks, wishes),
+        Placement::Here(_) => Leaves::plan(ranks, wishes),
+        // The hosts are not known yet; each will have one.
+        Placement::Later => {
+            Leaves::plan(1, &Wishes { fan_out: wishes.fan_out, ..Wishes::default() })
+        }
+    }
+}
+
 fn leaves_on(hosts: &JobHosts, ranks: u32, wishes: &Wishes<'_>) -> Result<Leaves, String> {
     let count = u32::try_from(hosts.names.len()).unwrap_or(u32::MAX).max(1);
     let ranks_max = hosts.slots_max.unwrap_or(ranks.div_ceil(count));
@@ -201,9 +210,18 @@ fn warn_of_untested(command: &JobCommand) {
     ));
 }
 
+fn warn_of_env(words: &[OsString], command: &JobCommand, launcher_of: Option<Abi>) {
+    if let Some(hiding) = hides_shim(words, command, launcher_of) {
+        complain(format_args!(
+            "'{hiding}' in the command removes the variables by which ranks load the shim: those \
+             that it starts are not watched; leave it out, or put it before 'sapwood mpi'"
+        ));
+    }
+}
+
 /// The tree inside of the job, if the user wants one.
 fn inside(
-    tools: Option<u32>,
+    tools: Option<ToolRanks>,
     abi: Abi,
     ranks: Option<u32>,
     shim: &Path,
@@ -215,10 +233,8 @@ fn inside(
              leave it out",
         ));
     }
-    if tools.is_some() {
-        in_world::check_hosts(placement).map_err(Failure::usage)?;
-    }
-    tools.map(|tools| InWorld::new(tools, ranks, shim)).transpose().map_err(Failure::usage)
+    let in_world = tools.map(|tools| InWorld::new(tools, ranks, shim, placement));
+    in_world.transpose().map_err(Failure::usage)
 }
 
 /// The program's MPI, with its version where the launcher says it.

@@ -45,6 +45,9 @@ pub(crate) const PLACE: Tag = FIRST_TAG + 20;
 
 /// The number of a leaf among those of its host, where `bindings/mpi/world` starts it.
 const NUMBER_VARIABLE: &str = "SAPWOOD_MPI_LEAF";
+/// The hosts of the job in the order of their leaves, where each of several has ranks of the tool:
+/// for these ranks (`bindings/mpi/world`) and for their leaves.
+pub(crate) const HOSTS_VARIABLE: &str = "SAPWOOD_MPI_WORLD_HOSTS";
 /// Asks for a round of a running program: the same values, and `%uld` the wave that the front-end
 /// has whole, or the largest number for none. The answer is a round or a change of that wave's.
 pub(crate) const LIVE: Tag = FIRST_TAG + 2;
@@ -90,8 +93,10 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode, Failure> {
     let number = number.unwrap_or_else(|| back_end.rank() % per_host);
     let tables = Tables::bind(&name(&base, number));
     let mut tables = tables.map_err(|error| Failure::own(&error))?;
-    // One leaf looks for all of its host.
-    if adopted.is_empty() && number == 0 {
+    // One leaf looks for all of its host. Where the tool has ranks of each host, those of the
+    // program are not numbered as in their launcher's variables.
+    let is_of_each_host = std::env::var_os(HOSTS_VARIABLE).is_some();
+    if adopted.is_empty() && number == 0 && !is_of_each_host {
         tables.expect_ranks_of(&base);
     }
     if adopted.is_empty() && !Path::new(shim).is_file() {

@@ -23,6 +23,8 @@ pub(crate) struct Leaves {
     shape: Shape,
     /// The hosts in order; none if all is on this one.
     hosts: Vec<HostName>,
+    /// Whether the job starts the leaves on these, and not the tree.
+    is_started_by_job: bool,
 }
 
 /// What was asked for.
@@ -51,8 +53,7 @@ impl Leaves {
             let count = world_size.div_ceil(ranks_per_leaf).max(1);
             let shape = shape_over(count, wishes.fan_out.max(2)).parse::<Shape>();
             let shape = shape.map_err(|error| error.to_string())?;
-            let hosts = Vec::new();
-            return Ok(Self { world_size, ranks_per_leaf, count, per_host: count, shape, hosts });
+            return Ok(Self::here(world_size, ranks_per_leaf, count, shape));
         };
         let count = shape.back_end_count();
         check_starts(shape)?;
@@ -64,8 +65,21 @@ impl Leaves {
                  {ranks_per_leaf} per leaf need {needed}"
             ));
         }
-        let (shape, hosts) = (shape.clone(), Vec::new());
-        Ok(Self { world_size, ranks_per_leaf, count, per_host: count, shape, hosts })
+        Ok(Self::here(world_size, ranks_per_leaf, count, shape.clone()))
+    }
+
+    /// Leaves of this host.
+    fn here(world_size: u32, ranks_per_leaf: u32, count: u32, shape: Shape) -> Self {
+        let hosts = Vec::new();
+        Self {
+            world_size,
+            ranks_per_leaf,
+            count,
+            per_host: count,
+            shape,
+            hosts,
+            is_started_by_job: false,
+        }
     }
 
     /// The leaves of a tree inside the job, one of each rank that is the tool's.
@@ -76,7 +90,31 @@ impl Leaves {
         let shape = shape_over(count, fan_out.max(2)).parse::<Shape>();
         let shape = shape.map_err(|error| error.to_string())?;
         let ranks_per_leaf = world_size.div_ceil(count).max(1);
-        Ok(Self { world_size, ranks_per_leaf, count, per_host: count, shape, hosts: Vec::new() })
+        Ok(Self::here(world_size, ranks_per_leaf, count, shape))
+    }
+
+    /// The same for a job on several hosts, of each of which this many ranks are the tool's, and
+    /// `ranks_max` at most the program's.
+    ///
+    /// # Errors
+    /// As [`Leaves::inside`].
+    pub(crate) fn inside_on_hosts(
+        hosts: &[HostName],
+        per_host: u32,
+        ranks_max: u32,
+        world_size: u32,
+        fan_out: u32,
+    ) -> Result<Self, String> {
+        let host_count = u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
+        let inside = Self::inside(host_count.saturating_mul(per_host), world_size, fan_out)?;
+        let ranks_per_leaf = ranks_max.div_ceil(per_host.max(1)).max(1);
+        Ok(Self {
+            per_host,
+            ranks_per_leaf,
+            hosts: hosts.to_vec(),
+            is_started_by_job: true,
+            ..inside
+        })
     }
 
     /// The leaves for a program on several hosts, with these ranks on each at most, if that is
@@ -100,6 +138,7 @@ impl Leaves {
             per_host,
             shape: Shape::flat(1).map_err(|error| error.to_string())?,
             hosts: hosts.to_vec(),
+            is_started_by_job: false,
         };
         let Some(shape) = wishes.topology else {
             let spec = shape_over(planned.count, wishes.fan_out.max(2));
@@ -134,12 +173,13 @@ impl Leaves {
         self.host(leaf).map(ToString::to_string).unwrap_or_default()
     }
 
-    /// The tree: on this host, or with each leaf on its own.
+    /// The tree: on this host, or with each leaf on its own. The tree has no part in where leaves
+    /// run that attach to it.
     ///
     /// # Errors
     /// One line when there are not as many hosts as the shape has back-ends.
     pub(crate) fn topology(&self) -> Result<Topology, String> {
-        if self.hosts.is_empty() {
+        if self.hosts.is_empty() || self.is_started_by_job {
             return Ok(Topology::from_shape(&self.shape, &Hosts::local()));
         }
         let each = |host| std::iter::repeat_n(host, self.per_host as usize).cloned();
@@ -240,6 +280,17 @@ mod tests {
         assert_eq!(ranks("0"), "0-1");
         assert_eq!(ranks("1,3"), "2-3,6");
         assert_eq!(ranks("0-3"), "0-6");
+    }
+
+    #[test]
+    fn leaves_that_the_job_starts_have_hosts_that_the_tree_does_not_reach() {
+        let hosts: Hosts = "a,b,c".parse().expect("three hosts");
+        let leaves = Leaves::inside_on_hosts(hosts.names(), 2, 5, 15, 8).expect("six leaves");
+        assert_eq!((leaves.count, leaves.per_host, leaves.ranks_per_leaf), (6, 2, 3));
+        assert_eq!([0, 1, 2, 5].map(|leaf| leaves.host_name(leaf)), ["a", "a", "b", "c"]);
+        let topology = leaves.topology().expect("a tree of this host");
+        assert_eq!(topology.back_end_count(), 6);
+        assert!(topology.hosts().iter().all(|host| host.as_str() == "localhost"));
     }
 
     #[test]

@@ -33,6 +33,8 @@ mod in_world;
 mod iterations;
 mod job;
 mod kept;
+mod last_files;
+mod late_ranks;
 mod launcher;
 mod launcher_end;
 pub mod leaf;
@@ -99,6 +101,7 @@ use self::collected::Collected;
 use self::collection::Collection;
 use self::control::channel::ControlQueue;
 use self::control::{ControlChannel, FreezeOrder};
+use self::in_world::ToolRanks;
 use self::job::Job;
 pub use self::linkage::Abi;
 use self::outputs::Outputs;
@@ -183,9 +186,10 @@ pub struct Arguments {
     #[arg(long, short = 'n', alias = "np", value_name = "N")]
     ranks: Option<NonZeroU32>,
     /// Use the last N ranks of the job as processes of the tree, which are then started by the
-    /// job's own launcher.
-    #[arg(long, value_name = "N", conflicts_with = "topology")]
-    in_world: Option<NonZeroU32>,
+    /// job's own launcher; on several hosts, such as 1/host, the last N of each host.
+    #[arg(long, value_name = "N[/host]", conflicts_with = "topology",
+          value_parser = ToolRanks::read)]
+    in_world: Option<ToolRanks>,
     /// MPI of the program, if it cannot be detected.
     #[arg(long, value_name = "ABI")]
     mpi: Option<Abi>,
@@ -350,13 +354,8 @@ fn conclude(
 
 /// Leaves the report where it was asked for. What cannot be written is said, and changes no exit
 /// code: that is the program's.
-fn leave(record: &RoundRecord, mut report: Report, outputs: &mut Outputs, arguments: &Arguments) {
-    outputs.finish(record, &mut report);
-    if let Some(file) = &arguments.json
-        && let Err(error) = sapwood_report::write_named(file, report.json().as_bytes())
-    {
-        complain(format_args!("cannot write '{}': {error}", file.display()));
-    }
+fn leave(record: &RoundRecord, report: Report, outputs: &mut Outputs, arguments: &Arguments) {
+    let report = outputs.finish(record, report);
     if !arguments.quiet {
         // A closed standard error leaves no place to say so.
         let _ = writeln!(std::io::stderr().lock(), "\n{}", report.text().trim_end());

@@ -8,19 +8,21 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use sapwood_command_line::exit::{Failure, complain};
 use sapwood_export::{Format, Run, openmetrics};
 use sapwood_report::ends::Ends;
 use sapwood_report::record::EventSums;
-use sapwood_report::{Report, ReportError, RoundRecord, RoundsFile, is_descriptor};
+use sapwood_report::{ROUNDS_FILE, Report, ReportError, RoundRecord, RoundsFile, is_descriptor};
 use sapwood_transport::{Page, PageServer};
 
 use super::Arguments;
 use super::control::deaths::Deaths;
 use super::events_folder::{self, EndsFile};
 use super::folder::OutFolder;
+use super::last_files::{ANSWER_WAIT, LastFiles, LeftFiles, unwritten_line};
 use super::pace::Pace;
 use super::running_exports::RunningExports;
 
@@ -50,6 +52,8 @@ pub(crate) struct Outputs {
     ends: Option<EndsFile>,
     /// Whether it was said that something cannot be written.
     is_said: bool,
+    /// How long a file system may take for one of the last files.
+    wait: Duration,
 }
 
 impl Outputs {
@@ -60,7 +64,8 @@ impl Outputs {
     pub(crate) fn prepare(arguments: &Arguments) -> Result<Self, Failure> {
         let kept = arguments.kept_folder().map(|folder| events_folder::prepare(&folder));
         let ends = kept.transpose().map_err(Failure::usage)?.map(EndsFile::new);
-        let folder = arguments.out.as_deref().map(OutFolder::prepare).transpose();
+        let folder = arguments.out.as_deref();
+        let folder = folder.map(|path| OutFolder::prepare(path, &arguments.export)).transpose();
         let folder = folder.map_err(Failure::usage)?;
         let server = arguments.listen.map(PageServer::bind).transpose().map_err(Failure::usage)?;
         if let Some(server) = &server {
@@ -81,6 +86,7 @@ impl Outputs {
             pace: Pace::default(),
             ends,
             is_said: false,
+            wait: ANSWER_WAIT,
         })
     }
 
@@ -111,7 +117,7 @@ impl Outputs {
         elapsed: Duration,
         report: impl FnOnce() -> Report,
     ) {
-        self.append(record, false);
+        self.append(record);
         if self.server.is_some() {
             self.last = Some(record.clone());
         }
@@ -179,18 +185,27 @@ impl Outputs {
         }
     }
 
-    /// Adds a record to the file of rounds, with what is new since the one before of its kind.
-    pub(crate) fn append(&mut self, record: &RoundRecord, is_last: bool) {
+    /// Adds a record to the file of rounds.
+    pub(crate) fn append(&mut self, record: &RoundRecord) {
+        if self.rounds.is_none() {
+            return;
+        }
+        let record = self.noted(record);
         let Some(file) = &mut self.rounds else { return };
+        if let Err(error) = file.append(&record, false) {
+            self.trouble(&error);
+        }
+    }
+
+    /// A record with what is new since the one before of its kind.
+    fn noted(&mut self, record: &RoundRecord) -> RoundRecord {
         let before = match record.iteration {
             Some(_) => &mut self.iteration_sums,
             None => &mut self.round_sums,
         };
         let mut record = record.clone();
         *before = Some(record.note_event_intervals(before.as_ref()));
-        if let Err(error) = file.append(&record, is_last) {
-            self.trouble(&error);
-        }
+        record
     }
 
     /// Says the first trouble; those that follow have the same reason as a rule.
@@ -222,22 +237,76 @@ impl Outputs {
         }
     }
 
-    /// Leaves the last record, the report and the exports.
-    pub(crate) fn finish(&mut self, record: &RoundRecord, report: &mut Report) {
-        self.append(record, true);
-        *report = self.completed(std::mem::take(report));
-        self.running.finish();
-        let Some(folder) = &self.folder else { return };
-        let path = folder.path();
-        if let Err(error) = report.write(path) {
-            complain(error);
+    /// Leaves the last record, the report and the exports; gives the report with what is known
+    /// here. What cannot be written is said, as is what was not when a file system gave no answer.
+    pub(crate) fn finish(&mut self, record: &RoundRecord, report: Report) -> Arc<Report> {
+        let last = self.finish_rounds(record);
+        let report = Arc::new(self.completed(report));
+        let files = self.last_files(&report);
+        let mut unwritten = last.unwritten;
+        // One that does not answer now will not do so for the next file.
+        let left = match unwritten.is_empty() {
+            true => files.write(self.wait),
+            false => LeftFiles { state: None, lines: Vec::new(), unwritten: files.names() },
+        };
+        unwritten.extend(left.unwritten);
+        last.lines.iter().chain(&left.lines).for_each(complain);
+        unwritten_line(&unwritten, self.wait).iter().for_each(complain);
+        if let Some(pipe) = left.state.flatten() {
+            json(&pipe, &report).iter().for_each(complain);
         }
-        if self.formats.is_empty() {
-            return;
+        report
+    }
+
+    /// Adds the last record to the file of rounds.
+    fn finish_rounds(&mut self, record: &RoundRecord) -> LeftFiles<RoundsFile> {
+        let none = LeftFiles { state: None, lines: Vec::new(), unwritten: Vec::new() };
+        if self.rounds.is_none() {
+            return none;
         }
-        if let Some(trouble) = export(path, &self.formats, self.series_max) {
-            complain(trouble);
+        let record = self.noted(record);
+        let Some(file) = self.rounds.take() else { return none };
+        let is_said = self.is_said;
+        let mut files = LastFiles::new(file);
+        files.add(format!("the last record of '{ROUNDS_FILE}'"), move |file| {
+            let failed = file.append(&record, true).err().filter(|_| !is_said);
+            failed.map(|error| error.to_string())
+        });
+        let mut left = files.write(self.wait);
+        self.rounds = left.state.take();
+        left
+    }
+
+    /// What is written of the report. The state is the file that `--json` names if it is left to
+    /// the caller: the reader of a pipe takes its time.
+    fn last_files(&mut self, report: &Arc<Report>) -> LastFiles<Option<PathBuf>> {
+        let mut files = LastFiles::new(None);
+        if let Some(folder) = self.folder.as_ref().map(|folder| folder.path().to_path_buf()) {
+            let (running, report) = (self.running.finish(), Arc::clone(report));
+            let path = folder.clone();
+            files.add(format!("the report in '{}'", folder.display()), move |_| {
+                // Those that are made while the program runs would replace the last ones.
+                running.wait();
+                report.write(&path).err().map(|error| error.to_string())
+            });
+            let (formats, series_max) = (self.formats.clone(), self.series_max);
+            if !formats.is_empty() {
+                files.add(format!("the exports in '{}'", folder.display()), move |_| {
+                    export(&folder, &formats, series_max)
+                });
+            }
         }
+        if let Some(file) = self.json.clone() {
+            let report = Arc::clone(report);
+            files.add(format!("'{}'", file.display()), move |pipe| {
+                if is_replaceable(&file) {
+                    return json(&file, &report);
+                }
+                *pipe = Some(file);
+                None
+            });
+        }
+        files
     }
 
     /// Nothing will be left.
@@ -259,6 +328,12 @@ fn export(folder: &Path, formats: &[Format], series_max: usize) -> Option<String
     }
 }
 
+/// Writes the report to the file that `--json` names; one line if that fails.
+fn json(file: &Path, report: &Report) -> Option<String> {
+    let written = sapwood_report::write_named(file, report.json().as_bytes());
+    written.err().map(|error| format!("cannot write '{}': {error}", file.display()))
+}
+
 /// Whether a file can be replaced as a whole while the program runs: it is not there yet, or is a
 /// regular one without another name. A pipe, a device or a descriptor takes the report once, at the
 /// end.
@@ -273,8 +348,8 @@ fn is_replaceable(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd as _;
+    use std::process::Command;
 
-    use sapwood_report::ROUNDS_FILE;
     use sapwood_report::record::ROUND_SCHEMA;
 
     use super::*;
@@ -296,6 +371,35 @@ mod tests {
         assert!(line.starts_with("1 line of '") && line.ends_with("left out"), "{line}");
         fs::remove_file(&rounds).expect("it is there");
         exported().expect("there are no rounds");
+    }
+
+    #[test]
+    fn a_file_system_that_does_not_answer_at_the_end_is_given_up() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path();
+        let mut outputs = Outputs {
+            folder: Some(OutFolder::prepare(path, &[]).expect("it may be written")),
+            json: None,
+            rounds: None,
+            round_sums: None,
+            iteration_sums: None,
+            started: None,
+            formats: vec![Format::Csv],
+            running: RunningExports::new(&[]),
+            series_max: 0,
+            server: None,
+            last: None,
+            pace: Pace::default(),
+            ends: None,
+            is_said: false,
+            wait: Duration::from_millis(1),
+        };
+        // What reads it waits for a writer that does not come.
+        let rounds = path.join(ROUNDS_FILE);
+        assert!(Command::new("mkfifo").arg(&rounds).status().is_ok_and(|made| made.success()));
+        let report = Report { rounds: 7, ..Report::default() };
+        assert_eq!(outputs.finish(&RoundRecord::default(), report).rounds, 7);
+        assert!(!path.join("rounds.csv").exists());
     }
 
     #[test]

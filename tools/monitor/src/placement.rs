@@ -98,6 +98,13 @@ pub(crate) struct JobHosts {
     pub(crate) slurm_job: Option<String>,
 }
 
+impl JobHosts {
+    /// Whether this host is one of them.
+    pub(crate) fn have_this_one(&self) -> bool {
+        self.names.iter().any(|name| is_here(name.as_str(), self.names.len()))
+    }
+}
+
 type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Placement {

@@ -12,6 +12,7 @@ use sapwood_profile::Condition;
 use sapwood_report::{FirstLost, HostRanks, Missing, Uninitialised};
 use sapwood_topology::NodeSet;
 
+use super::late_ranks::LateRanks;
 use super::leaves::Leaves;
 use super::started::StartedRank;
 
@@ -69,9 +70,8 @@ fn rank_set(ends: &[u32]) -> Option<RankSet> {
 
 /// What one leaf says of its host: `%ud` the number of the question, `%s` its own name for it,
 /// `%aud` first and last of each range of ranks, `%aud` ranks that ended without a word, `%auld`
-/// how long ago each did, in nanoseconds; then of ranks that have not called `MPI_Init`: `%aud`
-/// these, `%aud` processes, `%auld` how long they run, `%auc` conditions, `%as` programs, `%as`
-/// where they sleep, `%auld` for how long they have been in `MPI_Init`, 0 for not.
+/// how long ago each did, in nanoseconds, `%as` a record of each rank that has not called
+/// `MPI_Init`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) question: u32,
@@ -89,15 +89,8 @@ impl Place {
         let (lost, ages): (Vec<u32>, Vec<u64>) = self.lost.iter().copied().unzip();
         let head = Values::new().scalar(self.question);
         let head = head.string(&self.host).array(&ends).array(&lost).array(&ages);
-        let started = || self.started.iter();
-        let text = |of: fn(&StartedRank) -> &str| started().map(of).collect::<Vec<&str>>();
-        head.array(&started().map(|one| one.rank).collect::<Vec<u32>>())
-            .array(&started().map(|one| one.process).collect::<Vec<u32>>())
-            .array(&started().map(|one| one.age_ns).collect::<Vec<u64>>())
-            .array(&started().map(|one| one.condition as u8).collect::<Vec<u8>>())
-            .strings(&text(|one| one.program.as_str()))
-            .strings(&text(|one| one.place.as_str()))
-            .array(&started().map(|one| one.inside_ns).collect::<Vec<u64>>())
+        let started: Vec<Vec<u8>> = self.started.iter().map(StartedRank::encode).collect();
+        head.strings(&started)
     }
 
     /// None if these values are no place.
@@ -108,7 +101,9 @@ impl Place {
         let lost: &[u32] = values.array(3).ok()?;
         let ages: &[u64] = values.array(4).ok()?;
         let lost = lost.iter().copied().zip(ages.iter().copied()).collect();
-        Some(Self { question, host, ranks, lost, started: started(values)? })
+        let started = values.strings(5).ok()?.map(StartedRank::decode);
+        let started = started.collect::<Option<Vec<StartedRank>>>()?;
+        Some(Self { question, host, ranks, lost, started })
     }
 }
 
@@ -127,41 +122,6 @@ fn uninitialised(host: &str, one: &StartedRank) -> Uninitialised {
     }
 }
 
-/// The processes before `MPI_Init` out of a place's values.
-fn started(values: ValuesRef<'_>) -> Option<Vec<StartedRank>> {
-    let (ranks, processes): (&[u32], &[u32]) = (values.array(5).ok()?, values.array(6).ok()?);
-    let (ages, conditions): (&[u64], &[u8]) = (values.array(7).ok()?, values.array(8).ok()?);
-    let inside: &[u64] = values.array(11).ok()?;
-    let text = |index| {
-        let all = values.strings(index).ok()?;
-        Some(all.map(|one| String::from_utf8_lossy(one).into_owned()).collect::<Vec<_>>())
-    };
-    let (programs, places) = (text(9)?, text(10)?);
-    let numbers = [processes.len(), ages.len(), conditions.len(), inside.len()];
-    let lengths = numbers.into_iter().chain([programs.len(), places.len()]);
-    if lengths.into_iter().any(|length| length != ranks.len()) {
-        return None;
-    }
-    let texts = programs.into_iter().zip(places).enumerate();
-    let one = |(at, (program, place)): (usize, (String, String))| {
-        let condition = condition_of(conditions[at])?;
-        let (rank, process, age_ns, inside_ns) = (ranks[at], processes[at], ages[at], inside[at]);
-        Some(StartedRank { rank, process, age_ns, condition, program, place, inside_ns })
-    };
-    texts.map(one).collect()
-}
-
-fn condition_of(code: u8) -> Option<Condition> {
-    let all = [
-        Condition::Unknown,
-        Condition::Computing,
-        Condition::Sleeping,
-        Condition::Stopped,
-        Condition::Lost,
-    ];
-    all.into_iter().find(|condition| *condition as u8 == code)
-}
-
 /// What was asked of the leaves, and told of the answers.
 #[derive(Debug, Default)]
 pub(crate) struct PlacesAsked {
@@ -171,12 +131,8 @@ pub(crate) struct PlacesAsked {
     pub(crate) at: Option<Instant>,
     /// How many ranks had come then.
     pub(crate) ranks: u64,
-    /// Ranks before `MPI_Init` of which the user was told.
-    pub(crate) told: RankSet,
-    /// Since when such ranks are known to have ended.
-    pub(crate) dead_since: BTreeMap<u32, Instant>,
-    /// Whether the user was told of ranks in `MPI_Init`.
-    pub(crate) are_inside_told: bool,
+    /// Which ranks before `MPI_Init` the user was told of.
+    pub(crate) late: LateRanks,
 }
 
 /// The leaves' places.
@@ -256,7 +212,9 @@ impl Places {
 
     /// The ranks whose leaf has told of them.
     pub(crate) fn told(&self) -> RankSet {
-        self.by_leaf.values().flat_map(RankSet::iter).collect()
+        let mut told = RankSet::new();
+        self.by_leaf.values().for_each(|ranks| told.union_with(ranks.as_ref()));
+        told
     }
 
     /// The ranks and the hosts of these leaves.
@@ -395,6 +353,10 @@ mod tests {
         let place = Place { question: 4, host: "a".into(), ranks: ranks("0-3,7"), lost, started };
         assert_eq!(Place::decode(place.encode().as_ref()), Some(place));
         assert_eq!(Place::decode(Values::new().scalar(1_u32).as_ref()), None);
+        let none: [u32; 0] = [];
+        let head = Values::new().scalar(4_u32).string("a").array(&none).array(&none);
+        let wrong = head.array(&[0_u64; 0]).strings(&["no record"]);
+        assert_eq!(Place::decode(wrong.as_ref()), None);
     }
 
     #[test]

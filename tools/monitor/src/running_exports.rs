@@ -26,6 +26,17 @@ struct Made {
     took: Duration,
 }
 
+/// What was being made when the run ended.
+pub(crate) struct EndingExports(Option<JoinHandle<Made>>);
+
+impl EndingExports {
+    /// Waits for its end: what is written after that is not replaced.
+    pub(crate) fn wait(self) {
+        // A thread that has panicked has left the files as they were.
+        let _ = self.0.map(JoinHandle::join);
+    }
+}
+
 /// Formats that are wanted while the program runs, and the thread that makes them.
 pub(crate) struct RunningExports {
     formats: Vec<Format>,
@@ -72,20 +83,20 @@ impl RunningExports {
         let make = move || {
             let began = Instant::now();
             let result: Result<(), ExportError> = Run::read(&folder).and_then(|run| {
-                let mut wanted = formats.iter().take_while(|_| !is_over.load(Ordering::Relaxed));
                 // No series: that is a limit of another format.
-                wanted.try_for_each(|format| run.export(&[*format], &folder, 0).map(|_| ()))
+                run.until(is_over).export(&formats, &folder, 0).map(|_| ())
             });
             Made { result, took: began.elapsed() }
         };
         thread::Builder::new().name("exports".to_owned()).spawn(make)
     }
 
-    /// Ends what is being made at its next format, and waits for that: what is written later is not
-    /// replaced. The same formats are then made of the whole run, which tells what fails.
-    pub(crate) fn finish(&mut self) {
+    /// Has what is being made end soon, before it replaces a file, without waiting for that: a file
+    /// system may not answer. The same formats are to be made of the whole run then, once it has
+    /// ended.
+    pub(crate) fn finish(&mut self) -> EndingExports {
         self.is_over.store(true, Ordering::Relaxed);
-        self.take();
+        EndingExports(self.making.take())
     }
 
     fn take(&mut self) -> Option<Made> {
@@ -97,6 +108,7 @@ impl RunningExports {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::process::Command;
 
     use sapwood_profile::{Counters, EventKey, RankProfile, Round};
     use sapwood_report::{Report, RoundRecord, RoundsFile};
@@ -163,7 +175,6 @@ mod tests {
             assert!(exports.making.is_some(), "begun at step {number}");
             wait_until_made(&exports);
         }
-        exports.finish();
         assert_eq!(rows(path), Some(3));
     }
 
@@ -175,11 +186,32 @@ mod tests {
         Report::default().write_summary(path).expect("it is written");
         file.append(&record(0), false).expect("there is room");
         let mut exports = RunningExports::new(&[Format::Csv, Format::Parquet]);
-        exports.finish();
+        exports.finish().wait();
         assert_eq!(exports.step(path, Duration::ZERO), None);
         let made = exports.take().expect("a thread has begun");
         assert!(made.result.is_ok());
         assert!(!path.join("rounds.parquet").exists() && rows(path).is_none());
+    }
+
+    #[test]
+    fn the_end_of_a_run_waits_for_no_file_and_what_was_being_made_replaces_none_later() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path();
+        Report::default().write_summary(path).expect("it is written");
+        // Who reads it waits, as on a file system that does not answer.
+        let rounds = path.join(sapwood_report::ROUNDS_FILE);
+        assert!(Command::new("mkfifo").arg(&rounds).status().is_ok_and(|made| made.success()));
+        let mut exports = RunningExports::new(&[Format::Csv, Format::Parquet]);
+        assert_eq!(exports.step(path, Duration::ZERO), None);
+        // It is there once the thread has opened it.
+        let writer = fs::OpenOptions::new().write(true).open(&rounds).expect("a pipe");
+        let ending = exports.finish();
+        fs::write(path.join("rounds.csv"), "the last\n").expect("it may be written");
+        drop(writer);
+        ending.wait();
+        let last = fs::read_to_string(path.join("rounds.csv")).expect("it is there");
+        assert_eq!(last, "the last\n");
+        assert!(!path.join("rounds.parquet").exists());
     }
 
     #[test]

@@ -10,11 +10,13 @@
 //! when (`bindings/mpi/shim/life.c`).
 
 mod rank_processes;
+mod record;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use sapwood_profile::Condition;
 use sapwood_report::nanoseconds;
 
@@ -35,7 +37,7 @@ const PAUSE_TIMES: u32 = 50;
 const INIT_NAME: &str = "/memfd:sapwood-init-";
 /// Calls of the system in which programs sleep, by their numbers.
 #[cfg(target_arch = "x86_64")]
-const CALLS: [(u64, &str); 22] = [
+const CALLS: &[(u64, &str)] = &[
     (0, "read"),
     (7, "poll"),
     (17, "pread64"),
@@ -60,8 +62,8 @@ const CALLS: [(u64, &str); 22] = [
     (281, "epoll_pwait"),
 ];
 /// The same by the numbers that newer architectures have in common.
-#[cfg(not(target_arch = "x86_64"))]
-const CALLS: [(u64, &str); 15] = [
+#[cfg(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64"))]
+const CALLS: &[(u64, &str)] = &[
     (22, "epoll_pwait"),
     (25, "fcntl"),
     (32, "flock"),
@@ -78,6 +80,14 @@ const CALLS: [(u64, &str); 15] = [
     (212, "recvmsg"),
     (260, "wait4"),
 ];
+/// Others number them in ways of their own: only the kernel's names for places are told.
+#[cfg(not(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    target_arch = "riscv64",
+    target_arch = "loongarch64"
+)))]
+const CALLS: &[(u64, &str)] = &[];
 
 /// What is known of the process of a rank before `MPI_Init`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -202,11 +212,10 @@ impl KnownProcess {
     }
 }
 
-/// For how long this system has run.
+/// For how long this system has run, by the clock that tells when processes were started. What
+/// `/proc/uptime` tells in a container may be the container's own time.
 fn uptime() -> Duration {
-    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
-    let seconds = text.split_whitespace().next().and_then(|word| word.parse().ok());
-    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or_default()
+    Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }
 
 /// When a process has called `MPI_Init`, if it has not returned from it.
@@ -291,6 +300,7 @@ mod tests {
         let one = own_process();
         let mut known = KnownProcess::of(one.clone(), uptime()).expect("it lives");
         assert_ne!(known.told.condition, Condition::Lost);
+        assert!(known.told.age_ns > 0, "it was started before now by the same clock");
         // Its number was given to another one.
         known.began += 1;
         known.look_again(uptime());
@@ -300,8 +310,10 @@ mod tests {
 
     #[test]
     fn the_call_in_which_a_process_sleeps_has_a_name() {
-        let (number, name) = CALLS[5];
-        assert_eq!(call_in(&format!("{number} 0x1 0x2")), Some(name));
+        for (number, name) in CALLS {
+            assert_eq!(call_in(&format!("{number} 0x1 0x2")), Some(*name));
+        }
+        assert_eq!(call_in(&format!("{} 0x1", u64::MAX)), None);
         assert_eq!(call_in("running"), None);
         assert_eq!(call_in("-1 0x7ffd 0x7f00"), None);
         assert_eq!(sleeping_place(i32::MAX), "");

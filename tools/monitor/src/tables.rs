@@ -102,6 +102,15 @@ pub(crate) struct RankTable {
     program: OnceCell<String>,
 }
 
+/// What was read of a rank.
+pub(crate) struct ReadRank {
+    pub(crate) profile: RankProfile,
+    /// The table that says so, without its snapshots.
+    pub(crate) words: Vec<u64>,
+    /// The moment just before it was copied.
+    pub(crate) now_ns: u64,
+}
+
 /// Other users whose processes have come to a leaf.
 #[derive(Debug, Default)]
 struct ForeignUsers(BTreeSet<u32>);
@@ -578,9 +587,15 @@ impl RankTable {
         self.peer.as_ref().map(|peer| peer.process())
     }
 
-    /// What the rank has counted. Whether it lives was seen before its table is read, so that a
-    /// table that says "running" behind a closed connection is of a rank that was killed.
-    pub(crate) fn profile(&mut self, world_size: u32, long_ns: u64) -> Result<RankProfile, String> {
+    /// What the rank has counted.
+    fn profile(&mut self, world_size: u32, long_ns: u64) -> Result<RankProfile, String> {
+        self.read(world_size, long_ns).map(|read| read.profile)
+    }
+
+    /// What the rank has counted, with the table that says so. Whether it lives was seen before its
+    /// table is read, so that a table that says "running" behind a closed connection is of a rank
+    /// that was killed.
+    pub(crate) fn read(&mut self, world_size: u32, long_ns: u64) -> Result<ReadRank, String> {
         if self.world_size != world_size {
             return Err(format!(
                 "its program has {} ranks, and one with {world_size} is watched; watch one program \
@@ -594,7 +609,7 @@ impl RankTable {
         self.figures.extend(figures);
         let condition = process.map(|process| self.conditions.now(process, &self.figures));
         self.figures.extend(self.hardware.read());
-        // Before the copy, so that no activity seems to last longer than it does.
+        // Before the copy, so that no call or activity seems to last longer than it does.
         let now_ns = now_ns();
         let words = self.words()?;
         let table = TableReader::new(&words).map_err(|error| error.to_string())?;
@@ -624,7 +639,7 @@ impl RankTable {
         if self.is_moving_data {
             profile.activities.iter_mut().for_each(|one| one.kind.is_long = false);
         }
-        Ok(profile)
+        Ok(ReadRank { profile, words, now_ns })
     }
 
     /// Whether it moved data in a call on a file when its profile was read last: then it works, and

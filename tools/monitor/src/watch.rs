@@ -331,8 +331,8 @@ impl Views<'_> {
         let is_verdict = collection.take_verdict(elapsed);
         let (freeze, scopes) = (collection.take_freezes(elapsed), collection.take_scopes(elapsed));
         let Some(tell) = &mut self.listener else {
-            // In quiet runs, too, and beside a table. A view has the whole terminal: a verdict that
-            // holds when it is closed is said then.
+            // In quiet runs, too, and beside a table. While a view with keys is open, a line would
+            // spoil its screen: the verdict that holds when it is closed is said then.
             if self.screen.live().is_none() {
                 collection.verdict_line().iter().for_each(complain);
             }
@@ -479,7 +479,7 @@ impl Run {
                 tell(News::Stacks(&collection.why(elapsed)));
             }
             for record in collection.take_iterations(elapsed) {
-                views.outputs.append(&record, false);
+                views.outputs.append(&record);
             }
             collection.serve_requests(&mut self.requests, elapsed);
             // The table in place has it already. That ranks do not come is said in quiet runs, too.

@@ -14,8 +14,6 @@ use super::places::{Place, PlaceQuestion};
 
 /// Between two questions for ranks that are missing.
 const MISSING_PAUSE: Duration = Duration::from_secs(1);
-/// Lines for such ranks at one time, at most.
-const LINES_MAX: usize = 8;
 
 impl Collection {
     /// Asks the leaves again if ranks have come since they said where, or some are missing.
@@ -97,35 +95,6 @@ impl Collection {
     /// which it is asked why ranks wait, each told once.
     pub(crate) fn take_uninitialised_lines(&mut self) -> Vec<String> {
         let Some(deadline) = self.deadline.time() else { return Vec::new() };
-        let now = Instant::now();
-        let asked = &mut self.places_asked;
-        let mut lines = Vec::new();
-        let all = &self.result.uninitialised;
-        for one in all.iter().filter(|one| !one.is_inside()) {
-            let lasts = match one.is_dead() {
-                true => {
-                    let since = *asked.dead_since.entry(one.rank).or_insert(now);
-                    now.saturating_duration_since(since)
-                }
-                false => Duration::try_from_secs_f64(one.for_s).unwrap_or_default(),
-            };
-            if lasts >= deadline && !asked.told.contains(one.rank) {
-                asked.told.insert(one.rank);
-                lines.push(one.line());
-            }
-        }
-        let longest_s = Uninitialised::inside(all).map_or(0.0, |inside| inside.longest_s);
-        let is_told = asked.are_inside_told || longest_s < deadline.as_secs_f64();
-        asked.are_inside_told |= !is_told;
-        let inside = Uninitialised::inside_line(all).filter(|_| !is_told);
-        let more = lines.len().saturating_sub(LINES_MAX);
-        lines.truncate(LINES_MAX);
-        match more {
-            0 => {}
-            1 => lines.push("1 more rank has not called MPI_Init".to_owned()),
-            _ => lines.push(format!("{more} more ranks have not called MPI_Init")),
-        }
-        lines.extend(inside);
-        lines
+        self.places_asked.late.take_lines(&self.result.uninitialised, deadline, Instant::now())
     }
 }

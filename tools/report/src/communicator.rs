@@ -7,6 +7,14 @@ use crate::text::{cut_in_the_middle, unnamed};
 
 /// Characters for the members of a communicator without a name, at most.
 const MEMBERS_MAX: usize = 24;
+/// Characters for a name, at most. MPI keeps no longer one of a communicator; that of a file is its
+/// path, which may be.
+const NAME_MAX: usize = 128;
+
+/// A name as it stands in a line: of a long one both ends are told, as of long sets of members.
+fn shown(name: &str) -> String {
+    cut_in_the_middle(&crate::printable(name), NAME_MAX)
+}
 
 /// What a communicator of as many processes is called where ranks have waited.
 pub(crate) fn place_name(standing: &Standing, space: u64, size: u32) -> String {
@@ -33,7 +41,7 @@ fn shared_name(standing: &Standing, place: &Place) -> Option<String> {
     let mut spaces = calls.filter(is_here).map(|call| call.space);
     let first = spaces.next()?;
     let is_same = spaces.all(|space| space == first);
-    standing.names.get(&first).filter(|_| is_same).map(|name| crate::printable(name))
+    standing.names.get(&first).filter(|_| is_same).map(|name| shown(name))
 }
 
 /// What a communicator is called.
@@ -45,7 +53,7 @@ pub(crate) fn communicator_name(standing: &Standing, space: u64) -> String {
         _ => {}
     }
     if let Some(name) = standing.names.get(&space) {
-        return crate::printable(name);
+        return shown(name);
     }
     let unnamed = unnamed(space);
     let Some((_, seat)) = standing.members(space).next() else { return unnamed };
@@ -84,5 +92,17 @@ mod tests {
         assert_eq!(name_at(&standing, &place), "a file", "they are on two");
         standing.postures.clear();
         assert_eq!(name_at(&standing, &place), "a file");
+    }
+
+    #[test]
+    fn of_a_long_path_both_ends_are_told_as_of_many_members() {
+        let mut standing = Standing { world_size: 1, ..Standing::default() };
+        standing.add_name(90, format!("/scratch/{}/out.dat", "x".repeat(4000)));
+        standing.add_name(91, "y".repeat(NAME_MAX));
+        let name = communicator_name(&standing, 90);
+        assert_eq!(name.chars().count(), NAME_MAX);
+        assert!(name.starts_with("/scratch/x") && name.ends_with("x/out.dat"), "{name}");
+        assert!(name.contains('~'), "{name}");
+        assert_eq!(communicator_name(&standing, 91), "y".repeat(NAME_MAX), "it has room");
     }
 }

@@ -37,18 +37,27 @@ impl fmt::Display for ReportError {
         match self {
             Self::Folder { folder, source } => write!(
                 f,
-                "report: cannot make the folder '{}': {source}; name one that may be written",
-                folder.display()
+                "report: cannot make the folder '{}': {source}; {}",
+                folder.display(),
+                cure(source)
             ),
-            Self::Write { file, source } => write!(
-                f,
-                "report: cannot write '{}': {source}; name a folder that may be written",
-                file.display()
-            ),
+            Self::Write { file, source } => {
+                write!(f, "report: cannot write '{}': {source}; {}", file.display(), cure(source))
+            }
             Self::Rows { file, reason } => {
                 write!(f, "report: cannot encode '{}': {reason}", file.display())
             }
         }
+    }
+}
+
+/// What helps after this failure.
+fn cure(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "make room, or name a folder on a disk with room",
+        io::ErrorKind::QuotaExceeded => "make room in your quota, or name a folder on another disk",
+        io::ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f)",
+        _ => "name a folder that may be written",
     }
 }
 
@@ -57,6 +66,32 @@ impl std::error::Error for ReportError {
         match self {
             Self::Folder { source, .. } | Self::Write { source, .. } => Some(source),
             Self::Rows { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cure_is_one_for_what_is_wrong() {
+        let said = |kind: io::ErrorKind| {
+            let (file, source) = (PathBuf::from("keep/report.txt"), io::Error::from(kind));
+            let write = ReportError::Write { file, source }.to_string();
+            let (folder, source) = (PathBuf::from("keep"), io::Error::from(kind));
+            [write, ReportError::Folder { folder, source }.to_string()]
+        };
+        for (kind, cure) in [
+            (io::ErrorKind::StorageFull, "on a disk with room"),
+            (io::ErrorKind::QuotaExceeded, "make room in your quota"),
+            (io::ErrorKind::FileTooLarge, "ulimit -f"),
+            (io::ErrorKind::PermissionDenied, "name a folder that may be written"),
+        ] {
+            let told = said(kind);
+            assert!(told.iter().all(|text| text.contains(cure)), "{told:?}");
+            let advises_rights = told.iter().any(|text| text.contains("may be written"));
+            assert_eq!(advises_rights, kind == io::ErrorKind::PermissionDenied, "{told:?}");
         }
     }
 }

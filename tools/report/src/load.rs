@@ -29,14 +29,24 @@ pub(crate) fn lines(load: &Load, figures: &Figures) -> Vec<String> {
     lines
 }
 
+/// How many threads of a rank at a time are asked whether they are in MPI.
+const ASKED_THREADS_MAX: u64 = 16;
+
 /// How several threads of a rank are counted; none where no rank has several that call MPI.
 fn threads_line(figures: &Figures) -> Option<String> {
     let threads = figures.get(&Figure::MpiThreads)?;
     let (count, most) = (threads.ranks(), threads.max());
     let ranks = if count == 1 { "rank calls" } else { "ranks call" };
+    let unasked = match most > ASKED_THREADS_MAX {
+        true => format!(
+            "; of more than {ASKED_THREADS_MAX} the others are not asked, so that MPI's share is \
+             an upper bound"
+        ),
+        false => String::new(),
+    };
     Some(format!(
         "{count} {ranks} MPI in several threads, up to {most} (rank {}): in MPI only while all of \
-         these are",
+         these are{unasked}",
         threads.max_rank(),
     ))
 }
@@ -81,5 +91,11 @@ mod tests {
         let expected = "2 ranks call MPI in several threads, up to 4 (rank 1): in MPI only while \
                         all of these are";
         assert_eq!(threads, expected);
+    }
+
+    #[test]
+    fn of_more_threads_than_are_asked_the_share_of_mpi_is_said_to_be_a_bound() {
+        let bound = |threads: u64| told(&[threads])[1].ends_with("MPI's share is an upper bound");
+        assert!(bound(17) && !bound(16));
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sapwood_profile::Function;
 use sapwood_trace::{
-    EventKind, HopBy, HopKey, HopRole, HopScope, Scope, ScopeBy, ScopeCounter, ScopeFigures,
-    ScopeKey, ScopeReduction, ScopeStatistics, ScopeValue,
+    EventKind, HopBy, HopCollective, HopKey, HopRole, HopScope, HopSource, Scope, ScopeBy,
+    ScopeCounter, ScopeFigures, ScopeKey, ScopeReduction, ScopeStatistics, ScopeValue,
 };
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +15,11 @@ use crate::text::{Grid, Side, cut_in_the_middle, unnamed};
 
 /// The form of the JSON object.
 pub const SCOPE_SCHEMA: &str = "sapwood.scope/1";
-/// Sources of events, as JSON has them: the calls of ranks, and the hops of a network's streams.
+/// Sources of events, as JSON has them: the calls of ranks, the hops of a network's streams, and
+/// those of a group's operations.
 const CALLS: &str = "calls";
-const HOPS: &str = "hops";
+const HOPS: &str = HopSource::Network.word();
+const GROUP: &str = HopSource::Group.word();
 /// Groups that a table shows, at most.
 const ROWS_MAX: usize = 16;
 /// Characters of a name, at most.
@@ -30,8 +32,9 @@ pub struct ScopeRecord {
     pub schema: String,
     /// The scope's name.
     pub scope: String,
-    /// `calls` of ranks, or `hops` of the streams of a network: of these an event is one time of
-    /// one hop, a rank a process of the tree, and the program its being followed.
+    /// `calls` of ranks, `hops` of the streams of a network, or those of the operations of a
+    /// `group`: of hops an event is one time of one hop, a rank a process of the tree or the first
+    /// virtual node of a member, and the program its being followed.
     #[serde(default)]
     pub source: String,
     /// When it was gathered, from the start of the program.
@@ -49,7 +52,7 @@ pub struct ScopeRecord {
     pub ranks: u64,
     /// Of these, those that do not record: of hops, those without room for a further session.
     pub silent_ranks: u64,
-    /// Leaves that are not in it.
+    /// Leaves that are not in it; of a group, members that did not answer.
     pub missing_leaves: u64,
     /// Of hops, streams that the scope names and of which no event has come yet.
     #[serde(default)]
@@ -98,6 +101,12 @@ pub struct ScopeGroup {
     /// Of hops, the stream; null where streams are not told apart.
     #[serde(default)]
     pub stream: Option<u32>,
+    /// Of a group, what the operations are; null where these are not told apart.
+    #[serde(default)]
+    pub collective: Option<String>,
+    /// Of a group, the virtual node at the root; null likewise.
+    #[serde(default)]
+    pub root: Option<u32>,
     /// The function; null likewise.
     pub function: Option<String>,
     /// The communicator; null likewise.
@@ -153,7 +162,7 @@ pub struct HopScopeParts<'a> {
     pub name: &'a str,
     /// The scope.
     pub scope: &'a HopScope,
-    /// For how long the network was followed.
+    /// For how long the network or group was followed.
     pub elapsed: Duration,
     /// Whether it is the last one.
     pub is_last: bool,
@@ -161,7 +170,7 @@ pub struct HopScopeParts<'a> {
     pub figures: &'a ScopeFigures,
     /// Streams that the scope names and of which no event has come yet.
     pub unseen_streams: &'a [u32],
-    /// Back-ends that have not answered.
+    /// Back-ends, or members of a group, that have not answered.
     pub missing_leaves: u64,
 }
 
@@ -192,7 +201,7 @@ impl ScopeRecord {
         let group = |(key, one): (&ScopeKey, _)| group_of_hops(*key, one, parts.scope);
         Self {
             scope: parts.name.to_owned(),
-            source: HOPS.to_owned(),
+            source: parts.scope.source.word().to_owned(),
             elapsed_s: parts.elapsed.as_secs_f64(),
             is_last: parts.is_last,
             value: parts.scope.value.word().to_owned(),
@@ -231,7 +240,11 @@ impl ScopeRecord {
     }
 
     fn words(&self) -> SourceWords {
-        if self.source == HOPS { HOP_WORDS } else { CALL_WORDS }
+        match self.source.as_str() {
+            HOPS => HOP_WORDS,
+            GROUP => GROUP_WORDS,
+            _ => CALL_WORDS,
+        }
     }
 
     /// Lines for people.
@@ -286,6 +299,8 @@ impl ScopeRecord {
         let is_by = |has: fn(&ScopeGroup) -> bool| self.groups.iter().any(has);
         let columns = [
             ("stream", is_by(|one| one.stream.is_some())),
+            ("collective", is_by(|one| one.collective.is_some())),
+            ("root", is_by(|one| one.root.is_some())),
             ("parent", is_by(|one| one.parent.is_some())),
             (self.words().rank, is_by(|one| one.rank.is_some())),
             ("function", is_by(|one| one.function.is_some())),
@@ -304,6 +319,8 @@ impl ScopeRecord {
         for one in self.groups.iter().take(ROWS_MAX) {
             let keys = [
                 one.stream.map(|stream| stream.to_string()),
+                one.collective.clone(),
+                one.root.map(|root| root.to_string()),
                 one.parent.map(|parent| parent.to_string()),
                 one.rank.map(|rank| rank.to_string()),
                 one.function.clone(),
@@ -365,6 +382,15 @@ const HOP_WORDS: SourceWords = SourceWords {
     leaves: "back-ends",
     missing: "that did not answer",
     none: "; no process was read",
+};
+
+const GROUP_WORDS: SourceWords = SourceWords {
+    processes: "members",
+    rank: "member",
+    silent: "not recording",
+    leaves: "members",
+    missing: "that did not answer",
+    none: "; no member was read",
 };
 
 /// A figure of a group, with the name of its column.
@@ -456,9 +482,10 @@ fn group_of_hops(key: ScopeKey, one: &ScopeStatistics, scope: &HopScope) -> Scop
     if scope.by != HopBy::default() && key == ScopeKey::OTHERS {
         return ScopeGroup { is_others: true, ..figures };
     }
-    let HopKey { process, parent, stream, role } = HopKey::of(key, scope.by);
+    let HopKey { process, parent, stream, role, collective, root } = HopKey::of(key, scope.by);
     let kind = role.map(HopRole::word).map(str::to_owned);
-    ScopeGroup { rank: process, parent, stream, kind, ..figures }
+    let collective = collective.map(HopCollective::word).map(str::to_owned);
+    ScopeGroup { rank: process, parent, stream, kind, collective, root, ..figures }
 }
 
 #[cfg(test)]
@@ -579,7 +606,8 @@ mod tests {
         let mut figures = ScopeFigures::default();
         for (process, ns) in [(1, 5_000), (2, 3_000), (3, 1_000)] {
             let role = Some(if process == 1 { HopRole::Communication } else { HopRole::BackEnd });
-            let key = HopKey { process: Some(process), parent: Some(0), stream: Some(4), role };
+            let (process, parent, stream) = (Some(process), Some(0), Some(4));
+            let key = HopKey { process, parent, stream, role, ..HopKey::default() };
             figures.add(key.into(), ns, reduction);
         }
         figures.keep_largest(2);
@@ -616,6 +644,50 @@ mod tests {
             lines[2].starts_with("4       0       1        communication-process "),
             "{lines:?}"
         );
+    }
+
+    #[test]
+    fn hops_of_a_group_are_told_by_collective_and_root() {
+        let by = HopBy { edge: true, collective: true, root: true, ..HopBy::default() };
+        let scope = HopScope { source: HopSource::Group, by, ..HopScope::default() };
+        let mut figures = ScopeFigures::default();
+        for (collective, ns) in [(HopCollective::Reduction, 5_000), (HopCollective::Transfer, 10)] {
+            let (process, parent, root) = (Some(3), Some(1), Some(0));
+            let collective = Some(collective);
+            let key = HopKey { process, parent, collective, root, ..HopKey::default() };
+            figures.add(key.into(), ns, scope.reduction);
+        }
+        figures.count(ScopeCounter::Read, 2);
+        figures.count(ScopeCounter::Selected, 2);
+        figures.count(ScopeCounter::Ranks, 4);
+        figures.count(ScopeCounter::Dropped, 7);
+        let record = ScopeRecord::of_hops(&HopScopeParts {
+            name: "waits",
+            scope: &scope,
+            elapsed: Duration::from_secs(2),
+            is_last: true,
+            figures: &figures,
+            unseen_streams: &[],
+            missing_leaves: 1,
+        });
+        let told: Vec<_> = record
+            .groups
+            .iter()
+            .map(|one| (one.collective.as_deref(), one.root, one.parent, one.rank, one.stream))
+            .collect();
+        let wanted = |word| (Some(word), Some(0), Some(1), Some(3), None);
+        assert_eq!(told, [wanted("reduction"), wanted("transfer")]);
+        assert_eq!(record.source, "group");
+        let value = serde_json::to_value(&record).expect("numbers and text");
+        sapwood_schema::assert_fits("scope-1", &value);
+        assert_eq!(serde_json::from_value::<ScopeRecord>(value).expect("as written"), record);
+        let lines = record.lines();
+        assert_eq!(
+            lines[0],
+            "scope waits after 2.0 s: 2 of 2 events, 4 members; 7 events overwritten unread; 1 \
+             member that did not answer"
+        );
+        assert!(lines[1].starts_with("collective  root  parent  member  events "), "{lines:?}");
     }
 
     #[test]

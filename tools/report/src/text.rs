@@ -13,7 +13,21 @@ pub(crate) struct Grid {
     first_columns_min: usize,
     columns: Vec<(&'static str, Side)>,
     given_up: Vec<&'static str>,
-    rows: Vec<(Vec<String>, bool)>,
+    rows: Vec<GridRow>,
+}
+
+/// One row.
+#[derive(Debug)]
+struct GridRow {
+    cells: Vec<String>,
+    mark: Mark,
+}
+
+/// Whether colour sets a row off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Plain,
+    SetOff,
 }
 
 /// Between two columns.
@@ -36,12 +50,12 @@ impl Grid {
 
     /// Adds a row of one cell per column.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
-        self.rows.push((cells, false));
+        self.rows.push(GridRow { cells, mark: Mark::Plain });
     }
 
     /// Adds a row that colour sets off.
     pub(crate) fn marked_row(&mut self, cells: Vec<String>) {
-        self.rows.push((cells, true));
+        self.rows.push(GridRow { cells, mark: Mark::SetOff });
     }
 
     /// The lines as [`Grid::render`] has them, of any width.
@@ -68,9 +82,12 @@ impl Grid {
 
         let names: Vec<String> = self.columns.iter().map(|(name, _)| (*name).to_string()).collect();
         let mut text = paint.bold(&self.line(&names, &shown, &widths)) + "\n";
-        for (cells, is_marked) in &self.rows {
-            let line = self.line(cells, &shown, &widths);
-            text.push_str(&if *is_marked { paint.yellow(&line) } else { line });
+        for row in &self.rows {
+            let line = self.line(&row.cells, &shown, &widths);
+            text.push_str(&match row.mark {
+                Mark::SetOff => paint.yellow(&line),
+                Mark::Plain => line,
+            });
             text.push('\n');
         }
         text
@@ -78,7 +95,7 @@ impl Grid {
 
     fn widths(&self) -> Vec<usize> {
         let width = |at: usize, name: &str| {
-            let cells = self.rows.iter().map(|(cells, _)| cells[at].chars().count());
+            let cells = self.rows.iter().map(|row| row.cells[at].chars().count());
             cells.chain([name.chars().count()]).max().unwrap_or(0)
         };
         self.columns.iter().enumerate().map(|(at, (name, _))| width(at, name)).collect()

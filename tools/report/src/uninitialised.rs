@@ -105,7 +105,10 @@ impl Uninitialised {
             return format!("has ended in MPI_Init, after {time}");
         }
         if self.is_dead() {
-            return format!("has ended after {time}, and no MPI_Init was seen of it");
+            return format!(
+                "has ended after {time}, and no MPI_Init was seen of it: it ended before, or ran \
+                 without the shim"
+            );
         }
         let place = match self.place.is_empty() {
             true => String::new(),

@@ -140,7 +140,7 @@ impl Agent {
                 let hold = Duration::from_millis(u64::from(values.scalar::<u32>(1)?));
                 job.poll(back_end, values.scalar(0)?, hold, now)?;
             }
-            SIGNAL => job.signal(values.scalar(0)?, now),
+            SIGNAL => job.signal(values.scalar(0)?),
             FETCH => job.fetch(values.scalar(0)?),
             _ => {}
         }

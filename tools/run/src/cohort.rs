@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use sapwood::{Answer, Error, RankSet, Recipients, StreamId, Tag, Values};
 use sapwood_hosts::questions::{QuestionTiming, Questions};
-use sapwood_hosts::tree_access::{Channels, Tree, WAVE_MILLISECONDS};
+use sapwood_hosts::tree_access::{Channels, StandardInput, Tree, WAVE_MILLISECONDS};
 use sapwood_launch::Signal;
 
 use super::protocol::{Order, POLL, RUN, SIGNAL, poll};
 
-/// For how long the first wave is held for those who have not ended, and the later ones at most.
+/// For how long the first wave is held for those who have not ended.
 const FIRST_HOLD: Duration = Duration::from_millis(100);
+/// For how long a later one is held at most.
 pub(super) const HOLD_MAX: Duration = Duration::from_secs(1);
 
 /// How fast questions follow each other.
@@ -30,7 +31,7 @@ pub(super) struct Cohort {
     pub(super) members: RankSet,
     questions: Questions,
     hold: Duration,
-    /// Whether it is asked no more, since all of it have ended or are missing.
+    /// Whether it is asked no more, since all of it have ended or are lost.
     is_over: bool,
 }
 
@@ -43,10 +44,10 @@ impl Cohort {
         tree: &mut dyn Tree,
         members: RankSet,
         order: &Order,
-        reads_input: bool,
+        input: StandardInput,
         now: Instant,
     ) -> Result<Self, Error> {
-        let channels = tree.begin(&members, reads_input)?;
+        let channels = tree.begin(&members, input)?;
         let order = Order {
             live: channels.live,
             input: channels.input.unwrap_or(channels.control),
@@ -67,18 +68,18 @@ impl Cohort {
         self.questions.hear(answer);
     }
 
-    /// Asks the next question when the last has been answered, if one of them still runs the
-    /// command.
+    /// Asks the next question when the last has been answered, if one of them may still tell an
+    /// outcome, as one of those that are `asked`.
     ///
     /// # Errors
     /// When the tree fails.
     pub(super) fn ask(
         &mut self,
         tree: &mut dyn Tree,
-        running: &RankSet,
+        asked: &RankSet,
         now: Instant,
     ) -> Result<(), Error> {
-        self.is_over = !self.members.as_ref().intersects(running.as_ref());
+        self.is_over = !self.members.as_ref().intersects(asked.as_ref());
         if self.is_over {
             return Ok(());
         }

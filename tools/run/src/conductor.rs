@@ -27,7 +27,7 @@ use super::results::{Results, Sheet};
 use sapwood_command_line::exit::{Failure, complain, complain_all};
 use sapwood_hosts::absence::{Absence, NOT_REACHED};
 use sapwood_hosts::signals::Signals;
-use sapwood_hosts::tree_access::{Channels, Tree};
+use sapwood_hosts::tree_access::{Channels, StandardInput, Tree};
 
 /// The shortest time between two cohorts, which bounds the streams of a tree that starts slowly.
 const COHORT_PAUSE: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ type Taker<'a> = dyn FnMut(&mut Printer, &[u8]) -> Result<(), Failure> + 'a;
 pub(super) struct Conductor<'a> {
     tree: &'a mut dyn Tree,
     order: Order,
-    reads_input: bool,
+    standard_input: StandardInput,
     cohorts: Vec<Cohort>,
     /// From when on the next cohort may begin; none once no further host will come.
     next_cohort: Option<Instant>,
@@ -89,7 +89,7 @@ impl<'a> Conductor<'a> {
         tree: &'a mut dyn Tree,
         hosts: BTreeMap<Rank, String>,
         mut order: Order,
-        reads_input: bool,
+        standard_input: StandardInput,
         printer: Printer,
         signals: &'a mut Signals,
     ) -> Result<Self, Failure> {
@@ -110,7 +110,7 @@ impl<'a> Conductor<'a> {
         results.suspect(&tree.suspects());
         let mut cohorts = Vec::new();
         if !members.is_empty() || !is_starting {
-            cohorts.push(Cohort::begin(tree, members, &order, reads_input, now)?);
+            cohorts.push(Cohort::begin(tree, members, &order, standard_input, now)?);
         }
         for descriptor in signals.descriptors() {
             tree.watch(descriptor.as_fd())?;
@@ -120,10 +120,10 @@ impl<'a> Conductor<'a> {
         Ok(Self {
             tree,
             order,
-            reads_input,
+            standard_input,
             cohorts,
             next_cohort: is_starting.then(|| now + COHORT_PAUSE),
-            input: reads_input.then_some(input),
+            input: (standard_input == StandardInput::Passed).then_some(input),
             results,
             printer,
             live_output: LiveOutput::default(),
@@ -270,8 +270,9 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Has hosts begin the command that were still being reached when others began it. Those that
-    /// have not come when the tree has started are missing.
+    /// Has hosts begin the command that were still being reached when others began it, also where
+    /// their start was reported as lost meanwhile. Those that have not come when the tree has
+    /// started are missing.
     fn take_late_hosts(&mut self) -> Result<(), Failure> {
         let Some(from) = self.next_cohort else { return Ok(()) };
         let now = Instant::now();
@@ -280,11 +281,12 @@ impl<'a> Conductor<'a> {
             return Ok(());
         }
         let mut come = self.tree.connected();
-        come.intersect_with(self.results.awaited().as_ref());
-        if !come.is_empty() {
-            self.begin_cohort(come, now)?;
+        come.intersect_with(self.order.members.as_ref());
+        for cohort in &self.cohorts {
+            come.subtract(cohort.members.as_ref());
         }
-        if !is_starting {
+        let have_begun = come.is_empty() || self.begin_cohort(come, now)?;
+        if !is_starting && have_begun {
             self.next_cohort = None;
             lose_absent(self.tree, &mut self.results);
             self.results.await_no_more(now);
@@ -292,17 +294,18 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    fn begin_cohort(&mut self, members: RankSet, now: Instant) -> Result<(), Failure> {
+    /// Has these hosts begin the command. Gives whether they have: they are to try again if one of
+    /// them has gone meanwhile, as the losses will say.
+    fn begin_cohort(&mut self, members: RankSet, now: Instant) -> Result<bool, Failure> {
         self.next_cohort = Some(now + COHORT_PAUSE);
-        let begun = Cohort::begin(self.tree, members, &self.order, self.reads_input, now);
+        let begun = Cohort::begin(self.tree, members, &self.order, self.standard_input, now);
         match begun {
             Ok(cohort) => {
                 self.results.has_begun(&cohort.members, now);
                 self.cohorts.push(cohort);
-                Ok(())
+                Ok(true)
             }
-            // One of them has gone meanwhile, as the losses will say.
-            Err(Error::Misuse(_)) => Ok(()),
+            Err(Error::Misuse(_)) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -475,16 +478,16 @@ impl<'a> Conductor<'a> {
 
     /// Asks those of whom some have not ended.
     fn ask(&mut self, now: Instant) -> Result<(), Failure> {
-        let running = self.results.running();
+        let asked = self.results.asked();
         for cohort in &mut self.cohorts {
-            cohort.ask(self.tree, &running, now)?;
+            cohort.ask(self.tree, &asked, now)?;
         }
         Ok(())
     }
 
     fn wait(&self, now: Instant) -> Duration {
         let next = self.cohorts.iter().map(|cohort| cohort.wait(now)).min();
-        // Hosts that come later than this end the wait by themselves.
+        // After that moment a host that comes ends the wait by itself.
         let cohort = self.next_cohort.filter(|&at| at > now).map(|at| at - now);
         let ending = self.ending.map(|(_, until)| until.saturating_duration_since(now));
         [next, cohort, ending].into_iter().flatten().min().unwrap_or(HOLD_MAX)
@@ -573,3 +576,6 @@ fn is_readable(stdin: &Stdin) -> bool {
     let mut watched = [PollFd::new(stdin, PollFlags::IN)];
     poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
 }
+
+#[cfg(test)]
+mod tests;

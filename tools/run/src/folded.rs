@@ -80,7 +80,7 @@ fn write_labelled(
     sheet: &Sheet,
     nodes: &str,
 ) -> Result<(), Failure> {
-    let label = if conductor.printer.has_label { format!("{nodes}: ") } else { String::new() };
+    let label = conductor.printer.label.of(&nodes);
     let which = sheet.which;
     // A line may come in two parts.
     let mut begun: Vec<u8> = Vec::new();

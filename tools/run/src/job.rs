@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use sapwood::{BackEnd, Error, StreamId, Values, Wave};
-use sapwood_launch::{Exit, GROUP_REAPER_VARIABLE, GroupEnd, GroupReaper, Local, Process, Signal};
+use sapwood_launch::{Exit, GroupEnd, GroupReaper, Local, Process, Signal};
 use sapwood_topology::NodeSet;
 
 use super::lines::Lines;
@@ -20,7 +20,8 @@ use super::protocol::{
 use super::spool::Spool;
 use sapwood_hosts::substitution::substitute;
 
-/// How long a command whose time is over may take to end itself.
+/// How long a command whose time is over may take to end itself. After a signal of the user's the
+/// front-end decides that.
 const TERMINATION_TIME: Duration = Duration::from_secs(2);
 
 /// How long output is waited for that processes hold open which the command has left behind.
@@ -36,8 +37,7 @@ const INPUT_PAUSE: Duration = Duration::from_millis(5);
 const NOT_STARTED: i32 = 126;
 
 /// What the attaching to the tree needs, and no command.
-const UNSET: &str =
-    "unset SAPWOOD_PARENT SAPWOOD_KEY SAPWOOD_ENCRYPTION SAPWOOD_STARTED SAPWOOD_GROUP_REAPER; ";
+const UNSET: &str = "unset SAPWOOD_PARENT SAPWOOD_KEY SAPWOOD_ENCRYPTION SAPWOOD_STARTED; ";
 
 /// A command that was ordered.
 pub(super) struct Job {
@@ -53,7 +53,7 @@ pub(super) struct Job {
     unwritten: Vec<u8>,
     input_has_ended: bool,
     deadline: Option<Instant>,
-    /// When a command that was asked to end is killed.
+    /// When a command whose time is over is killed.
     kill_at: Option<Instant>,
     timed_out: bool,
     ended: Option<(State, Instant)>,
@@ -134,7 +134,7 @@ impl Job {
     }
 
     /// A signal for the command.
-    pub(super) fn signal(&mut self, number: i32, now: Instant) {
+    pub(super) fn signal(&mut self, number: i32) {
         let Some(process) = &mut self.process else { return };
         let signal = match number {
             1 => Signal::HUP,
@@ -150,9 +150,6 @@ impl Job {
         }
         // A process that has changed its user cannot be signalled; the tree's end says so.
         let _ = process.kill(signal);
-        if signal == Signal::TERM {
-            self.kill_at.get_or_insert(now + TERMINATION_TIME);
-        }
     }
 
     /// Whether a part of standard input can be taken.
@@ -292,11 +289,12 @@ impl Job {
         let is_over = self.deadline.is_some_and(|deadline| now >= deadline);
         if is_over && self.ended.is_none() && !self.timed_out {
             self.timed_out = true;
-            self.signal(15, now);
+            self.kill_at = Some(now + TERMINATION_TIME);
+            self.signal(15);
         }
         if self.kill_at.is_some_and(|at| now >= at) {
             self.kill_at = None;
-            self.signal(9, now);
+            self.signal(9);
         }
     }
 
@@ -428,10 +426,10 @@ fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, S
         true => substitute(text, &host, place),
         false => text.clone(),
     };
-    let mut reaper = GroupReaper::new()
+    let reaper = GroupReaper::new()
         .map_err(|error| format!("cannot create a pipe for the command: {error}"))?;
     let mut command = sapwood_launch::Order::new("/bin/sh");
-    command.inherit.extend(reaper.end().map(|end| (GROUP_REAPER_VARIABLE.to_string(), end)));
+    command.group_reaper = Some(&reaper);
     let words: Vec<String> = order.words.iter().map(replaced).collect();
     let text = if order.is_shell {
         format!("{UNSET}{}", words.join(" "))
@@ -473,8 +471,6 @@ fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, S
     drop(command);
     let mut process = started.map_err(|error| error.to_string())?;
     process.set_group_end(GroupEnd::LeftAlone);
-    // Where the kernel does not do this, the command itself is still bound to this process.
-    let _ = reaper.hold(process.pid());
     Ok(Started { process, reaper, stdin: writer })
 }
 

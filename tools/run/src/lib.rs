@@ -34,7 +34,7 @@ use sapwood::{Rank, RankSet};
 use sapwood_topology::NodeSet;
 
 use self::conductor::Conductor;
-use self::printer::Printer;
+use self::printer::{HostLabel, LiveLines, Printer};
 use self::protocol::Order;
 use self::results::Results;
 use sapwood_command_line::exit::{Failure, UNREACHED, by_signal, complain, print};
@@ -46,7 +46,7 @@ use sapwood_hosts::persistent::{self, shared};
 use sapwood_hosts::selection::{Reach, Selection};
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::tree::{Purpose, TreeTerms};
-use sapwood_hosts::tree_access::{Flow, Owned, Tree};
+use sapwood_hosts::tree_access::{Flow, Owned, StandardInput, Tree};
 
 /// How long all hosts are waited for, before those that are there begin a command whose lines are
 /// written as they come.
@@ -166,13 +166,25 @@ fn variable(text: &str) -> Result<String, String> {
     }
 }
 
+/// Where commands come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CommandSource {
+    /// The one that the arguments name.
+    Arguments,
+    /// Those that are read one after another.
+    Prompt,
+}
+
 /// Runs the command, or those that are read.
 ///
 /// # Errors
 /// [`Failure`] for bad input, and where the tree or the output fails.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let asks = arguments.prompt || arguments.command.is_empty() && is_on_terminal();
-    if arguments.command.is_empty() && !asks {
+    let source = match arguments.prompt || arguments.command.is_empty() && is_on_terminal() {
+        true => CommandSource::Prompt,
+        false => CommandSource::Arguments,
+    };
+    if arguments.command.is_empty() && source == CommandSource::Arguments {
         return Err(Failure::usage(
             "a COMMAND is missing; commands are read one after another on a terminal, or with \
              --prompt",
@@ -201,13 +213,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let way_back = tree.way_back(&ranks).filter(|_| !arguments.style.quiet);
         let mut session =
             Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
-        let code = session.run(&mut tree, asks)?;
+        let code = session.run(&mut tree, source)?;
         if let Some(way_back) = way_back.filter(|_| code == UNREACHED) {
             complain(way_back);
         }
         return Ok(ExitCode::from(code));
     }
-    run_in_new_tree(arguments, targets, signals, asks)
+    run_in_new_tree(arguments, targets, signals, source)
 }
 
 /// The same in a tree that is started for it.
@@ -215,11 +227,11 @@ fn run_in_new_tree(
     arguments: &Arguments,
     targets: Targets,
     signals: Signals,
-    asks: bool,
+    source: CommandSource,
 ) -> Result<ExitCode, Failure> {
     let plan = deploy::plan(&targets, &arguments.reach, Purpose::Once, persistent::AGENT)?;
     plan.launching.announce(&plan.builder);
-    let builder = match arguments.style.is_live() && !asks {
+    let builder = match arguments.style.is_live() && source == CommandSource::Arguments {
         true => plan.builder.open_after(FIRST_HOSTS_TIME),
         false => plan.builder,
     };
@@ -231,7 +243,7 @@ fn run_in_new_tree(
     let ranks = everyone(count);
     let mut session = Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
     let mut tree = Owned::new(network, &session.targets.names).flowing(arguments.terms.flow);
-    let code = session.run(&mut tree, asks);
+    let code = session.run(&mut tree, source);
     let closed = tree.close();
     let code = code?;
     closed?;
@@ -277,13 +289,16 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn run(&mut self, tree: &mut dyn Tree, asks: bool) -> Result<u8, Failure> {
-        if asks {
+    fn run(&mut self, tree: &mut dyn Tree, source: CommandSource) -> Result<u8, Failure> {
+        if source == CommandSource::Prompt {
             return prompt::run(self, tree);
         }
-        let reads_input = !self.arguments.terms.no_stdin && !std::io::stdin().is_terminal();
         let arguments = self.arguments;
-        self.conduct(tree, arguments, reads_input)
+        let input = match arguments.terms.no_stdin || std::io::stdin().is_terminal() {
+            true => StandardInput::Closed,
+            false => StandardInput::Passed,
+        };
+        self.conduct(tree, arguments, input)
     }
 
     /// Whether a host of the command is in the tree.
@@ -305,17 +320,17 @@ impl Session<'_> {
         &mut self,
         tree: &mut dyn Tree,
         arguments: &Arguments,
-        reads_input: bool,
+        input: StandardInput,
     ) -> Result<u8, Failure> {
         let style = &arguments.style;
         let order = order(arguments, &self.targets.set);
         let folders = [style.outdir.clone(), style.errdir.clone()];
-        let printer = Printer::new(style.shows(), !style.no_label, folders)?;
+        let printer = Printer::new(style.lines(), style.label(), folders)?;
         if !self.has_host(tree) && !tree.is_starting() {
             return self.unreached(tree, arguments);
         }
         let (hosts, signals) = (self.hosts.clone(), &mut self.signals);
-        let failure = match Conductor::begin(tree, hosts, order, reads_input, printer, signals) {
+        let failure = match Conductor::begin(tree, hosts, order, input, printer, signals) {
             Ok(conductor) => return carry_out(conductor, arguments),
             Err(failure) => failure,
         };
@@ -352,6 +367,14 @@ impl Style {
     /// Whether lines are written as they come.
     fn shows(&self) -> bool {
         !self.is_folded() || self.live
+    }
+
+    fn lines(&self) -> LiveLines {
+        if self.shows() { LiveLines::Written } else { LiveLines::Left }
+    }
+
+    fn label(&self) -> HostLabel {
+        if self.no_label { HostLabel::None } else { HostLabel::Name }
     }
 
     /// Whether output is sent as it comes.

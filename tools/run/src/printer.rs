@@ -1,18 +1,44 @@
 //! Output as it comes: `host: line`, kept apart by stream, on the terminal or in files.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
 
 use sapwood_command_line::exit::{Failure, StandardError};
 
+/// What becomes of lines that come while commands run, where no folder gets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LiveLines {
+    /// They are written to the standard streams.
+    Written,
+    /// They are left to what is written at the end.
+    Left,
+}
+
+/// What stands before a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HostLabel {
+    /// The host that it came from, or the hosts.
+    Name,
+    None,
+}
+
+impl HostLabel {
+    /// The beginning of lines of these hosts.
+    pub(super) fn of(self, hosts: &dyn Display) -> String {
+        match self {
+            Self::Name => format!("{hosts}: "),
+            Self::None => String::new(),
+        }
+    }
+}
+
 /// Where live output goes.
 pub(super) struct Printer {
-    /// Whether lines are written to the standard streams.
-    pub(super) shows: bool,
-    /// Whether the host stands before them.
-    pub(super) has_label: bool,
+    lines: LiveLines,
+    pub(super) label: HostLabel,
     /// Folders that get a file for each host, by stream.
     pub(super) folders: [Option<PathBuf>; 2],
     begun: BTreeSet<(usize, u32)>,
@@ -24,13 +50,23 @@ impl Printer {
     /// # Errors
     /// A folder that cannot be made, or one for both outputs.
     pub(super) fn new(
-        shows: bool,
-        has_label: bool,
+        lines: LiveLines,
+        label: HostLabel,
         folders: [Option<PathBuf>; 2],
     ) -> Result<Self, Failure> {
-        for folder in folders.iter().flatten() {
+        for (option, folder) in ["--outdir", "--errdir"].iter().zip(&folders) {
+            let Some(folder) = folder else { continue };
             std::fs::create_dir_all(folder).map_err(|error| {
-                Failure::usage(format!("cannot make folder {}: {error}", folder.display()))
+                let told = folder.display();
+                Failure::usage(match error.kind() {
+                    ErrorKind::AlreadyExists => {
+                        format!("'{told}' is no folder: give {option} a folder or a new name")
+                    }
+                    _ => format!(
+                        "cannot make the folder '{told}': {error}; give {option} one that can be \
+                         made or is there"
+                    ),
+                })
             })?;
         }
         if let [Some(out), Some(err)] = &folders
@@ -42,8 +78,8 @@ impl Printer {
             )));
         }
         Ok(Self {
-            shows,
-            has_label,
+            lines,
+            label,
             folders,
             begun: BTreeSet::new(),
             output: BufWriter::with_capacity(1 << 16, std::io::stdout()),
@@ -65,10 +101,10 @@ impl Printer {
         if self.folders[which].is_some() {
             return self.append(host, rank, which, part);
         }
-        if !self.shows {
+        if self.lines == LiveLines::Left {
             return Ok(());
         }
-        let label = if self.has_label { format!("{host}: ") } else { String::new() };
+        let label = self.label.of(&host);
         let written = match which {
             0 => write_lines(&mut self.output, &label, part),
             _ => write_lines(&mut self.errors, &label, part),

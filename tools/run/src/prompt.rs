@@ -14,7 +14,7 @@ use rustyline::error::ReadlineError;
 
 use super::Session;
 use sapwood_command_line::exit::{Failure, by_signal, complain};
-use sapwood_hosts::tree_access::Tree;
+use sapwood_hosts::tree_access::{StandardInput, Tree};
 
 /// What ends it, besides the end of input.
 const QUIT: [&str; 2] = [":quit", ":q"];
@@ -70,7 +70,7 @@ pub(super) fn run(session: &mut Session<'_>, tree: &mut dyn Tree) -> Result<u8, 
             }
             command => arguments.command = vec![command.to_string()],
         }
-        code = session.conduct(tree, &arguments, false)?;
+        code = session.conduct(tree, &arguments, StandardInput::Closed)?;
     }
 }
 

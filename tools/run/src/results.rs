@@ -73,6 +73,9 @@ pub(super) struct Results {
     suspects: RankSet,
     /// Who counts as missing for its silence.
     silent: RankSet,
+    /// Who has counted as missing for its silence, may be there all the same, and has not told its
+    /// outcome.
+    doubtful: RankSet,
     /// Who has given a sign of life.
     has_spoken: RankSet,
 }
@@ -81,9 +84,20 @@ impl Results {
     pub(super) fn new(hosts: BTreeMap<Rank, String>, now: Instant) -> Self {
         let heard = hosts.keys().map(|&rank| (rank, now)).collect();
         let (classes, missing) = (BTreeMap::new(), BTreeMap::new());
-        let [ended, awaited, suspects, silent, has_spoken] =
+        let [ended, awaited, suspects, silent, doubtful, has_spoken] =
             std::array::from_fn(|_| RankSet::new());
-        Self { hosts, classes, ended, missing, awaited, heard, suspects, silent, has_spoken }
+        Self {
+            hosts,
+            classes,
+            ended,
+            missing,
+            awaited,
+            heard,
+            suspects,
+            silent,
+            doubtful,
+            has_spoken,
+        }
     }
 
     /// These hosts are still being reached: their silence means nothing.
@@ -91,9 +105,10 @@ impl Results {
         self.awaited.union_with(ranks.as_ref());
     }
 
-    /// These hosts have been reached, and have begun.
+    /// These hosts have been reached, and have begun: also those that were lost before.
     pub(super) fn has_begun(&mut self, ranks: &RankSet, now: Instant) {
         self.awaited.subtract(ranks.as_ref());
+        self.missing.retain(|&rank, _| !ranks.contains(rank));
         self.heard.extend(ranks.iter().map(|rank| (rank, now)));
     }
 
@@ -142,6 +157,7 @@ impl Results {
                 continue;
             }
             self.ended.union_with(ranks.as_ref());
+            self.doubtful.subtract(ranks.as_ref());
             for rank in ranks.iter() {
                 self.missing.remove(&rank);
             }
@@ -158,6 +174,7 @@ impl Results {
     /// These hosts will not answer.
     pub(super) fn lose(&mut self, ranks: &RankSet, reason: &str) {
         self.awaited.subtract(ranks.as_ref());
+        self.doubtful.subtract(ranks.as_ref());
         for rank in ranks.difference(self.ended.as_ref()).iter() {
             if self.hosts.contains_key(&rank) {
                 self.missing
@@ -178,6 +195,7 @@ impl Results {
                 let reason = format!("gave no answer for {} s{before}", limit.as_secs());
                 self.missing.insert(rank, reason);
                 self.silent.insert(rank);
+                self.doubtful.insert(rank);
             }
         }
     }
@@ -191,6 +209,14 @@ impl Results {
     pub(super) fn running(&self) -> RankSet {
         let lost: RankSet = self.missing.keys().copied().collect();
         self.everyone().difference(self.ended.as_ref()).difference(lost.as_ref())
+    }
+
+    /// Who may still tell an outcome: those that run, and those that are missing for their silence
+    /// alone.
+    pub(super) fn asked(&self) -> RankSet {
+        let mut asked = self.running();
+        asked.union_with(self.doubtful.as_ref());
+        asked
     }
 
     pub(super) fn ended(&self) -> &RankSet {
@@ -383,6 +409,22 @@ pub(super) mod tests {
         let part = (exited(0, b""), &b""[..], RankSet::range(0, 0));
         results.take(&answer(&[part]), now).unwrap();
         assert!(results.is_complete() && results.missing().is_empty());
+    }
+
+    #[test]
+    fn a_silent_host_is_asked_until_it_tells_its_outcome_or_is_lost() {
+        let now = Instant::now();
+        let mut results = Results::new(hosts(2), now);
+        let (first, both) = (RankSet::range(0, 0), RankSet::range(0, 1));
+        results.lose_silent(now + SILENCE_MAX);
+        assert_eq!((results.running(), results.asked()), (RankSet::new(), both.clone()));
+        let running = (Outcome::bare(State::Running), &b""[..], first.clone());
+        results.take(&answer(&[running]), now).unwrap();
+        assert_eq!(results.asked(), both, "it has said something, and not how it ended");
+        results.lose(&RankSet::range(1, 1), "closed");
+        assert_eq!(results.asked(), first);
+        results.take(&answer(&[(exited(0, b""), &b""[..], first)]), now).unwrap();
+        assert_eq!(results.asked(), RankSet::new());
     }
 
     #[test]

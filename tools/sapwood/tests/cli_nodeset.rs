@@ -12,7 +12,7 @@ fn calculated(arguments: &[&str]) -> String {
 
 #[test]
 fn sets_are_expanded_folded_and_counted() {
-    let table: [(&[&str], &str); 23] = [
+    let table: [(&[&str], &str); 25] = [
         (&["expand", "n[1-3]"], "n1 n2 n3"),
         (&["expand", "-S", ",", "-O", "%s.site", "n[1-2]"], "n1.site,n2.site"),
         (&["expand", "-S", "\\n", "n[1-2]"], "n1\nn2"),
@@ -33,6 +33,8 @@ fn sets_are_expanded_folded_and_counted() {
         (&["fold", "-I", "0-1,3", "n[1-9]"], "n[1-2,4]"),
         (&["fold", "--contiguous", "a,n[1-2]"], "a\nn[1-2]"),
         (&["fold", "--axis", "1", "r[1-2]n[1-2]"], "r[1-2]n1,r[1-2]n2"),
+        (&["fold", "--axis", "1-2", "a[1-2]b[1-2]c[1-2]"], "a[1-2]b[1-2]c1,a[1-2]b[1-2]c2"),
+        (&["count", "-O", "%s%%", "n[1-3]"], "3%"),
         (&["fold", "--autostep", "3", "n[0,2,4,6]"], "n[0-6/2]"),
         (&["count", "--pick", "3", "n[1-9]"], "3"),
         (&["fold", "n[1-9]!n[4-9]&n[2-5]"], "n[2-3]"),
@@ -43,9 +45,32 @@ fn sets_are_expanded_folded_and_counted() {
 }
 
 #[test]
+fn each_contiguous_part_is_a_line_of_its_own() {
+    let table: [(&[&str], &str); 8] = [
+        (&["fold", "n[0-3,5,7-8]"], "n[0-3]\nn5\nn[7-8]"),
+        (&["expand", "n[0-3,5,7-8]"], "n0 n1 n2 n3\nn5\nn7 n8"),
+        (&["count", "n[0-3,5,7-8]"], "4\n1\n2"),
+        (&["fold", "n[0-3,5]m[1-2,4]"], "n[0-3]m[1-2]\nn[0-3]m4\nn5m[1-2]\nn5m4"),
+        (&["fold", "--autostep", "3", "n[0-4/2]"], "n0\nn2\nn4"),
+        (&["difference", "n[1-5]", "n3"], "n[1-2]\nn[4-5]"),
+        (&["fold", "-O", "%s-ib", "n[0-1,3]"], "n[0-1]-ib\nn3-ib"),
+        (&["count", "n1!n1"], "0"),
+    ];
+    for (arguments, expected) in table {
+        let arguments = [arguments, &["--contiguous"]].concat();
+        assert_eq!(calculated(&arguments), expected, "{arguments:?}");
+    }
+}
+
+#[test]
 fn names_are_read_from_standard_input() {
     let output = run_with_input(&["nodeset", "fold"], b"n1\nn2 n3\n\tn5\n");
     assert_eq!(text(&output.stdout), "n[1-3,5]\n");
+    let commented = b"# all my hosts\nn[1-3] # but n9\n;n8\n\n#n7\nn5";
+    let output = run_with_input(&["nodeset", "fold"], commented);
+    assert_eq!(text(&output.stdout), "n[1-3,5]\n");
+    let output = run_with_input(&["nodeset", "count", "-"], b"# none\n");
+    assert_eq!(text(&output.stdout), "0\n");
     let output = run_with_input(&["nodeset", "difference", "n[1-5]", "-"], b"n2\n");
     assert_eq!(text(&output.stdout), "n[1,3-5]\n");
 }
@@ -99,8 +124,13 @@ fn groups_are_listed_and_put_in_the_place_of_their_members() {
 
 #[test]
 fn what_is_no_set_is_refused_in_one_line() {
-    let table: [(&[&str], &str); 6] = [
+    let table: [(&[&str], &str); 11] = [
         (&["nodeset", "fold", "n[1-"], "not closed"),
+        (&["nodeset", "expand", "-O", "plain", "n1"], "it has no %s"),
+        (&["nodeset", "fold", "-O", "%d", "n1"], "behind % only s and %"),
+        (&["nodeset", "count", "-O", "%5s", "n1"], "behind % only s and %"),
+        (&["nodeset", "expand", "-O", "%s%", "n1"], "behind % only s and %"),
+        (&["nodeset", "fold", "--axis", "2-1", "n1"], "give numbers such as"),
         (&["nodeset", "fold", "-s", "no", "n1"], "no source of groups named \"no\""),
         (&["nodeset", "count", "n[1-1000000000]"], "more than 4194304 names"),
         (&["nodeset", "index", "n9", "n[1-3]"], "is not in the set"),

@@ -624,8 +624,10 @@ fn bad_input_is_refused_in_one_line() {
     let path = folder.path().join("hosts");
     std::fs::write(&path, "n1\nn2 slots=many\n").unwrap();
     let path = path.to_str().unwrap();
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["true"], "no hosts are given"),
+        (&["-t", "-1", "-w", "n1", "true"], "a negative number has no meaning here"),
+        (&["--outdir", path, "-w", "n1", "true"], "is no folder: give --outdir a folder"),
         (&["-w", "n[1-", "true"], "this bracket is not closed"),
         (&["-w", "n[1-1000000000]", "true"], "more than 4194304 names"),
         (&["-w", "n1", "-x", "n1", "true"], "no host"),

@@ -148,7 +148,7 @@ fn wrong_words_are_refused_in_one_line() {
         (&["--scope", "source=hops by=rank"], "none of edge, process, stream, kind"),
         (&["--scope", "source=hops value=inside by=edge"], "use by=process"),
         (&["--scope", "value=wait"], "add source=hops"),
-        (&["--scope", "source=hops", "--scope", "by=rank"], "two commands"),
+        (&["--scope", "source=hops", "--scope", "by=rank"], "of several sources"),
         (&["--network", "none", "--scope", "by=rank"], "--network is for scopes with source=hops"),
         (&["--scope", "source=hops", "--job", "mpi-1"], "leave out the command, --job"),
         (&["--scope", "source=hops", "--", "true"], "leave out the command"),

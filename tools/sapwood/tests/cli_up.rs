@@ -46,11 +46,23 @@ fn a_daemon_that_is_stopped_is_named_and_its_tree_is_not_taken_for_none() {
     let user = User::new();
     let daemon = user.up(&["-w", "n0"]);
     kill_process(pid_of(daemon), Signal::STOP).unwrap();
-    let output = user.say(&["down"]);
+    let commands: [&[&str]; 3] = [&["down"], &["up", "-w", "n0"], &["up", "--replace", "-w", "n0"]];
+    let outputs = commands.map(|words| user.say(words));
     kill_process(pid_of(daemon), Signal::CONT).unwrap();
-    let said = text(&output.stderr);
-    assert_eq!((code(&output), said.lines().count()), (Some(124), 1), "{said}");
-    assert!(said.contains(&format!("its daemon, process {daemon}, is stopped")), "{said}");
+    let told = format!("its daemon, process {daemon}, is stopped");
+    let way_out = format!("'kill -CONT {daemon}' continues it");
+    for (words, output) in commands.iter().zip(&outputs) {
+        let said = text(&output.stderr);
+        assert_eq!((code(output), said.lines().count()), (Some(124), 1), "{words:?}: {said}");
+        assert!(said.contains(&told) && said.contains(&way_out), "{words:?}: {said}");
+    }
+    assert_eq!(code(&user.say(&["down"])), Some(0));
+    // The other way out.
+    let daemon = user.up(&["-w", "n0"]);
+    kill_process(pid_of(daemon), Signal::STOP).unwrap();
+    kill_process(pid_of(daemon), Signal::KILL).unwrap();
+    wait_for_end(daemon);
+    user.up(&["-w", "n0"]);
     assert_eq!(code(&user.say(&["down"])), Some(0));
 }
 

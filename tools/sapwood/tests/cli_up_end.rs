@@ -204,15 +204,13 @@ impl Ends {
 #[test]
 fn a_run_that_begins_while_its_tree_ends_has_all_hosts_or_names_the_missing() {
     let user = User::new();
-    let mut ended_early = 0;
+    // Which moment a meeting hits depends on the machine: each is tried twice, and either end is
+    // right. `cli_up::a_running_command_ends_with_its_tree` has one that always hits its moment.
     for (number, meeting) in meetings().into_iter().cycle().take(2 * meetings().len()).enumerate() {
         let daemon = user.up(&["-w", "n[0-1]"]);
         let mark = user.folder.path().join(format!("begun-{number}"));
         let encounter = Encounter { user: &user, daemon, opened: opened(daemon), mark: &mark };
-        let ends = encounter.meet(meeting);
-        ends.assert_promised(meeting);
-        ended_early += usize::from(code(&ends.run) == Some(255));
+        encounter.meet(meeting).assert_promised(meeting);
         wait_for_end(daemon);
     }
-    println!("{ended_early} runs were overtaken by the end of their tree");
 }

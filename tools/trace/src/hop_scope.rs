@@ -6,7 +6,7 @@ use std::time::Duration;
 use sapwood::{HOP_EVENTS, HopForm, Status, StreamId, VisibleNetwork};
 use sapwood_command_line::exit::Failure;
 use sapwood_report::scope::{HopScopeParts, ScopeRecord};
-use sapwood_trace::{HopTrace, ScopeCounter};
+use sapwood_trace::{HopTrace, ScopeCounter, ScopeFigures};
 
 use crate::hop_reading::{EVENTS_MAX, End, HopReader, ReadingWishes};
 use crate::hop_scope_text::NamedHopScope;
@@ -46,16 +46,31 @@ pub(crate) fn gather(
         let at = Moment { elapsed: round.elapsed, is_last: false };
         for one in &mut all {
             if one.is_due(round.elapsed) {
-                tell(&one.record(round.trace, round.status, at));
+                let figures = round.trace.take_scope(one.number);
+                tell(&one.record(figures, losses(round.trace, round.status, one.number), at));
             }
         }
     })?;
     reader.trace.finish();
     let at = Moment { elapsed: ended.took, is_last: true };
     for one in &mut all {
-        tell(&one.record(&mut reader.trace, &ended.status, at));
+        let figures = reader.trace.take_scope(one.number);
+        tell(&one.record(figures, losses(&reader.trace, &ended.status, one.number), at));
     }
     Ok(ended.end)
+}
+
+/// What the figures of the scope of this number lack.
+fn losses(trace: &HopTrace, status: &Status, number: usize) -> ReadLosses {
+    let losses = trace.losses();
+    ReadLosses {
+        overwritten: losses.overwritten,
+        unread: losses.unread,
+        processes: status.hops().len() as u64,
+        refused: status.hops().iter().filter(|hops| hops.is_refused).count() as u64,
+        missing: status.missing.iter().map(|missing| missing.ranks.len()).sum(),
+        unseen_streams: trace.unseen_streams(number),
+    }
 }
 
 /// All scopes of a command share one session.
@@ -85,14 +100,29 @@ fn only_stream(scopes: &[NamedHopScope]) -> Option<StreamId> {
 
 /// When figures are taken.
 #[derive(Clone, Copy)]
-struct Moment {
-    elapsed: Duration,
-    is_last: bool,
+pub(crate) struct Moment {
+    pub(crate) elapsed: Duration,
+    pub(crate) is_last: bool,
+}
+
+/// What figures lack, and of how many processes they are.
+#[derive(Default)]
+pub(crate) struct ReadLosses {
+    /// Events that were overwritten before they were read, since the begin.
+    pub(crate) overwritten: u64,
+    /// Events that lie at processes, unread.
+    pub(crate) unread: u64,
+    pub(crate) processes: u64,
+    /// Processes that had no room for a further session.
+    pub(crate) refused: u64,
+    /// Processes that have not answered.
+    pub(crate) missing: u64,
+    pub(crate) unseen_streams: Vec<StreamId>,
 }
 
 /// A scope, and what was told of it.
-struct GatheredScope<'a> {
-    number: usize,
+pub(crate) struct GatheredScope<'a> {
+    pub(crate) number: usize,
     named: &'a NamedHopScope,
     /// When it is gathered next; none for only at the end.
     due: Option<Duration>,
@@ -101,12 +131,12 @@ struct GatheredScope<'a> {
 }
 
 impl<'a> GatheredScope<'a> {
-    const fn new(number: usize, named: &'a NamedHopScope) -> Self {
+    pub(crate) const fn new(number: usize, named: &'a NamedHopScope) -> Self {
         Self { number, named, due: named.every, overwritten: 0 }
     }
 
     /// Whether it is time to gather it; the next time is then set.
-    fn is_due(&mut self, elapsed: Duration) -> bool {
+    pub(crate) fn is_due(&mut self, elapsed: Duration) -> bool {
         let (Some(due), Some(every)) = (self.due, self.named.every) else { return false };
         if elapsed < due {
             return false;
@@ -116,24 +146,26 @@ impl<'a> GatheredScope<'a> {
         true
     }
 
-    fn record(&mut self, trace: &mut HopTrace, status: &Status, at: Moment) -> ScopeRecord {
-        let mut figures = trace.take_scope(self.number);
-        let losses = trace.losses();
+    pub(crate) fn record(
+        &mut self,
+        mut figures: ScopeFigures,
+        losses: ReadLosses,
+        at: Moment,
+    ) -> ScopeRecord {
         let overwritten = losses.overwritten.saturating_sub(self.overwritten);
         self.overwritten = losses.overwritten;
-        let refused = status.hops().iter().filter(|hops| hops.is_refused).count();
         figures.count(ScopeCounter::Dropped, overwritten);
         figures.count(ScopeCounter::Waiting, losses.unread);
-        figures.count(ScopeCounter::Ranks, status.hops().len() as u64);
-        figures.count(ScopeCounter::Silent, refused as u64);
+        figures.count(ScopeCounter::Ranks, losses.processes);
+        figures.count(ScopeCounter::Silent, losses.refused);
         ScopeRecord::of_hops(&HopScopeParts {
             name: &self.named.name,
             scope: &self.named.scope,
             elapsed: at.elapsed,
             is_last: at.is_last,
             figures: &figures,
-            unseen_streams: &trace.unseen_streams(self.number),
-            missing_leaves: status.missing.iter().map(|missing| missing.ranks.len()).sum(),
+            unseen_streams: &losses.unseen_streams,
+            missing_leaves: losses.missing,
         })
     }
 }
@@ -163,6 +195,20 @@ mod tests {
         assert_eq!((slow.every, slow.events_max), (READ_EVERY_MAX, EVENTS_MAX));
         assert_eq!(slow.stream, None);
         assert_eq!(only_stream(&[named(&[7], None, 1), named(&[], None, 1)]), None);
+    }
+
+    #[test]
+    fn what_is_lacking_is_in_each_record_and_what_was_overwritten_in_one() {
+        let scope = named(&[], None, 1);
+        let mut one = GatheredScope::new(0, &scope);
+        let mut told = |overwritten, is_last| {
+            let losses = ReadLosses { overwritten, unread: 3, missing: 1, ..ReadLosses::default() };
+            let at = Moment { elapsed: Duration::ZERO, is_last };
+            let record = one.record(ScopeFigures::default(), losses, at);
+            assert_eq!((record.events_waiting, record.missing_leaves), (3, 1));
+            record.events_dropped
+        };
+        assert_eq!([told(5, false), told(7, false), told(7, true)], [5, 2, 0]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `sapwood trace`: says why an MPI program is slow or stuck, and which ranks are the reason; shows
 //! the last calls of its ranks; gathers figures of their calls; and follows the waves of a running
-//! network, of whose hops it gathers figures, too.
+//! network, of whose hops it gathers figures, too, as of those of a group.
 //!
 //! For all but the hops they start a program and watch it through the monitor's tree, or ask a
 //! `sapwood mpi` that watches one already. What is asked of the ranks, and how an answer comes
@@ -9,6 +9,7 @@
 
 mod files;
 mod freeze;
+mod group_scope;
 mod hop_reading;
 mod hop_scope;
 mod hop_scope_text;
@@ -36,7 +37,8 @@ enum Question {
     Why(why::Arguments),
     /// Show the last MPI calls of a program's ranks: as a table, a time line or a trace.
     Freeze(freeze::Arguments),
-    /// Gather figures of selected MPI calls while a program runs, or of hops of a running network.
+    /// Gather figures of selected MPI calls while a program runs, or of hops of a running network
+    /// or group.
     Scope(scope::Arguments),
     /// Follow the waves of a running network, and print for which processes and links its answers
     /// wait.

@@ -2,7 +2,7 @@
 //!
 //! Of a program that it starts, or of one that `sapwood mpi` watches. Each gathering is a table, on
 //! standard error where standard output is the program's, or a line of a file. Scopes over hops are
-//! gathered of a running network (`hop_scope`) in the same form.
+//! gathered of a running network (`hop_scope`) or of a group (`group_scope`) in the same form.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -19,6 +19,7 @@ use sapwood_report::scope::ScopeRecord;
 use sapwood_status::{Whom, wait};
 
 use crate::files::{CheckedFile, check, open};
+use crate::group_scope::{self, NamedGroup};
 use crate::hop_reading::End;
 use crate::hop_scope::{HopScopeTimes, gather};
 use crate::hop_scope_text::NamedHopScope;
@@ -32,11 +33,11 @@ const RECORD: &str = "'sapwood mpi control --tracing on' has them do so";
 /// Scopes need no verdict, by which calls are long.
 const DEADLINE: Duration = Duration::from_secs(3600);
 
-/// How long the hops of a network are followed if nothing else is said.
+/// How long the hops of a network or group are followed if nothing else is said.
 const HOPS_TIME: Duration = Duration::from_secs(5);
 
-/// Gather figures of a program's MPI calls, or of the hops of a running network. A scope selects
-/// the events, groups them, and sets how often they are gathered.
+/// Gather figures of a program's MPI calls, or of the hops of a running network or group. A scope
+/// selects the events, groups them, and sets how often they are gathered.
 #[derive(clap::Args)]
 #[command(after_help = "A scope is words KEY=VALUE, such as\n  \
     --scope 'functions=MPI_All* ranks=0-3 by=rank,function longer=1ms every=500ms'\n\
@@ -44,6 +45,8 @@ const HOPS_TIME: Duration = Duration::from_secs(5);
     --scope 'statistics reduce=sums'\n\
     A scope with source=hops is of the streams of a running network:\n  \
     --network mpi-4711 --scope 'source=hops value=wait by=edge reduce=top=5'\n\
+    A scope with source=group is of the operations of a group:\n  \
+    --group tcp:10.0.0.1:4000 --key FILE --scope 'source=group value=wait by=edge'\n\
     Keys and files: docs/trace.md.")]
 pub(crate) struct Arguments {
     /// A scope (repeatable); by default the built-in scope statistics.
@@ -57,7 +60,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     ndjson: Option<PathBuf>,
     /// Check the scopes, and gather nothing.
-    #[arg(long, conflicts_with_all = ["command", "ndjson", "job", "network", "time"])]
+    #[arg(long, conflicts_with_all = ["command", "ndjson", "job", "network", "group", "time"])]
     check: bool,
     /// Number of MPI ranks; by default that of the launcher's command line.
     #[arg(long, short = 'n', aliases = ["np", "ranks"], value_name = "N")]
@@ -71,7 +74,18 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME",
           conflicts_with_all = ["command", "processes", "topology", "job"])]
     network: Option<String>,
-    /// Time limit for the answers of a network's processes, such as 500ms or 2s.
+    /// The address of any member of the group whose hops are read, for scopes with source=group.
+    #[arg(long, value_name = "ADDRESS",
+          conflicts_with_all = ["command", "processes", "topology", "job", "network"])]
+    group: Option<String>,
+    /// The file with the group's key. Without this option SAPWOOD_KEY names the file.
+    #[arg(long, value_name = "FILE", requires = "group")]
+    key: Option<PathBuf>,
+    /// Do not encrypt links to members over TCP, if the group does not.
+    #[arg(long, requires = "group")]
+    plain: bool,
+    /// Time limit for the answers of a network's processes, or for that of a member, such as 500ms
+    /// or 2s.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = wait)]
     timeout: Duration,
     /// Gather figures of a running program for this time, as often as the scopes say; by default
@@ -151,6 +165,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let scopes = match scopes {
         SourcedScopes::Hops(scopes) => return run_over_hops(arguments, &scopes),
+        SourcedScopes::Group(scopes) => return run_over_group(arguments, &scopes),
+        SourcedScopes::Calls(_) if arguments.group.is_some() => {
+            return Err(Failure::usage(
+                "--group is for scopes with source=group, and these are over MPI calls: add \
+                 source=group to each scope, or name a job by --job",
+            ));
+        }
         SourcedScopes::Calls(_) if arguments.network.is_some() => {
             return Err(Failure::usage(
                 "--network is for scopes with source=hops, and these are over MPI calls: add \
@@ -198,20 +219,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// Gathers scopes over the hops of a running network.
 fn run_over_hops(arguments: &Arguments, scopes: &[NamedHopScope]) -> Result<ExitCode, Failure> {
     let is_of_program = arguments.job.is_some() || arguments.processes.is_some();
-    if !arguments.command.is_empty() || is_of_program {
+    if !arguments.command.is_empty() || is_of_program || arguments.group.is_some() {
         return Err(Failure::usage(
             "scopes with source=hops are of a running network, which --network names: leave out \
-             the command, --job and --processes",
+             the command, --job, --processes and --group",
         ));
     }
-    let time = arguments.time.unwrap_or(HOPS_TIME);
-    if time.is_zero() {
-        return Err(Failure::usage("--for: give a time above 0, such as 5s"));
-    }
+    let times = times_of_hops(arguments)?;
     let mut records = Records::open(arguments)?;
-    let timeout = arguments.timeout;
-    let network = Whom::named(arguments.network.clone(), timeout).find()?;
-    let times = HopScopeTimes { time, timeout };
+    let network = Whom::named(arguments.network.clone(), times.timeout).find()?;
     let end = gather(&network, scopes, &times, &mut |record| records.take(record))?;
     records.checked.keep();
     if let Some(failure) = records.failure {
@@ -224,6 +240,33 @@ fn run_over_hops(arguments: &Arguments, scopes: &[NamedHopScope]) -> Result<Exit
             Err(Failure::own(&format!("{} was not followed to the end: {why}", network.name)))
         }
     }
+}
+
+/// Gathers scopes over the hops of a group.
+fn run_over_group(arguments: &Arguments, scopes: &[NamedHopScope]) -> Result<ExitCode, Failure> {
+    let Some(address) = arguments.group.clone() else {
+        return Err(Failure::usage(
+            "scopes with source=group are of a group: name the address of any member by --group",
+        ));
+    };
+    let times = times_of_hops(arguments)?;
+    let mut records = Records::open(arguments)?;
+    let group = NamedGroup { address, key: arguments.key.clone(), is_plain: arguments.plain };
+    let signal = group_scope::gather(group, scopes, &times, &mut |record| records.take(record))?;
+    records.checked.keep();
+    if let Some(failure) = records.failure {
+        return Err(Failure::own(&failure));
+    }
+    Ok(signal.map_or(ExitCode::SUCCESS, |signal| ExitCode::from(by_signal(signal))))
+}
+
+/// How long hops are followed, and how long answers may take.
+fn times_of_hops(arguments: &Arguments) -> Result<HopScopeTimes, Failure> {
+    let time = arguments.time.unwrap_or(HOPS_TIME);
+    if time.is_zero() {
+        return Err(Failure::usage("--for: give a time above 0, such as 5s"));
+    }
+    Ok(HopScopeTimes { time, timeout: arguments.timeout })
 }
 
 fn line(record: &ScopeRecord) -> String {

@@ -2,7 +2,8 @@
 //!
 //! On the command line a scope is words `KEY=VALUE`; in a file it is a table of `scope` with the
 //! same keys, where a value may be a list. A word without a sign is a scope that is built in, which
-//! other words change. The key `source` says whether a scope is over calls or over hops.
+//! other words change. The key `source` says whether a scope is over calls, over the hops of a
+//! network, or over those of a group.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +14,7 @@ use sapwood_command_line::shares::share;
 use sapwood_monitor::NamedScope;
 use sapwood_profile::{Class, Function};
 use sapwood_report::{is_descriptor_name, kind_word};
-use sapwood_trace::{EventKind, HopValue, Scope, ScopeValue, matches_pattern};
+use sapwood_trace::{EventKind, HopSource, HopValue, Scope, ScopeValue, matches_pattern};
 use serde::Deserialize;
 
 use super::hop_scope_text::{self, NamedHopScope};
@@ -73,24 +74,30 @@ pub(crate) enum SourcedScopes {
     Calls(Vec<NamedScope>),
     /// Over the hops of a network's streams.
     Hops(Vec<NamedHopScope>),
+    /// Over the hops of a group's operations.
+    Group(Vec<NamedHopScope>),
 }
 
 impl SourcedScopes {
     fn of(all: Vec<SourcedScope>) -> Result<Self, String> {
-        let (mut calls, mut hops) = (Vec::new(), Vec::new());
+        let (mut calls, mut hops, mut group) = (Vec::new(), Vec::new(), Vec::new());
         for one in all {
             match one {
                 SourcedScope::Calls(named) => calls.push(named),
+                SourcedScope::Hops(named) if named.scope.source == HopSource::Group => {
+                    group.push(named);
+                }
                 SourcedScope::Hops(named) => hops.push(named),
             }
         }
-        match (calls.is_empty(), hops.is_empty()) {
-            (_, true) => Ok(Self::Calls(calls)),
-            (true, false) => Ok(Self::Hops(hops)),
-            (false, false) => {
-                Err("some scopes have source=hops and some have not; gather them by \
-                                   two commands, one of a network and one of a program"
-                    .to_owned())
+        match (calls.is_empty(), hops.is_empty(), group.is_empty()) {
+            (_, true, true) => Ok(Self::Calls(calls)),
+            (true, false, true) => Ok(Self::Hops(hops)),
+            (true, true, false) => Ok(Self::Group(group)),
+            _ => {
+                let text = "the scopes are of several sources; gather them by a command for each: \
+                            calls of a program, hops of a network, group of a group";
+                Err(text.to_owned())
             }
         }
     }
@@ -228,8 +235,12 @@ fn of_values(values: &[KeyValues]) -> Result<SourcedScope, String> {
     let source = values.iter().find(|(key, values)| key == "source" && !values.is_empty());
     match source.map(|(_, values)| values.join(",")).as_deref() {
         None | Some("calls") => {}
-        Some("hops") => return hop_scope_text::of_values(values).map(SourcedScope::Hops),
-        Some(other) => return Err(format!("source: '{other}' is neither calls nor hops")),
+        Some(word) => {
+            let found = HopSource::ALL.into_iter().find(|source| source.word() == word);
+            let source =
+                found.ok_or_else(|| format!("source: '{word}' is none of calls, hops, group"))?;
+            return hop_scope_text::of_values(source, values).map(SourcedScope::Hops);
+        }
     }
     let every = Some(scope_keys::EVERY);
     let mut named = NamedScope { name: String::new(), scope: Scope::default(), every };
@@ -257,7 +268,9 @@ fn set(named: &mut NamedScope, key: &str, values: &[String]) -> Result<(), Strin
                 "span" => ScopeValue::Span,
                 "gap" => ScopeValue::Gap,
                 other if other.parse::<HopValue>().is_ok() => {
-                    return Err(format!("'{other}' is a value of hops; add source=hops"));
+                    return Err(format!(
+                        "'{other}' is a value of hops; add source=hops, or source=group"
+                    ));
                 }
                 other => return Err(format!("'{other}' is neither span nor gap")),
             };
@@ -285,6 +298,9 @@ fn set(named: &mut NamedScope, key: &str, values: &[String]) -> Result<(), Strin
         "cpu" => scope.cpu_ppm = share(&all())?,
         "bytes" => scope.bytes_per_s = scope_keys::bytes(&all())?,
         "streams" => return Err("only hops have streams; add source=hops".to_owned()),
+        "collectives" => {
+            return Err("only hops of a group have collectives; add source=group".to_owned());
+        }
         _ => return Err(format!("there is no such key; there are {KEYS}")),
     }
     Ok(())
@@ -344,7 +360,9 @@ mod tests {
     fn of_calls(read: SourcedScopes) -> Result<Vec<NamedScope>, String> {
         match read {
             SourcedScopes::Calls(all) => Ok(all),
-            SourcedScopes::Hops(all) => Err(format!("they are over hops: {all:?}")),
+            SourcedScopes::Hops(all) | SourcedScopes::Group(all) => {
+                Err(format!("they are over hops: {all:?}"))
+            }
         }
     }
 
@@ -461,11 +479,34 @@ mod tests {
     }
 
     #[test]
+    fn a_scope_over_a_group_is_the_same_by_words_by_toml_and_by_json() {
+        let words = "source=group by=edge,root collectives=transfer name=slow";
+        let words = scopes(&[], &[words.to_owned()]);
+        let scope = HopScope {
+            source: HopSource::Group,
+            collectives: [sapwood_trace::HopCollective::Transfer].into(),
+            by: sapwood_trace::HopBy { edge: true, root: true, ..Default::default() },
+            ..HopScope::default()
+        };
+        let every = Some(scope_keys::EVERY);
+        let wanted = NamedHopScope { name: "slow".to_owned(), scope, every };
+        assert_eq!(words, Ok(SourcedScopes::Group(vec![wanted])));
+        let toml = "[[scope]]\nname = 'slow'\nsource = 'group'\ncollectives = 'transfer'\n\
+                    by = ['edge', 'root']\n";
+        assert_eq!(sourced_file("group.toml", toml), words);
+        let json = r#"{"scope": [{"name": "slow", "source": "group", "by": "edge,root",
+                       "collectives": ["transfer"]}]}"#;
+        assert_eq!(sourced_file("group.json", json), words);
+    }
+
+    #[test]
     fn a_scope_has_one_source_and_so_have_all_of_a_command() {
         assert_eq!(one("source=calls by=rank name=a"), one("by=rank name=a"));
         let both = scopes(&[], &["source=hops".to_owned(), "by=rank".to_owned()]);
         let both = both.expect_err("two sources");
-        assert!(both.starts_with("some scopes have source=hops and some have not"), "{both}");
+        assert!(both.starts_with("the scopes are of several sources"), "{both}");
+        let both = scopes(&[], &["source=hops".to_owned(), "source=group".to_owned()]);
+        assert!(both.is_err(), "{both:?}");
         let named = scopes(&[], &["source=hops".to_owned(), "source=hops".to_owned()]);
         let Ok(SourcedScopes::Hops(named)) = named else { panic!("{named:?}") };
         assert_eq!((named[0].name.as_str(), named[1].name.as_str()), ("scope-1", "scope-2"));
@@ -492,11 +533,12 @@ mod tests {
             ("ranks=x", "'x' is no set such as 0-3,7"),
             ("by=", "'by' has no value"),
             ("source=", "'source' has no value"),
-            ("source=files", "source: 'files' is neither calls nor hops"),
+            ("source=files", "source: 'files' is none of calls, hops, group"),
             ("source=hops functions=*", "scope 'source=hops functions=*': functions: hops have no"),
             ("statistics source=hops", "by: 'rank' is none of edge, process, stream, kind"),
             ("value=wait", "value: 'wait' is a value of hops; add source=hops"),
             ("streams=1", "streams: only hops have streams; add source=hops"),
+            ("collectives=transfer", "only hops of a group have collectives; add source=group"),
             ("nothing", "neither KEY=VALUE nor one of the built-in scopes: statistics, compute"),
         ] {
             let error = one(text).expect_err(text);

@@ -8,6 +8,7 @@ Open MPI has three ranks of the program, MPICH two, which spin while they wait.
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,9 @@ RUN_SECONDS_MAX = 120
 # The computing loop of a tool rank that polls without sleep takes all of it.
 TOOL_SHARE_MAX = 0.5
 PYTHON = "/usr/bin/python3"
+# Where the tool has ranks of each host, of which there is one here.
+BY_HOST = {"SAPWOOD_MPI_WORLD_HOSTS": socket.gethostname()}
+KEY_PATH = "/proc/self/fd/4"
 
 
 class World(unittest.TestCase):
@@ -86,6 +90,12 @@ class World(unittest.TestCase):
             for tools in (1, 2) if abi == "openmpi" else (1,):
                 self.assertEqual(self.lines(abi, RANKS[abi], command, tools=tools), whole)
 
+    def test_a_world_that_is_divided_by_host_looks_like_a_whole_one(self):
+        for abi in self.each_mpi():
+            command = [self.program(abi), os.path.join(self.folder, "file"), "0"]
+            whole = self.lines(abi, RANKS[abi], command)
+            self.assertEqual(self.lines(abi, RANKS[abi], command, tools=1, **BY_HOST), whole)
+
     def test_a_program_of_more_ranks_sees_something_else(self):
         # The comparison above can fail.
         command = [self.program("openmpi"), os.path.join(self.folder, "file"), "0"]
@@ -134,7 +144,8 @@ class World(unittest.TestCase):
         for abi in self.each_mpi():
             beside = self.profile(abi, RANKS[abi])
             self.assertEqual(beside[:3], (RANKS[abi], f"0-{RANKS[abi] - 1}", []))
-            self.assertEqual(self.profile(abi, RANKS[abi] + 1, "--in-world", "1"), beside)
+            for tools in ("1", "1/host"):
+                self.assertEqual(self.profile(abi, RANKS[abi] + 1, "--in-world", tools), beside)
         self.assertEqual(self.profile("openmpi", 5, "--in-world", "2"), self.profile("openmpi", 3))
 
     def test_a_job_that_does_not_start_ends_at_once_with_its_own_code(self):
@@ -147,20 +158,27 @@ class World(unittest.TestCase):
         self.assertIn("the program ended before its tree had started", done.stderr)
         self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".join")], [])
 
-    def test_a_job_on_another_host_is_refused_with_the_reason(self):
+    def refused(self, abi, option, tools, hosts):
+        """The line with which a job on these hosts is refused."""
+        line = [os.environ["SAPWOOD"], "mpi", "--quiet", "--in-world", tools, "--", LAUNCHERS[abi][0], option, hosts,
+                "-np", "4", self.program(abi, "solver")]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False,
+                              stdin=subprocess.DEVNULL)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        [said] = [line for line in done.stderr.splitlines() if "--in-world" in line]
+        return said
+
+    def test_a_job_that_cannot_be_served_on_its_hosts_is_refused_with_the_reason(self):
         for abi, option in (("openmpi", "-H"), ("mpich", "-hosts")):
             with self.subTest(mpi=abi):
                 if not shutil.which(LAUNCHERS[abi][0]):
                     self.skipTest(f"no {abi} here")
-                hosts = [option, "localhost:2,192.0.2.1:2"]
-                line = [os.environ["SAPWOOD"], "mpi", "--quiet", "--in-world", "1", "--", LAUNCHERS[abi][0], *hosts,
-                        "-np", "4", self.program(abi, "solver")]
-                done = subprocess.run(line, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False,
-                                      stdin=subprocess.DEVNULL)
-                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
-                [said] = [line for line in done.stderr.splitlines() if "--in-world" in line]
+                said = self.refused(abi, option, "1", "localhost:2,198.51.100.1:2")
                 self.assertIn("serves ranks of this host only", said)
-                self.assertIn("192.0.2.1", said)
+                self.assertIn("198.51.100.1", said)
+                said = self.refused(abi, option, "1/host", "198.51.100.1:2,203.0.113.1:2")
+                self.assertIn("needs ranks on this host", said)
+                self.assertIn("203.0.113.1", said)
 
     def tool_process(self, running, name):
         """The tool's rank: the process of this program with the highest number of a rank."""
@@ -216,16 +234,76 @@ class World(unittest.TestCase):
             # Its standard streams, and what the shell holds while it runs a command.
             self.assertLessEqual(len(descriptors), 5)
 
+    def text_of(self, path):
+        """What a process has written that need not end before the job."""
+        deadline = time.monotonic() + RUN_SECONDS_MAX
+        while not os.path.exists(path):
+            self.assertLess(time.monotonic(), deadline, f"there is no {path}")
+            time.sleep(0.01)
+        with open(path, encoding="ascii") as file:
+            return file.read()
+
+    def join_file(self, mode):
+        """A join file and its key in a folder of this mode, with their texts."""
+        folder = tempfile.mkdtemp(dir=self.folder)
+        os.chmod(folder, mode)
+        path = os.path.join(folder, "join")
+        points = ["9 tcp:192.0.2.7,198.51.100.7:4000 0-1 on", "8 tcp:192.0.2.7:4001 2 on"]
+        texts = ["".join(f"{point} {key}\n" for point in points) for key in (path + ".key", KEY_PATH)]
+        key = "ab" * 32 + "\n"
+        for name, text in ((path + ".key", key), (path, texts[0])):
+            with open(name, "w", encoding="ascii", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                file.write(text)
+        return path, texts[1], key
+
+    def test_a_join_file_of_one_host_reaches_all_tool_ranks_through_mpi(self):
+        told = os.path.join(self.folder, "told")
+        script = (f'{{ echo "$SAPWOOD_RANK $SAPWOOD_MPI_LEAF"; cat "$SAPWOOD_JOIN" {KEY_PATH}; }} '
+                  f'>{told}.$SAPWOOD_RANK; mv {told}.$SAPWOOD_RANK {told}-$SAPWOOD_RANK')
+        for abi in self.each_mpi():
+            path, points, key = self.join_file(0o700)
+            more = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/sh", "-c", script]), "SAPWOOD_JOIN": path}
+            command = [self.program(abi), os.path.join(self.folder, "file"), "1"]
+            self.lines(abi, 2, command, tools=2, **more, **BY_HOST)
+            for tool in range(2):
+                self.assertEqual(self.text_of(f"{told}-{tool}"), f"{tool} {tool}\n{points}{key}")
+                os.remove(f"{told}-{tool}")
+
+    def test_a_join_file_that_others_may_have_put_there_is_not_read(self):
+        # Another user may make a folder of that name on a host that has none.
+        told = os.path.join(self.folder, "told")
+        path, _, _ = self.join_file(0o755)
+        more = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/touch", told]), "SAPWOOD_JOIN": path, **BY_HOST}
+        command = [self.program("openmpi"), os.path.join(self.folder, "file"), "0"]
+        code, _, error = self.run_to_end("openmpi", 4, command, tools=2, **more)
+        self.assertEqual(code, 0, error)
+        self.assertIn("no rank of the tool sees the folder", error)
+        self.assertFalse(os.path.exists(told))
+
+    def aborted(self, abi, ranks, command, **more):
+        """What a job has said that has ended itself."""
+        # MPICH's launcher may lose what a rank writes just before its MPI_Abort.
+        said = os.path.join(tempfile.mkdtemp(dir=self.folder), "said")
+        script = 'said=$1; shift; exec "$@" 2>>"$said"'
+        code, _, _ = self.run_to_end(abi, ranks, ["/bin/sh", "-c", script, "sh", said, *command], **more)
+        self.assertNotEqual(code, 0)
+        with open(said, encoding="utf-8") as file:
+            return file.read()
+
+    def test_hosts_with_too_few_ranks_or_with_none_are_said(self):
+        host = BY_HOST["SAPWOOD_MPI_WORLD_HOSTS"]
+        for abi in self.each_mpi():
+            command = [self.program(abi), os.path.join(self.folder, "file"), "0"]
+            said = self.aborted(abi, 2, command, tools=2, **BY_HOST)
+            self.assertIn(f"takes 2 of the ranks of each host, and host {host[:64]} has 2 in all", said)
+            said = self.aborted(abi, 2, command, tools=1, SAPWOOD_MPI_WORLD_HOSTS=f"{host}\x1fidle.invalid")
+            self.assertIn("the tree has leaves for 2 hosts, and the ranks run on 1", said)
+
     def test_too_few_ranks_and_a_wrong_number_are_said(self):
         for abi in self.each_mpi():
             command = [self.program(abi), os.path.join(self.folder, "file"), "0"]
-            # MPICH's launcher may lose what a rank writes just before its MPI_Abort.
-            said = os.path.join(self.folder, f"said-{abi}")
-            script = 'said=$1; shift; exec "$@" 2>>"$said"'
-            code, _, _ = self.run_to_end(abi, 2, ["/bin/sh", "-c", script, "sh", said, *command], tools=2)
-            self.assertNotEqual(code, 0)
-            with open(said, encoding="utf-8") as file:
-                self.assertIn("takes the last 2 ranks, and the program has 2 in all", file.read())
+            said = self.aborted(abi, 2, command, tools=2)
+            self.assertIn("takes the last 2 ranks, and the program has 2 in all", said)
             code, out, error = self.run_to_end(abi, 2, command, tools="two")
             self.assertEqual((code, out.splitlines()[0]), (0, "rank: 0 1"), error)
             self.assertIn("'two' and names no number of ranks", error)

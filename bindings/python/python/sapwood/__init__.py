@@ -64,6 +64,8 @@ else:
         BypassCount,
         Group,
         GroupRequest,
+        PartCount,
+        ReduceCounts,
         make_key,
     )
     from .programs import binary, node_program
@@ -97,8 +99,10 @@ else:
         "Network",
         "NodeStatus",
         "Packet",
+        "PartCount",
         "PythonFilter",
         "RankSet",
+        "ReduceCounts",
         "Status",
         "Stream",
         "Wave",

@@ -23,7 +23,7 @@ from typing import Any
 from ._native import GroupResult, GroupValue, make_key
 from .buffers import IN_PLACE, BufferCalls, all_there, tag_of
 from .inbox import ANY_SOURCE, ANY_TAG
-from .membership import BypassCount, GroupRequest, value_of
+from .membership import BypassCount, GroupRequest, PartCount, ReduceCounts, value_of
 from .reductions import BAND, BOR, LAND, LOR, MAX, MIN, PROD, SUM, Operator
 
 __all__ = [
@@ -41,6 +41,8 @@ __all__ = [
     "BypassCount",
     "Group",
     "GroupRequest",
+    "PartCount",
+    "ReduceCounts",
     "make_key",
 ]
 

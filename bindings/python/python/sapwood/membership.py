@@ -15,7 +15,7 @@ from .errors import NoValueError
 from .inbox import Inbox
 from .waiting import until_done
 
-__all__ = ["BypassCount", "GroupRequest", "Membership", "value_of"]
+__all__ = ["BypassCount", "GroupRequest", "Membership", "PartCount", "ReduceCounts", "value_of"]
 
 
 class GroupRequest:
@@ -56,6 +56,26 @@ class BypassCount(NamedTuple):
     open: int
     passed_on: int
     failed: int
+
+
+class PartCount(NamedTuple):
+    """Parts of reductions that came to a member, their bytes, and how many of both were copied into a value. What is
+    folded into a value that lies there is not copied."""
+
+    parts: int
+    bytes: int
+    copied_parts: int
+    copied_bytes: int
+
+
+class ReduceCounts(NamedTuple):
+    """Parts that came after the member's own call and before it; calls with `bypass=True` that were to wait for values
+    that are almost there, and those of them whose values came meanwhile."""
+
+    expected: PartCount
+    unexpected: PartCount
+    grace_waits: int
+    grace_met: int
 
 
 class Membership:
@@ -112,10 +132,14 @@ class Membership:
         timeout: float = 30.0,
         encryption: bool | None = None,
         shared_memory: bool = True,
+        grace: float | None = None,
     ) -> Self:
+        """`grace` is the longest time, in seconds, for which a call with `bypass=True` waits where earlier values came
+        within it: 0.0001 if none is given, and 0 for no wait."""
         if isinstance(names, int):
             names = [names]
-        return cls(GroupMember(entry, key, names, space, listen, site, tree, timeout, encryption, shared_memory))
+        member = GroupMember(entry, key, names, space, listen, site, tree, timeout, encryption, shared_memory, grace)
+        return cls(member)
 
     @property
     def address(self) -> str:
@@ -175,6 +199,13 @@ class Membership:
     def bypassed(self) -> BypassCount:
         """What has become of the reductions that this member has left early."""
         return BypassCount(*self._member.bypassed)
+
+    @property
+    def reduce_counts(self) -> ReduceCounts:
+        """What this member has done with the parts of reductions that came to it, and how often calls waited before
+        they left."""
+        expected, unexpected, waits, met = self._member.reduce_counts
+        return ReduceCounts(PartCount(*expected), PartCount(*unexpected), waits, met)
 
     def __repr__(self) -> str:
         return "<sapwood.Group, left>" if self._member.closed else f"<sapwood.Group {self.names} at {self.address}>"

@@ -1,4 +1,4 @@
-"""Event scopes: figures of chosen MPI calls, while a program runs, or of the hops of a running network.
+"""Event scopes: figures of chosen MPI calls, while a program runs, or of the hops of a running network or group.
 
     slow = Scope(functions="MPI_All*", longer=1e-3, by=("rank", "function"), every=0.5)
     with sapwood.scope.watch(["mpirun", "-np", "8", "lmp", "-in", "in.melt"], slow) as run:
@@ -11,10 +11,15 @@
         for hops in gathering.groups:
             print(f"{hops.rank} waited at {hops.parent}: {hops.sum:.6f} s")
 
+    parts = Scope(source="group", value="wait", by=("edge", "collective"))
+    for gathering in sapwood.scope.follow(parts, group="tcp:10.0.0.1:4000", key="group.key"):
+        for hops in gathering.groups:
+            print(f"{hops.collective}: {hops.rank} waited at {hops.parent}: {hops.sum:.6f} s")
+
 A scope says which calls are wanted, by what they are told apart, and which time of them is reduced; that
 happens beside the ranks. With `source="hops"` it is of the waves of a network instead, from one process of its tree
-to the next. The `sapwood` command does the work. docs/trace.md says what each key means. All
-times are seconds. This module needs no native module.
+to the next, and with `source="group"` of the operations of a group, from one member to the next. The `sapwood` command
+does the work. docs/trace.md says what each key means. All times are seconds. This module needs no native module.
 """
 
 from __future__ import annotations
@@ -40,29 +45,36 @@ _LOOK_EVERY = 0.05
 _ANSWER_WITHIN = 60.0
 _ENDS_WITHIN = 30.0
 _NS = 1e-9
+# What is followed, by the source of scopes over hops.
+_NOTED_AT = {"hops": "network", "group": "group"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
     """Which calls or hops, by what they are told apart, and what of them. What is not given is as the command has it.
 
-    Hops have no `functions`, `communicators`, `cpu` and `when`, and calls no `streams`.
+    Hops have no `functions`, `communicators`, `cpu` and `when`, and calls no `streams`; only those of a group have
+    `collectives`.
     """
 
     name: str | None = None
     """Its name, which its gatherings bear."""
-    source: Literal["calls", "hops"] | None = None
-    """The MPI calls of a program, or the hops of a network's streams."""
+    source: Literal["calls", "hops", "group"] | None = None
+    """The MPI calls of a program, the hops of a network's streams, or those of a group's operations."""
     functions: Words | None = None
     """Functions, with `*` for any letters."""
     kinds: Words | None = None
-    """Kinds of events, such as `collective` or `send`; of hops, of processes, such as `back-end`."""
+    """Kinds of events, such as `collective` or `send`; of hops, of processes, such as `back-end`; of a group `root`,
+    `relay` or `leaf`."""
     communicators: Words | None = None
     """Names of communicators, with `*` for any letters."""
     ranks: str | Sequence[int] | None = None
-    """Ranks of `MPI_COMM_WORLD`, as `"0-3,7"` or as numbers; of hops, of processes of the tree."""
+    """Ranks of `MPI_COMM_WORLD`, as `"0-3,7"` or as numbers; of hops, of processes of the tree; of a group, the first
+    virtual nodes of members."""
     streams: str | Sequence[int] | None = None
     """Streams of hops, as `"1,7"` or as numbers."""
+    collectives: Words | None = None
+    """Operations of a group: `reduction` or `transfer`."""
     longer: float | None = None
     """Calls that lasted at least this long, or times of hops."""
     value: Literal["span", "gap", "up", "down", "two-way", "wait", "inside"] | None = None
@@ -72,7 +84,8 @@ class Scope:
     """`"sketch"`: all figures; `"sums"`: no median and no p99, for fewer bytes; `"top=10"`: the 10 groups with the
     largest sums, and all others as one."""
     by: Words | None = None
-    """Any of `rank`, `function`, `communicator`, `kind`, `thread`; of hops `edge`, `process`, `stream`, `kind`."""
+    """Any of `rank`, `function`, `communicator`, `kind`, `thread`; of hops `edge`, `process`, `stream`, `kind`;
+    of a group `edge`, `process`, `kind`, `collective`, `root`."""
     every: float | Literal["end"] | None = None
     """The time between two gatherings; `"end"` for one at the end of the program."""
     window: int | None = None
@@ -80,7 +93,7 @@ class Scope:
     cpu: float | None = None
     """The part of a processor that a leaf may use, from 0 to 1."""
     bytes: int | None = None
-    """Bytes per second that a process of the tree may send; of hops, that are read of the whole tree."""
+    """Bytes per second that a process of the tree may send; of hops, that are read of the whole tree or group."""
     when: Literal["any", "waiting", "released"] | None = None
     """When leaves read: at any time, while a rank waits in a collective, or after all were released from one."""
 
@@ -114,7 +127,7 @@ class Calls:
     """The figures of one group of calls, or of hops. What a scope does not tell apart is `None`."""
 
     rank: int | None
-    """Of hops the process; of a link, its child."""
+    """Of hops the process, of a group a member by its first virtual node; of a link, its child."""
     function: str | None
     communicator: str | None
     communicator_identity: str | None
@@ -137,6 +150,10 @@ class Calls:
     """The parent of a link, of hops by `edge`."""
     stream: int | None = None
     """The stream, of hops by `stream`."""
+    collective: str | None = None
+    """Of a group by `collective`: `reduction` or `transfer`."""
+    root: int | None = None
+    """Of a group by `root`, the virtual node at the root of the operations."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +170,7 @@ class Gathering:
     silent_ranks: int
     """Of these, ranks that do not record."""
     missing_leaves: int
+    """Leaves that are not in it; of a group, members that did not answer."""
     events_read: int
     events_selected: int
     events_dropped: int
@@ -171,7 +189,7 @@ class Gathering:
     cpu: float
     """Processor time that all leaves have used."""
     source: str = "calls"
-    """`calls`, or `hops`: of these an event is one time of one hop, and a rank a process of the tree."""
+    """`calls`, or `hops` or `group`: of these an event is one time of one hop, and a rank a process or member."""
     events_damaged: int = 0
     """Records that their rank cannot have written, and that are left out."""
     unseen_streams: tuple[int, ...] = ()
@@ -188,8 +206,10 @@ def watch(command: Sequence[str], *scopes: Scope, processes: int | None = None, 
     """
     if not command:
         raise ScopeError("a command is needed, such as ['mpirun', '-np', '8', './solver']")
-    if any(scope.source == "hops" for scope in scopes):
-        raise ScopeError('scopes with source="hops" are of a running network, not of a program: call follow()')
+    for scope in scopes:
+        if scope.source in _NOTED_AT:
+            of = f'scopes with source="{scope.source}" are of a running {_NOTED_AT[scope.source]}'
+            raise ScopeError(f"{of}, not of a program: call follow()")
     options = [] if processes is None else ["--processes", str(processes)]
     options += [] if topology is None else ["--topology", topology]
     return Run(scopes or (STATISTICS,), [*options, "--", *command])
@@ -205,18 +225,38 @@ def ask(*scopes: Scope, job: str | None = None, seconds: float | None = None) ->
     return _gathered(scopes or (STATISTICS,), options, _ANSWER_WITHIN + (seconds or 0))
 
 
-def follow(*scopes: Scope, network: str | None = None, seconds: float = 5.0, timeout: float = 2.0) -> list[Gathering]:
-    """Follows the waves of a running network of this user for this time; the scopes are of `source="hops"`.
+def follow(
+    *scopes: Scope,
+    network: str | None = None,
+    group: str | None = None,
+    key: str | os.PathLike[str] | None = None,
+    encryption: bool = True,
+    seconds: float = 5.0,
+    timeout: float = 2.0,
+) -> list[Gathering]:
+    """Follows the waves of a running network of this user for this time, or the operations of a group.
 
-    `network` is its name, needed where several run; `timeout` is how long its processes may take to answer. A network
-    of the same thread must be turned meanwhile: call this in another thread.
+    The scopes are all of `source="hops"`, and `network` is its name, needed where several run. Or all are of
+    `source="group"`, `group` is the address of any member, `key` the file with the group's key (without it
+    `SAPWOOD_KEY` names the file), and `encryption` is as the group has it. `timeout` is how long processes or a member
+    may take to answer. A network of the same thread must be turned meanwhile: call this in another thread.
     """
     if not scopes:
         raise ScopeError('a scope is needed, such as Scope(source="hops", value="wait", by="edge")')
-    if any(scope.source != "hops" for scope in scopes):
-        raise ScopeError('follow() takes scopes with source="hops"; of MPI calls call watch() or ask()')
+    sources = {scope.source for scope in scopes}
+    if not sources <= _NOTED_AT.keys():
+        raise ScopeError('follow() takes scopes with source="hops" or "group"; of MPI calls call watch() or ask()')
+    if len(sources) > 1:
+        raise ScopeError("follow() takes scopes of one source: call it once for the network and once for the group")
+    if (group is not None) != (sources == {"group"}):
+        raise ScopeError('group= goes with scopes with source="group"')
+    if (network is not None and group is not None) or (key is not None and group is None):
+        raise ScopeError("network= is of scopes over hops, and key= of those over a group")
     options = ["--for", f"{seconds:.3f}", "--timeout", f"{timeout:.3f}"]
     options += [] if network is None else ["--network", network]
+    options += [] if group is None else ["--group", group]
+    options += [] if key is None else ["--key", os.fspath(key)]
+    options += [] if encryption or group is None else ["--plain"]
     return _gathered(scopes, options, _ANSWER_WITHIN + seconds + timeout)
 
 

@@ -61,6 +61,11 @@ pub struct Config {
     pub spread_delay: Time,
     /// How long children may be silent in a transfer, besides what distance and length take.
     pub patience: Time,
+    /// How long a call that leaves a reduction early may wait for values that are almost there, as
+    /// the lateness of earlier ones says; 0 if no call is to wait, and [`GRACE_MAX`] at most.
+    ///
+    /// [`GRACE_MAX`]: crate::limits::GRACE_MAX
+    pub grace_max: Time,
     /// How long a transfer that is over is remembered, where nothing else tells its end.
     pub linger: Time,
     /// The period of the probes of the paper's rules.
@@ -93,6 +98,7 @@ impl Default for Config {
             ping_tries: 3,
             spread_delay: 2 * MILLISECOND,
             patience: 60 * MILLISECOND,
+            grace_max: MILLISECOND / 10,
             linger: 30 * SECOND,
             paper_period: 40 * MILLISECOND,
             paper_probes: 100,

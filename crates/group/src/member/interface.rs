@@ -8,7 +8,7 @@ use sapwood_packet::RankSet;
 use crate::error::{GroupError, Reason, Refusal};
 use crate::identity::{CastId, MemberId, Request, Time};
 use crate::message::{Message, PaperTree, Purpose};
-use crate::operations::{Definition, Element, Operation, OperationId};
+use crate::operations::{Definition, Element, GraceDelay, Operation, OperationId};
 use crate::payload::Payload;
 use crate::trees::TreeKind;
 
@@ -55,7 +55,8 @@ pub enum Call {
         value: Payload,
         /// Whether all get the result.
         to_all: bool,
-        /// Whether the caller does not wait for the end (application bypass); for those who trace.
+        /// Whether the caller does not wait for the end (application bypass): it is told by
+        /// [`Event::MayLeave`] when it may go.
         leaves_early: bool,
     },
 }
@@ -212,6 +213,12 @@ pub enum Event {
         /// The length of the whole value, in bytes.
         bytes: u64,
     },
+    /// The caller of a reduction that it leaves early may go. Given once, and not to a call that is
+    /// answered before.
+    MayLeave(Request),
+    /// How long calls of a kind that leave early wait from now on, at most. Those of which nothing
+    /// was told do not wait.
+    GraceDelay(GraceDelay),
     /// A call is answered.
     Answered(Request, Answer),
     /// A call is refused.

@@ -23,7 +23,7 @@ use crate::measure::{Clusters, Flows, Prober, Registrar};
 use crate::members::{Detector, Giving, Handed, Past, Spread, View};
 use crate::message::{Message, PaperKind};
 use crate::mutation::Mutation;
-use crate::operations::{Definitions, Finished, Fold, Lane, Pending};
+use crate::operations::{Definitions, Finished, Fold, Grace, Lane, Pending, ReduceCounts};
 use crate::random;
 use crate::status::History;
 use crate::trees::{LastChoice, Papers, Terrain};
@@ -49,8 +49,12 @@ pub(crate) enum Timer {
     Patience(CastId, u8),
     /// Parts of a reduction have not come.
     FoldPatience(FoldId),
+    /// A call that leaves a reduction early has waited for long enough.
+    Grace(FoldId),
     /// A record that is over is forgotten.
     Linger(CastId, u8),
+    /// The other stripes of a transfer have not come.
+    LoneStripe(CastId, u8),
     /// The same of a reduction.
     FoldLinger(FoldId),
     /// The ends of reductions are told.
@@ -110,6 +114,8 @@ pub struct Member {
     pub(crate) definitions: Definitions,
     pub(crate) finished: Finished,
     pub(crate) finishing: Vec<FoldId>,
+    pub(crate) grace: Grace,
+    pub(crate) reduce_counts: ReduceCounts,
     /// Reductions whose root has asked for a value that was not given yet.
     pub(crate) early_pulls: BTreeMap<FoldId, MemberId>,
     pub(crate) internal: u64,
@@ -153,6 +159,8 @@ impl Member {
             definitions: Definitions::default(),
             finished: Finished::default(),
             finishing: Vec::new(),
+            grace: Grace::default(),
+            reduce_counts: ReduceCounts::default(),
             early_pulls: BTreeMap::new(),
             internal: 0,
             pending: BTreeMap::new(),
@@ -193,6 +201,12 @@ impl Member {
     #[must_use]
     pub fn probes(&self) -> u64 {
         self.prober.sent
+    }
+
+    /// What it has done with the parts of reductions that came to it.
+    #[must_use]
+    pub fn reduce_counts(&self) -> ReduceCounts {
+        self.reduce_counts
     }
 
     /// Transfers, reductions and calls that it holds any state of.

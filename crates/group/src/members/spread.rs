@@ -150,6 +150,7 @@ impl Member {
             record.incarnation = said.incarnation.saturating_add(1);
             record.life = Life::Alive;
             self.learn(record);
+            self.attach_again(|_| true);
             self.suspect(from);
         }
     }
@@ -166,6 +167,7 @@ impl Member {
                 self.history.note(self.now, ChangeKind::Joined(id));
                 self.tell(Event::MemberJoined(id));
                 self.member_back(id);
+                self.attach_again(|parent| parent == id);
             }
             Life::Alive => {}
             Life::Dead | Life::Left => {

@@ -11,7 +11,7 @@ use crate::identity::MemberId;
 use crate::trees::TreeKind;
 
 /// The version of the messages of a group; both ends of a link must have the same.
-pub const GROUP_VERSION: u16 = 9;
+pub const GROUP_VERSION: u16 = 10;
 
 /// Longest greeting, in bytes.
 pub const GREETING_BYTES_MAX: usize = 256;

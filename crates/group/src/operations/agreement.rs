@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, RankSetRef};
 
+use super::counts::Folded;
 use super::fold::{Fold, Wave};
 use crate::identity::{FoldId, Time};
 use crate::member::Member;
@@ -19,14 +20,20 @@ pub(super) const KEPT_BYTES_MAX: usize = 256 << 20;
 
 impl Fold {
     /// Folds a part at the root, and keeps it where there are several segments.
-    pub(super) fn merge_at_root(&mut self, segment: u32, names: &RankSet, data: &Payload) {
-        self.merge(segment, names, data.as_slice());
+    pub(super) fn merge_at_root(
+        &mut self,
+        segment: u32,
+        names: &RankSet,
+        data: &Payload,
+    ) -> Folded {
+        let how = self.merge(segment, names, data.as_slice());
         if self.head.segments > 1 && self.kept_bytes + data.len() <= KEPT_BYTES_MAX {
             self.kept_bytes += data.len();
             if let Some(wave) = self.waves.get_mut(&segment) {
                 wave.parts.push((names.clone(), data.clone()));
             }
         }
+        how
     }
 
     /// Folds a segment anew from the own value and the parts within a set.

@@ -6,6 +6,7 @@ use sapwood_packet::{RankSet, RankSetRef};
 
 use super::combine::entry;
 use super::fold::Fold;
+use super::grace::GraceKey;
 use super::lane::Lane;
 use super::{add_reason, by_first_cause};
 use crate::error::{GroupError, Reason};
@@ -100,7 +101,12 @@ impl Member {
                 let fold = FoldId { root, number };
                 self.note_call(request, GroupHopOperation::Fold(fold), leaves_early);
                 let head = self.part_head(fold, operation, element, value.len());
-                return self.start_fold(request, tree, head, &value, to_all);
+                self.start_fold(request, tree, head, &value, to_all)?;
+                if leaves_early {
+                    let key = GraceKey::new(root, tree, operation, value.len() as u64);
+                    self.begin_grace(request, fold, key);
+                }
+                return Ok(());
             }
         };
         self.check(&transfers)?;

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use sapwood_packet::RankSet;
+use sapwood_packet::{RankSet, RankSetRef};
 
 use super::lane::Lane;
 use crate::error::Reason;
@@ -78,6 +78,7 @@ impl Member {
         let Some(lane) = self.lanes.get_mut(&key) else { return };
         lane.done.union_with(names.as_set());
         lane.progress = self.now;
+        let others = self.note_whole(key, names.as_set());
         for (names, reason) in failed {
             let carried = self.carried_all_the_same(key, from, names.as_set());
             let Some(lane) = self.lanes.get_mut(&key) else { return };
@@ -85,6 +86,23 @@ impl Member {
             self.reach_past(key, from, &carried);
         }
         self.settle(key);
+        others.into_iter().for_each(|other| self.settle_stripe(other, &RankSet::new()));
+    }
+
+    /// At the root: what a virtual node has acknowledged of one stripe it has acknowledged of all,
+    /// since it does so when all are there. Another stripe may have been given up before, as one
+    /// that stays alone, or its acknowledgement may be lost. Gives these other stripes.
+    fn note_whole(&mut self, key: (CastId, u8), names: RankSetRef<'_>) -> Vec<(CastId, u8)> {
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let stripes = self.lanes.range_mut((key.0, 0)..=(key.0, u8::MAX));
+        let others = stripes.filter(|(other, lane)| **other != key && lane.request.is_some());
+        let note = |(other, lane): (&(CastId, u8), &mut Lane)| {
+            lane.done.union_with(names);
+            *other
+        };
+        others.map(note).collect()
     }
 
     /// Acknowledges what is settled.
@@ -94,9 +112,9 @@ impl Member {
             let own = if lane.is_complete() { lane.own.clone() } else { RankSet::new() };
             return self.settle_stripe(key, &own);
         }
-        // While none is complete, as with most segments of a long value, none can be acknowledged.
-        let is_one_complete = self.stripes_of(key.0).any(|(_, lane)| lane.is_complete());
-        let own = if is_one_complete { self.own_in_all_stripes(key.0) } else { RankSet::new() };
+        // A stripe is acknowledged when all are complete: the root takes it for all of them.
+        let is_whole = self.stripes_of(key.0).all(|(_, lane)| lane.is_complete());
+        let own = if is_whole { self.own_in_all_stripes(key.0) } else { RankSet::new() };
         self.settle_stripe(key, &own);
         // Others may have waited for this one.
         let waits = |lane: &Lane| lane.is_complete() && !own.as_ref().is_within(lane.done.as_ref());
@@ -123,15 +141,46 @@ impl Member {
         if stripes == first.head.stripes { own } else { RankSet::new() }
     }
 
-    /// The other stripes of a transfer have not come here for long, and have gone elsewhere: the
-    /// own virtual nodes have not got it.
-    fn give_up_lone_stripe(&mut self, key: (CastId, u8)) {
-        let own = self.own_in_all_stripes(key.0);
+    /// The own virtual nodes of which nothing is known but this stripe, which is complete.
+    fn lone_names(&self, key: (CastId, u8)) -> RankSet {
+        let Some(lane) = self.lanes.get(&key) else { return RankSet::new() };
+        if lane.head.stripes == 1 || lane.own.is_empty() || !lane.is_complete() {
+            return RankSet::new();
+        }
+        let mut names = lane.own.difference(lane.settled().as_ref());
+        if !names.is_empty() {
+            names.subtract(self.own_in_all_stripes(key.0).as_ref());
+        }
+        names
+    }
+
+    /// It is looked once whether the others come, and not anew with each acknowledgement.
+    fn watch_lone_stripe(&mut self, key: (CastId, u8)) {
+        if self.lanes.get(&key).is_none_or(|lane| lane.is_watched)
+            || self.lone_names(key).is_empty()
+        {
+            return;
+        }
         let patience = self.lone_stripe_patience();
-        let Some(lane) = self.lanes.get_mut(&key).filter(|lane| lane.is_complete()) else { return };
-        let mut lost = lane.own.difference(own.as_ref());
-        lost.subtract(lane.settled().as_ref());
-        if !lost.is_empty() && lane.progress + patience <= self.now {
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        lane.is_watched = true;
+        let look = lane.progress + patience;
+        self.wake_at(look, Timer::LoneStripe(key.0, key.1));
+    }
+
+    /// The other stripes of a transfer have not come here for long, and may have gone elsewhere:
+    /// the own virtual nodes have not got it. Where they come after all, the last of them is
+    /// acknowledged, by which the root knows that all are here.
+    pub(crate) fn lone_stripe(&mut self, cast: CastId, stripe: u8) {
+        let key = (cast, stripe);
+        let patience = self.lone_stripe_patience();
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        lane.is_watched = false;
+        if lane.progress + patience > self.now {
+            return self.watch_lone_stripe(key);
+        }
+        let lost = self.lone_names(key);
+        if let Some(lane) = self.lanes.get_mut(&key).filter(|_| !lost.is_empty()) {
             lane.fail(lost, Reason::Deadline);
             self.settle(key);
         }
@@ -145,17 +194,13 @@ impl Member {
 
     fn settle_stripe(&mut self, key: (CastId, u8), own: &RankSet) {
         let is_early = self.breaks(Mutation::AcknowledgeEarly);
-        let patience = self.lone_stripe_patience();
         let Some(lane) = self.lanes.get_mut(&key) else { return };
-        let mut look = None;
         if lane.is_complete() {
             lane.done.union_with(own.as_ref());
             if is_early {
                 let taken = lane.taken.clone();
                 lane.done.union_with(taken.as_ref());
             }
-            let is_lone = !lane.own.as_ref().is_within(lane.settled().as_ref());
-            look = is_lone.then_some(lane.progress + patience);
         }
         lane.settle_children();
         let settled = lane.settled();
@@ -172,15 +217,13 @@ impl Member {
         let is_over = lane.is_over() && lane.taken.as_ref().is_within(settled.as_ref());
         let request = lane.request;
         let (cast, stripe) = key;
-        if let Some(look) = look {
-            self.wake_at(look, Timer::Linger(cast, stripe));
-        }
         for (member, names, failed) in answers {
             self.send(member, Message::Done { cast, stripe, names, failed });
         }
         if let Some(request) = request.filter(|_| is_over) {
             self.cast_over(request);
         }
+        self.watch_lone_stripe(key);
     }
 
     /// A root's earlier transfers are over: nothing is kept of them.
@@ -210,7 +253,6 @@ impl Member {
     /// Nothing has happened for long to any stripe: the record goes. The last stripe to come is
     /// acknowledged only where the others are still here, and a root needs all until its call ends.
     pub(crate) fn lane_linger(&mut self, cast: CastId, stripe: u8) {
-        self.give_up_lone_stripe((cast, stripe));
         let Some(lane) = self.lanes.get(&(cast, stripe)) else { return };
         let is_called = lane.request.is_some();
         let stripes = self.stripes_of(cast).map(|entry| entry.1);
@@ -222,5 +264,42 @@ impl Member {
         } else {
             self.lanes.remove(&(cast, stripe));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::Config;
+    use crate::message::Head;
+    use crate::trees::TreeKind;
+
+    /// Each acknowledgement from below is progress, and one look at the end is enough.
+    #[test]
+    fn a_stripe_that_stays_alone_is_looked_at_once_at_a_time() {
+        let mut member = Member::new(Config { id: MemberId(1), ..Config::default() });
+        let (cast, stripe) = (CastId { root: MemberId(2), number: 1 }, 1);
+        let head = Head {
+            cast,
+            stripe,
+            stripes: 2,
+            floor: 1,
+            tree: TreeKind::Adaptive,
+            purpose: Purpose::Broadcast,
+            bytes: 16,
+            segment_bytes: 8,
+            tag: 0,
+        };
+        let mut lane = Lane::new(head, 0);
+        lane.own = RankSet::range(1, 1);
+        lane.add(1, Payload::from(Vec::from([0_u8; 8])));
+        member.lanes.insert((cast, stripe), lane);
+        let names = Ranges::from(&RankSet::range(5, 5));
+        for now in 1..9 {
+            member.now = now;
+            member.done(MemberId(3), cast, stripe, &names, &Vec::new());
+        }
+        let is_look = |timer: &Timer| matches!(timer, Timer::LoneStripe(..));
+        assert_eq!(member.agenda.iter().filter(|(_, timer)| is_look(timer)).count(), 1);
     }
 }

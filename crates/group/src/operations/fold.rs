@@ -10,7 +10,9 @@ use alloc::vec::Vec;
 use sapwood_packet::RankSet;
 
 use super::combine::{Operation, fold_in_order};
+use super::counts::Folded;
 use super::defined::{Definition, FoldFailed};
+use super::grace::LeftCall;
 use crate::error::Reason;
 use crate::identity::{FoldId, MILLISECOND, MemberId, Request, Time};
 use crate::member::{Member, Timer};
@@ -53,6 +55,8 @@ pub(crate) struct Fold {
     /// The root has asked for the own value before it was given.
     pub(crate) pulled_by: Option<MemberId>,
     pub(crate) request: Option<Request>,
+    /// That call, if its caller leaves early and the member has others below it.
+    pub(super) left_call: Option<LeftCall>,
     pub(crate) is_root: bool,
     pub(crate) to_all: bool,
     pub(crate) tree: TreeKind,
@@ -98,6 +102,7 @@ impl Fold {
             waves: BTreeMap::new(),
             pulled_by: None,
             request: None,
+            left_call: None,
             is_root: false,
             to_all: false,
             tree: TreeKind::default(),
@@ -171,22 +176,26 @@ impl Fold {
 
     /// Folds a part into a wave. That a function has failed is seen where the wave is looked at
     /// next: by [`Member::check_wave`], [`Member::check_root`] or [`Member::finish_root`].
-    pub(crate) fn merge(&mut self, segment: u32, names: &RankSet, data: &[u8]) {
+    pub(super) fn merge(&mut self, segment: u32, names: &RankSet, data: &[u8]) -> Folded {
         let (operation, element) = (self.head.operation, self.head.element);
         let wave = self.waves.entry(segment).or_default();
-        if wave.names.is_empty() {
+        let is_first = wave.names.is_empty();
+        if is_first {
             wave.value = data.to_vec();
         } else {
             let folded = operation.fold(element, self.definition.as_ref(), &mut wave.value, data);
             self.has_failed |= folded.is_err();
         }
         wave.names.union_with(names.as_ref());
+        let is_copied = !data.is_empty() && (is_first || operation.keeps_apart());
+        if is_copied { Folded::Copied } else { Folded::InPlace }
     }
 
     /// At the root, the value of all waves, which are gone afterwards.
     pub(super) fn take_value(&mut self) -> Result<Vec<u8>, FoldFailed> {
-        let mut value = Vec::new();
         let waves = core::mem::take(&mut self.waves);
+        let bytes = waves.values().map(|wave| wave.value.len()).sum();
+        let mut value = Vec::with_capacity(bytes);
         waves.into_values().for_each(|wave| value.extend(wave.value));
         if !self.head.operation.is_in_order() {
             return Ok(value);

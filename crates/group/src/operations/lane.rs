@@ -69,6 +69,8 @@ pub(crate) struct Lane {
     pub(crate) began: Option<FirstSegment>,
     /// It was taken over by another sender, so that its pace says nothing of the links.
     pub(crate) is_mended: bool,
+    /// It will be looked whether it has stayed the only stripe here.
+    pub(super) is_watched: bool,
 }
 
 /// The first segment of a stripe that came.
@@ -100,6 +102,7 @@ impl Lane {
             asked: 0,
             began: None,
             is_mended: false,
+            is_watched: false,
         }
     }
 

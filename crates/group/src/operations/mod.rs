@@ -5,10 +5,12 @@ mod agreement;
 mod broken;
 mod call;
 mod combine;
+mod counts;
 mod defined;
 mod deliver;
 mod finished;
 mod fold;
+mod grace;
 mod lane;
 mod open;
 mod part;
@@ -21,10 +23,13 @@ use sapwood_packet::RankSet;
 
 pub(crate) use call::Pending;
 pub use combine::{Element, Operation, contributions};
+pub use counts::{PartCount, ReduceCounts};
 pub(crate) use defined::Definitions;
 pub use defined::{Definition, FoldFailed, OperationId};
 pub(crate) use finished::Finished;
 pub(crate) use fold::Fold;
+pub(crate) use grace::Grace;
+pub use grace::{GraceDelay, GraceKey};
 pub(crate) use lane::Lane;
 
 use crate::error::Reason;

@@ -47,7 +47,13 @@ impl Member {
             is_own_past || self.floors.get(&cast.root).is_some_and(|floor| cast.number < *floor);
         if is_past || (!self.lanes.contains_key(&key) && self.lanes.len() >= TRANSFERS_MAX) {
             let names = Ranges::from(&targets.to_set());
-            self.send(from, Message::Done { cast, stripe, names, failed: Vec::new() });
+            // What finds no room is not said to have come: the root would take it for the whole.
+            let (names, failed) = if is_past {
+                (names, Vec::new())
+            } else {
+                (Ranges::default(), Vec::from([(names, Reason::Deadline)]))
+            };
+            self.send(from, Message::Done { cast, stripe, names, failed });
             return;
         }
         if !self.lanes.contains_key(&key) {

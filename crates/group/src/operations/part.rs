@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use sapwood_packet::RankSet;
 
 use super::agreement::KEPT_BYTES_MAX;
+use super::counts::PartMeets;
 use super::fold::{Fold, Wave};
 use crate::identity::{FoldId, MemberId};
 use crate::limits::{PAYLOAD_BYTES_MAX, TRANSFERS_MAX};
@@ -18,6 +19,12 @@ const GATHERED_PART_BYTES_MAX: usize = PAYLOAD_BYTES_MAX / 2;
 
 impl Member {
     pub(crate) fn part(&mut self, head: PartHead, names: &Ranges, data: Payload) {
+        let has_called = self.folds.get(&head.fold).is_some_and(|fold| fold.mine.is_some());
+        let meets = if has_called { PartMeets::Call } else { PartMeets::NoCall };
+        self.take_part(meets, head, names, data);
+    }
+
+    fn take_part(&mut self, meets: PartMeets, head: PartHead, names: &Ranges, data: Payload) {
         let id = head.fold;
         if self.phase == Phase::Outside || self.finished.contains(id) {
             return;
@@ -44,6 +51,7 @@ impl Member {
             self.wake_at(now + patience, Timer::FoldPatience(id));
             self.wake_at(now + self.config.linger, Timer::FoldLinger(id));
         }
+        self.reduce_counts.note_part(meets, data.len());
         let Some(fold) = self.folds.get_mut(&id) else { return };
         fold.progress = now;
         let names = names.as_set().to_set();
@@ -59,9 +67,9 @@ impl Member {
         if !is_alike(&fold.head, &head) {
             self.unlike(id, head, names, data, is_root);
         } else if is_root {
-            self.part_at_root(id, head.segment, &names, &data);
+            self.part_at_root(meets, &head, &names, &data);
         } else {
-            self.part_below_root(id, head, names, data);
+            self.part_below_root(meets, head, names, data);
         }
     }
 
@@ -83,8 +91,8 @@ impl Member {
         }
     }
 
-    fn part_below_root(&mut self, id: FoldId, head: PartHead, names: RankSet, data: Payload) {
-        let segment = head.segment;
+    fn part_below_root(&mut self, meets: PartMeets, head: PartHead, names: RankSet, data: Payload) {
+        let (id, segment) = (head.fold, head.segment);
         let folds_overlap = self.breaks(Mutation::FoldOverlap);
         let Some(fold) = self.folds.get_mut(&id) else { return };
         let wave = fold.waves.entry(segment).or_default();
@@ -95,7 +103,8 @@ impl Member {
         if wave.is_sent || overlaps || is_long || !(is_first || fold.can_fold()) {
             return self.send_past(id, head, &names, data);
         }
-        fold.merge(segment, &names, data.as_slice());
+        let how = fold.merge(segment, &names, data.as_slice());
+        self.reduce_counts.note_fold(meets, data.len(), how);
         self.check_wave(id, segment);
     }
 
@@ -136,11 +145,12 @@ impl Member {
         let early = core::mem::take(&mut fold.early);
         fold.kept_bytes -= early.iter().map(|part| part.2.len()).sum::<usize>();
         for (head, names, data) in early {
-            self.part(head, &Ranges::from(&names), data);
+            self.take_part(PartMeets::LateCall, head, &Ranges::from(&names), data);
         }
     }
 
-    fn part_at_root(&mut self, id: FoldId, segment: u32, names: &RankSet, data: &Payload) {
+    fn part_at_root(&mut self, meets: PartMeets, head: &PartHead, names: &RankSet, data: &Payload) {
+        let (id, segment) = (head.fold, head.segment);
         let folds_overlap = self.breaks(Mutation::FoldOverlap);
         let Some(fold) = self.folds.get_mut(&id).filter(|fold| !fold.is_finished) else { return };
         let wave = fold.waves.entry(segment).or_default();
@@ -151,7 +161,8 @@ impl Member {
         if overlaps || is_excluded || !is_wanted {
             return;
         }
-        fold.merge_at_root(segment, names, data);
+        let how = fold.merge_at_root(segment, names, data);
+        self.reduce_counts.note_fold(meets, data.len(), how);
         self.check_root(id);
     }
 
@@ -209,6 +220,7 @@ impl Member {
         }
         let own = fold.my_names.clone();
         if let Some(request) = fold.request.take() {
+            self.grace_met(id);
             self.answer(request, None, own, Vec::new());
         }
     }

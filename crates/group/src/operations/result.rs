@@ -163,10 +163,15 @@ impl Member {
             return self.root_lost(id, request);
         }
         if !fold.is_root {
-            let (own, request) = (fold.my_names.clone(), fold.request);
+            let request = fold.request;
+            // Once the own value has gone up whole, what has not come is the root's result.
+            let root = RankSet::range(id.root, id.root);
+            let absent = if fold.all_sent() { root } else { fold.my_names.clone() };
+            let call = fold.left_call.take();
             self.folds.remove(&id);
+            self.grace_missed(call);
             if let Some(request) = request {
-                let missing = Vec::from([(own, Reason::Deadline)]);
+                let missing = Vec::from([(absent, Reason::Deadline)]);
                 self.answer(request, None, RankSet::new(), missing);
             }
             return;
@@ -224,7 +229,9 @@ impl Member {
                 continue;
             }
             let (own, request) = (fold.my_names.clone(), fold.request);
+            let call = fold.left_call.take();
             self.folds.remove(&id);
+            self.grace_missed(call);
             if let Some(request) = request {
                 self.answer(request, None, own, Vec::new());
             }

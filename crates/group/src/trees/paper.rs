@@ -117,7 +117,8 @@ impl Papers {
     }
 
     /// The member's positions in all trees of a kind, by their roots, as far as they fit one
-    /// answer. Which tree comes first changes with the number of the probe.
+    /// answer. Which tree comes first changes with the number of the probe, so that each that fits
+    /// at all has its turn; one that is deeper than that has no children from here.
     pub(super) fn positions(
         &self,
         me: MemberId,
@@ -130,7 +131,7 @@ impl Papers {
         let mut positions = Vec::new();
         for (tree, paper) in papers[first..].iter().chain(&papers[..first]) {
             let position = paper.position(tree.root, me);
-            let Some(rest) = room.checked_sub(position.ancestors.len()) else { break };
+            let Some(rest) = room.checked_sub(position.ancestors.len()) else { continue };
             room = rest;
             positions.push((tree.root, position));
         }
@@ -328,6 +329,22 @@ mod tests {
         assert_eq!(roots(1), [MemberId(2)]);
         assert_eq!(roots(2), [ROOT]);
         assert!(papers.positions(MemberId(3), PaperKind::Bandwidth, 1).is_empty());
+    }
+
+    #[test]
+    fn a_tree_that_does_not_fit_keeps_no_other_out_of_the_answer() {
+        let mut papers = Papers::default();
+        for (root, depth) in [(1, PAPER_ANCESTORS_MAX + 1), (2, PAPER_ANCESTORS_MAX), (4, 0)] {
+            let above = Position { ancestors: alloc::vec![MemberId(9); depth], ..at(0) };
+            let tree = PaperTree { root: MemberId(root), bulk: false };
+            papers.trees.insert(tree, Paper { above, ..Paper::default() });
+        }
+        for number in 0..3 {
+            let positions = papers.positions(MemberId(3), PaperKind::Latency, number);
+            let mut roots: Vec<u64> = positions.iter().map(|(root, _)| root.0).collect();
+            roots.sort_unstable();
+            assert_eq!(roots, [2, 4], "the first is too deep; probe {number}");
+        }
     }
 
     #[test]

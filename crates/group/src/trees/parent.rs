@@ -1,5 +1,6 @@
 //! How a member finds its parents in the trees of Saito, Taura and Chikayama ([`super::paper`]).
-//! Members probe only after the membership has changed, or a tree is new.
+//! Members probe only after the membership has changed, where a tree is new, and for the root of a
+//! tree to which they go back.
 
 use alloc::vec::Vec;
 
@@ -55,12 +56,25 @@ impl Member {
     fn go_below_root(&mut self, tree: PaperTree) {
         self.move_paper(tree, Edge::unmeasured(tree.root), Position::default());
         if let Some(paper) = self.papers.trees.get_mut(&tree) {
-            // A long probe of the root waits for those that are under way.
             paper.root_asks = u32::from(!tree.bulk);
         }
         if !tree.bulk {
-            self.send_probe(PaperKind::Latency, tree.root);
+            return self.send_probe(PaperKind::Latency, tree.root);
         }
+        // A long probe of the root waits for those that are under way, and there may be none left.
+        let after = around(&mut self.random, self.config.paper_period);
+        let probing = self.papers.probing(PaperKind::Bandwidth);
+        probing.left = probing.left.saturating_add(1);
+        self.step_papers_after(PaperKind::Bandwidth, after);
+    }
+
+    /// Parents of which this holds may have taken this member for dead: they are told again that it
+    /// is below them.
+    pub(crate) fn attach_again(&mut self, may_have: impl Fn(MemberId) -> bool) {
+        let is_meant = |edge: Edge| may_have(edge.parent) && self.view.is_alive(edge.parent);
+        let trees = self.papers.trees.iter().filter(|(_, paper)| paper.edge.is_some_and(is_meant));
+        let trees: Vec<PaperTree> = trees.map(|(tree, _)| *tree).collect();
+        trees.into_iter().for_each(|tree| self.tell_parent(tree));
     }
 
     /// After a change of the membership members probe again, and orphans go back to the root.
@@ -274,10 +288,12 @@ impl Member {
             Some(child) => child.1 = names,
             None => {
                 paper.children.push((from, names));
-                let position = paper.position(tree.root, self.me);
-                self.send(from, Message::Above { tree, position });
                 if tree.bulk {
+                    // The others have a smaller share from now on.
                     self.tell_children(tree);
+                } else {
+                    let position = paper.position(tree.root, self.me);
+                    self.send(from, Message::Above { tree, position });
                 }
             }
         }

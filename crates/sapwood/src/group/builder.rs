@@ -185,6 +185,17 @@ impl GroupBuilder {
         self
     }
 
+    /// How long a call that leaves a reduction early ([`GroupOperation::bypass`]) may wait for
+    /// values that are almost there: 100 microseconds by default, 10 milliseconds at most, and not
+    /// at all with 0. It waits only where earlier values have come within that time.
+    ///
+    /// [`GroupOperation::bypass`]: super::GroupOperation::bypass
+    #[must_use]
+    pub fn grace(mut self, most: Duration) -> Self {
+        self.config.grace_max = nanoseconds(most);
+        self
+    }
+
     /// From which length on values travel in segments; for measurements.
     #[must_use]
     pub fn bulk_bytes(mut self, bytes: u64) -> Self {

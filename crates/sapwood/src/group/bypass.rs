@@ -7,6 +7,9 @@
 //! stays with the member's own thread, which finishes it while the application computes. That
 //! thread sleeps in the kernel meanwhile. Several such reductions may be open; [`Left`] bounds
 //! them.
+//!
+//! A call waits for a moment before it leaves where the member has measured that the values from
+//! below nearly always come within it; otherwise it does not even ask the member's thread.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -109,14 +112,17 @@ impl Left {
 impl GroupOperation<'_> {
     /// Starts a reduction or a gather and, but for the root, does not wait for its end: the call
     /// of an inner member returns once its value is handed over, and the member's own thread
-    /// passes on what comes from below, early, late or never (application bypass). The root waits,
-    /// and gets the answer; the others get none. Of a member at most 1,024 reductions are open, and
-    /// 64 MiB of its values; a call beyond waits for the oldest one.
+    /// passes on what comes from below, early, late or never (application bypass). Where these
+    /// values have come within a moment so far, it waits for them ([`GroupBuilder::grace`]). The
+    /// root waits, and gets the answer; the others get none. Of a member at most 1,024 reductions
+    /// are open, and 64 MiB of its values; a call beyond waits for the oldest one.
     ///
     /// # Errors
     /// [`GroupFailure::NoBypass`] for an operation whose result all members get;
     /// [`Error::Timeout`] where there is no room by the deadline of the oldest one; as
     /// [`GroupOperation::start`] and [`GroupRequest::wait`].
+    ///
+    /// [`GroupBuilder::grace`]: super::GroupBuilder::grace
     pub fn bypass(self) -> Result<Option<GroupAnswer>> {
         let Some((root, bytes)) = self.root_and_bytes() else {
             return Err(GroupFailure::NoBypass.into());
@@ -124,9 +130,12 @@ impl GroupOperation<'_> {
         if self.group().names().contains(root) {
             return self.wait().map(Some);
         }
-        let (left, deadline) = (self.group().left(), self.limit());
+        let group = self.group();
+        let grace = self.grace_key().map(|key| group.shared.lock().grace_of(key));
+        let (left, deadline) = (group.left(), self.limit());
         left.lock().unwrap_or_else(std::sync::PoisonError::into_inner).make_room(bytes)?;
         let request = self.leaving_early().start()?;
+        request.wait_to_leave(grace.unwrap_or_default());
         left.lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .push(request, bytes, deadline);

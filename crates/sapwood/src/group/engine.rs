@@ -243,6 +243,11 @@ impl Engine {
                     self.deliver(Delivery::new(tag, names, (cast.root, sender_names), value));
                 }
             }
+            Event::MayLeave(request) => {
+                self.shared.lock().may_leave.insert(request);
+                self.shared.tell_callers();
+            }
+            Event::GraceDelay(delay) => self.shared.lock().note_grace(delay),
             Event::Answered(request, answer) => self.finish(request, Ok(answer.into())),
             Event::Failed(request, error) => self.finish(request, Err(GroupFailure::Call(error))),
         }
@@ -278,10 +283,13 @@ impl Engine {
         if let Some(bytes) = self.calls.remove(&request) {
             self.call_bytes -= bytes;
         }
+        let mut state = self.shared.lock();
+        state.may_leave.remove(&request);
         if self.forgotten.remove(&request) {
             return;
         }
-        self.shared.lock().outcomes.insert(request, outcome);
+        state.outcomes.insert(request, outcome);
+        drop(state);
         self.shared.tell();
     }
 

@@ -77,11 +77,11 @@ impl fmt::Display for GroupFailure {
             Self::Space { space } => {
                 write!(f, "a name space has 1 to {NAMES_MAX} virtual nodes, and not {space}")
             }
-            Self::Outside { names, space } => write!(
-                f,
-                "the virtual nodes {names} are not all in the name space 0 to {}",
-                space.saturating_sub(1)
-            ),
+            Self::Outside { names, space } => {
+                // In the words of a call with such virtual nodes.
+                let (names, space) = (names.clone(), *space);
+                write!(f, "{}", GroupError::Outside { names, space })
+            }
             Self::Call(error) => write!(f, "{error}"),
             Self::Ended => f.write_str("this member has left the group, or was refused"),
             Self::NoValue { missing } => {

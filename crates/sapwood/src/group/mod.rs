@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use sapwood_group::status::Status;
 use sapwood_group::trees::TreeKind;
-use sapwood_group::{GroupError, GroupHopQuestion, MemberHops};
+use sapwood_group::{GroupError, GroupHopQuestion, MemberHops, ReduceCounts};
 use sapwood_packet::{Rank, RankSet};
 
 pub use answer::GroupAnswer;
@@ -251,6 +251,15 @@ impl Group {
     #[must_use]
     pub fn bypassed(&self) -> BypassCount {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).count()
+    }
+
+    /// What this member has done with the parts of reductions that came to it: how many came before
+    /// and after its own calls, and were copied, and how often calls waited before they left.
+    ///
+    /// # Errors
+    /// As [`Group::status`], of which it is a part.
+    pub fn reduce_counts(&self) -> Result<ReduceCounts> {
+        self.status(TreeKind::Flat, None, 0).map(|status| status.reductions)
     }
 
     fn left(&self) -> &Mutex<Left> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sapwood_group::trees::TreeKind;
-use sapwood_group::{Call, Element, GroupError, Operation as Reduction, Payload};
+use sapwood_group::{Call, Element, GraceKey, GroupError, Operation as Reduction, Payload};
 use sapwood_packet::{Rank, RankSet, nanoseconds};
 use sapwood_runtime::clock;
 
@@ -243,6 +243,16 @@ impl<'a> GroupOperation<'a> {
         match &self.act {
             Act::Reduce { root: Some(root), value, to_all: false, .. } => {
                 Some((*root, value.len()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Of which kind such a reduction is, for the history of its calls.
+    pub(super) fn grace_key(&self) -> Option<GraceKey> {
+        match &self.act {
+            Act::Reduce { root: Some(root), reduction, value, to_all: false, .. } => {
+                Some(GraceKey::new(*root, self.tree, *reduction, value.len() as u64))
             }
             _ => None,
         }

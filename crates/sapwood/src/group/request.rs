@@ -102,6 +102,25 @@ impl GroupRequest {
         }
     }
 
+    /// Waits until the member says that the caller may leave, or has ended the request; the answer
+    /// stays. The time is looked at here, too: timers of the member's thread count milliseconds.
+    pub(super) fn wait_to_leave(&self, grace: Duration) {
+        if grace.is_zero() {
+            return;
+        }
+        let begun = Instant::now();
+        let mut state = self.shared.lock();
+        loop {
+            let has_ended = state.outcomes.contains_key(&self.request);
+            let left = grace.saturating_sub(begun.elapsed());
+            let may_leave = state.may_leave.contains(&self.request);
+            if has_ended || may_leave || left.is_zero() || state.check_up().is_err() {
+                return;
+            }
+            state = self.shared.wait(state, left);
+        }
+    }
+
     /// The group's descriptor, readable while a request has ended.
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use sapwood_group::status::Status;
 use sapwood_group::trees::TreeKind;
-use sapwood_group::{Call, Definition, GroupHopQuestion, MemberHops, MemberId, OperationId};
+use sapwood_group::{
+    Call, Definition, GraceDelay, GraceKey, GroupHopQuestion, MemberHops, MemberId, OperationId,
+};
 use sapwood_packet::RankSet;
 use sapwood_transport::{Poller, Waker};
 
@@ -69,6 +71,10 @@ pub(super) struct GroupState {
     pub(super) life: Life,
     pub(super) commands: VecDeque<Command>,
     pub(super) outcomes: BTreeMap<u64, Outcome>,
+    /// Requests under way whose callers may leave before they have ended.
+    pub(super) may_leave: BTreeSet<u64>,
+    /// How long callers wait before they leave, by the kinds that wait.
+    graces: Vec<GraceDelay>,
     pub(super) statuses: BTreeMap<u64, Box<Status>>,
     pub(super) hops: BTreeMap<u64, Box<MemberHops>>,
     pub(super) deliveries: VecDeque<Delivery>,
@@ -137,6 +143,11 @@ impl GroupShared {
         let _ = self.notice.waker.wake();
     }
 
+    /// The same of what concerns no descriptor: no request has ended.
+    pub(super) fn tell_callers(&self) {
+        self.changed.notify_all();
+    }
+
     pub(super) fn clear_notice(&self) {
         let mut poller = self.notice.poller.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = poller.wait(&mut Vec::new(), Some(Duration::ZERO));
@@ -156,6 +167,20 @@ impl GroupState {
             Life::Joining | Life::Joined => Ok(()),
             Life::Failed(failure) => Err(failure.clone()),
             Life::Ended => Err(GroupFailure::Ended),
+        }
+    }
+
+    /// How long a call of a kind waits before it leaves, as the member has told.
+    pub(super) fn grace_of(&self, key: GraceKey) -> Duration {
+        let known = self.graces.iter().find(|grace| grace.key == key);
+        Duration::from_nanos(known.map_or(0, |grace| grace.delay))
+    }
+
+    /// The member tells of few kinds, and when it forgets one.
+    pub(super) fn note_grace(&mut self, told: GraceDelay) {
+        self.graces.retain(|grace| grace.key != told.key);
+        if told.delay > 0 {
+            self.graces.push(told);
         }
     }
 

@@ -13,6 +13,7 @@ mod queue;
 mod reference;
 mod schedule;
 mod trial;
+mod turnover;
 mod wire;
 mod world;
 
@@ -22,5 +23,6 @@ pub use oracle::Breach;
 pub use queue::Overfull;
 pub use reference::{near_optimal, static_completion};
 pub use schedule::{Verdict, run_schedule, run_schedule_of_defining, run_schedule_of_taking};
-pub use trial::{Start, Trial, Unsteady};
+pub use trial::{Start, TimedBroadcast, Trial, Unsteady};
+pub use turnover::Turnover;
 pub use world::{GroupWorld, ObservedEvent};

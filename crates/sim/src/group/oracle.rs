@@ -67,6 +67,20 @@ struct TakenOver {
     is_struck: bool,
 }
 
+/// How long a process of a host was a member.
+#[derive(Clone, Copy, Debug)]
+struct Membership {
+    host: usize,
+    from: Time,
+    until: Option<Time>,
+}
+
+impl Membership {
+    fn is_at(&self, time: Time) -> bool {
+        self.from <= time && self.until.is_none_or(|until| time < until)
+    }
+}
+
 /// What a virtual node has got of a transfer: the fill of the value, and bytes by offset.
 type Got = (u8, BTreeMap<u64, usize>);
 
@@ -88,8 +102,8 @@ pub(super) struct GroupOracle {
     got: BTreeMap<(CastId, u32, usize), Got>,
     /// Who was taken for dead, and at which host.
     buried: BTreeSet<(usize, usize)>,
-    /// The hosts that have been members.
-    joined: BTreeSet<usize>,
+    /// Of all hosts that have been members.
+    memberships: Vec<Membership>,
     breaches: Vec<Breach>,
 }
 
@@ -107,7 +121,7 @@ impl GroupOracle {
             reductions: BTreeMap::new(),
             got: BTreeMap::new(),
             buried: BTreeSet::new(),
-            joined: BTreeSet::new(),
+            memberships: Vec::new(),
             breaches: Vec::new(),
         }
     }
@@ -171,6 +185,19 @@ impl GroupOracle {
         }
     }
 
+    fn joined(&mut self, host: usize, from: Time) {
+        let is_of_host = |known: &Membership| known.host == host && known.until.is_none();
+        if !self.memberships.iter().any(is_of_host) {
+            self.memberships.push(Membership { host, from, until: None });
+        }
+    }
+
+    /// The process on a host is gone, or has left.
+    pub(super) fn ended(&mut self, host: usize, time: Time) {
+        let open = self.memberships.iter_mut().filter(|known| known.until.is_none());
+        open.filter(|known| known.host == host).for_each(|known| known.until = Some(time));
+    }
+
     pub(super) fn cut(&mut self, time: Time) {
         self.cut.get_or_insert(time);
     }
@@ -195,13 +222,14 @@ impl GroupOracle {
                     self.taken[seen.host].union_with(names.as_ref());
                 }
                 Event::Joined => {
-                    self.joined.insert(seen.host);
+                    self.joined(seen.host, seen.time);
                     if let Some(taken) =
                         self.taken_over.as_mut().filter(|taken| taken.to == seen.host)
                     {
                         taken.has_joined = true;
                     }
                 }
+                Event::Ended => self.ended(seen.host, seen.time),
                 _ => {}
             }
             self.see(seen);
@@ -520,11 +548,19 @@ impl GroupOracle {
     }
 
     /// How many hosts may each have ended a reduction as its root: one, but where two that claim
-    /// its virtual node were both members. Each is the root until it hears of the other.
+    /// its virtual node were members at the same time. Each is the root until it hears of the
+    /// other.
     fn roots(&self, number: u64) -> usize {
-        let root = self.reductions.get(&number).map(|reduced| first_name(reduced.root));
-        let claims = |host: &&usize| root.is_some_and(|root| self.names[**host].contains(root));
-        self.joined.iter().filter(claims).count().max(1)
+        let reduced = self.reductions.get(&number);
+        reduced.map_or(1, |reduced| self.claimants_at_once(first_name(reduced.root)).max(1))
+    }
+
+    /// How many members have claimed a virtual node at one time, the most: when one of them joined.
+    fn claimants_at_once(&self, name: u32) -> usize {
+        let claims = |known: &&Membership| self.names[known.host].contains(name);
+        let known: Vec<&Membership> = self.memberships.iter().filter(claims).collect();
+        let at = |time: Time| known.iter().filter(|other| other.is_at(time)).count();
+        known.iter().map(|one| at(one.from)).max().unwrap_or(0)
     }
 
     /// Nothing is left over, and all have one view.
@@ -551,5 +587,28 @@ impl GroupOracle {
         if digests.len() > 1 && is_healed {
             self.breach("one view", format!("{} views", digests.len()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many claim one virtual node at once: one dies at 9, and the other joins at this time.
+    fn claimants(joins: Time) -> usize {
+        let mut oracle = GroupOracle::new(3);
+        (0..2).for_each(|host| oracle.started(host, RankSet::range(4, 5), 0));
+        oracle.started(2, RankSet::range(6, 7), 0);
+        oracle.joined(2, 1);
+        oracle.joined(0, 2);
+        oracle.ended(0, 9);
+        oracle.joined(1, joins);
+        oracle.claimants_at_once(4)
+    }
+
+    #[test]
+    fn two_claim_a_virtual_node_when_both_are_members_at_one_time() {
+        assert_eq!(claimants(8), 2);
+        assert_eq!(claimants(9), 1, "the other one is dead");
     }
 }

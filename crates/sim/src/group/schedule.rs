@@ -499,6 +499,7 @@ impl Run {
             }
             Act::Crash(host) => {
                 self.oracle.fault(host, time);
+                self.oracle.ended(host, time);
                 self.world.crash(host);
             }
             Act::Leave(host) => {

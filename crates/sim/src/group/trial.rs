@@ -11,7 +11,7 @@ use sapwood_group::{
 };
 use sapwood_packet::RankSet;
 
-use super::{GroupWorld, Network};
+use super::{GroupWorld, Network, ObservedEvent};
 
 /// How long an operation may take.
 const LIMIT: Time = 60 * SECOND;
@@ -61,6 +61,20 @@ impl fmt::Display for Unsteady {
 
 impl core::error::Error for Unsteady {}
 
+/// A broadcast, and when each host had it.
+#[derive(Clone, Debug)]
+pub struct TimedBroadcast {
+    /// When it was called.
+    pub begin: Time,
+    /// When the root was told what has become of it.
+    pub end: Time,
+    /// By host, how long after the call it had the last byte; none for the root, and for hosts that
+    /// do not have all bytes.
+    pub took: Vec<Option<Time>>,
+    /// What the root was told.
+    pub answer: Answer,
+}
+
 /// A group whose members joined at the same time.
 #[derive(Debug)]
 pub struct Trial {
@@ -81,9 +95,7 @@ impl Trial {
         let mut world = GroupWorld::new(network, seed);
         let hosts = world.network.hosts();
         for host in 0..hosts {
-            let names = RankSet::range(host as u32, host as u32);
-            let config = Config { names, ..config.clone() };
-            world.start(host, (host > 0).then_some(0), config, |_| {});
+            enter(&mut world, host, config);
         }
         let mut steady = 0;
         let mut probes = 0.0;
@@ -146,6 +158,20 @@ impl Trial {
     }
 
     fn measure(&mut self, root: usize, tree: TreeKind, bytes: usize) -> Option<(Time, Answer)> {
+        let cast = self.time_broadcast(root, tree, bytes)?;
+        let live = (0..self.world.network.hosts()).filter(|host| self.world.is_up(*host)).count();
+        let times = cast.took.iter().flatten();
+        let (whole, last) = (times.clone().count(), times.max().copied().unwrap_or(0));
+        (whole + 1 == live).then_some((last, cast.answer))
+    }
+
+    /// A broadcast with the times of all hosts, if the root has an answer within a minute.
+    pub fn time_broadcast(
+        &mut self,
+        root: usize,
+        tree: TreeKind,
+        bytes: usize,
+    ) -> Option<TimedBroadcast> {
         let begin = self.world.now();
         let request = self.request();
         let value = Payload::from(alloc::vec![7; bytes]);
@@ -153,18 +179,20 @@ impl Trial {
         self.world.seen.clear();
         self.world.call(root, request, tree, begin + LIMIT, call);
         let answer = self.wait(root, request)?;
-        let hosts = (0..self.world.network.hosts()).filter(|host| self.world.is_up(*host)).count();
-        let mut got = alloc::vec![0_u64; self.world.network.hosts()];
-        let mut end = begin;
+        let end = self.answered_at(root, request)?;
+        let mut got = alloc::vec![0_usize; self.world.network.hosts()];
+        let mut took = alloc::vec![None; got.len()];
         for seen in &self.world.seen {
             if let Event::Delivery { data, .. } = &seen.event {
-                got[seen.host] += data.len() as u64;
-                end = end.max(seen.time);
+                got[seen.host] += data.len();
+                took[seen.host] = Some(seen.time - begin);
             }
         }
-        let whole = got.iter().filter(|got| **got == bytes as u64).count();
+        for (time, got) in took.iter_mut().zip(got) {
+            *time = time.filter(|_| got == bytes);
+        }
         self.world.seen.clear();
-        (whole + 1 == hosts).then_some((end - begin, answer))
+        Some(TimedBroadcast { begin, end, took, answer })
     }
 
     /// The time until the root has the sum of all members' arrays, if all are in it.
@@ -191,31 +219,52 @@ impl Trial {
             self.world.call(host, one, tree, begin + LIMIT, call);
         }
         let answer = self.wait(root, request)?;
-        let end = self.world.seen.iter().find(|seen| {
-            seen.host == root && matches!(&seen.event, Event::Answered(of, _) if *of == request)
-        })?;
-        let time = end.time - begin;
+        let time = self.answered_at(root, request)? - begin;
         let now = self.world.now();
         self.world.run_until(now + SECOND);
         answer.missing.is_empty().then_some(time)
     }
 
-    /// Runs until a request is answered.
+    /// When a request of a host was answered, of what was observed last.
+    fn answered_at(&self, host: usize, request: Request) -> Option<Time> {
+        let is_answer = |seen: &&ObservedEvent| {
+            seen.host == host && matches!(&seen.event, Event::Answered(of, _) if *of == request)
+        };
+        self.world.seen.iter().find(is_answer).map(|seen| seen.time)
+    }
+
+    /// Runs until a request is answered. Processes whose members have left end meanwhile.
     pub fn wait(&mut self, host: usize, request: Request) -> Option<Answer> {
-        let end = self.world.now() + LIMIT;
+        let begin = self.world.now();
         let mut looked = 0;
-        while self.world.now() < end {
+        while self.world.now() < begin + LIMIT {
             let next = self.world.now() + MILLISECOND;
             self.world.run_until(next);
+            let (mut answer, mut left) = (None, Vec::new());
             for seen in &self.world.seen[looked..] {
-                if let Event::Answered(of, answer) = &seen.event
-                    && (*of, seen.host) == (request, host)
-                {
-                    return Some(answer.clone());
+                match &seen.event {
+                    Event::Answered(of, given) if (*of, seen.host) == (request, host) => {
+                        answer = Some(given.clone());
+                    }
+                    // Where one ended before, another process may run by now.
+                    Event::Ended if seen.time > begin => left.push(seen.host),
+                    _ => {}
                 }
             }
             looked = self.world.seen.len();
+            left.into_iter().for_each(|host| self.world.crash(host));
+            if answer.is_some() {
+                return answer;
+            }
         }
         None
     }
+}
+
+/// Starts the member that carries the virtual node of its host. It joins by host 0, whose member
+/// creates the group.
+pub(super) fn enter(world: &mut GroupWorld, host: usize, config: &Config) {
+    let names = RankSet::range(host as u32, host as u32);
+    let config = Config { names, ..config.clone() };
+    world.start(host, (host > 0).then_some(0), config, |_| {});
 }

@@ -9,9 +9,11 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::gathering::dimensions;
-use super::index::{Index, sort, write_ranges};
+use super::index::{Index, longest_run, sort, write_ranges};
+use super::parse::multiply;
 use super::{NodeSet, PLACE};
 
 /// Above this many names only one order of the dimensions is tried.
@@ -61,6 +63,47 @@ impl NodeSet {
         }
         text
     }
+
+    /// The contiguous parts of the set: in each, every number of a name runs through one range
+    /// without a gap, as in `n[1-3]m[5-6]`. One at a time, since there may be as many as names.
+    pub fn contiguous(&self, folding: &Folding) -> impl Iterator<Item = Self> {
+        self.patterns.iter().flat_map(move |(pattern, numbers)| {
+            let rows = Rows::folded(numbers, dimensions(pattern), folding);
+            (0..rows.len())
+                .flat_map(move |at| contiguous_parts(rows.row(at)))
+                .map(move |numbers| Self { patterns: BTreeMap::from([(pattern.clone(), numbers)]) })
+        })
+    }
+}
+
+/// The parts of a product of sets in which each set is one range; of each part its tuples.
+fn contiguous_parts(sets: Vec<Vec<Index>>) -> impl Iterator<Item = Vec<Index>> {
+    let runs: Vec<Vec<Range<usize>>> = sets.iter().map(|set| contiguous_runs(set)).collect();
+    let count: usize = runs.iter().map(Vec::len).product();
+    (0..count).map(move |part| {
+        let mut rest = part;
+        let mut chosen = Vec::with_capacity(sets.len());
+        for (set, runs) in sets.iter().zip(&runs).rev() {
+            chosen.push(set[runs[rest % runs.len()].clone()].to_vec());
+            rest /= runs.len();
+        }
+        chosen.reverse();
+        let mut numbers = Vec::new();
+        multiply(&chosen, &mut numbers);
+        numbers
+    })
+}
+
+/// Where sorted numbers lie that follow one another without a gap.
+fn contiguous_runs(numbers: &[Index]) -> Vec<Range<usize>> {
+    let mut runs = Vec::new();
+    let mut start = 0;
+    while start < numbers.len() {
+        let (count, _) = longest_run(&numbers[start..], false);
+        runs.push(start..start + count);
+        start += count;
+    }
+    runs
 }
 
 fn separate(text: &mut String) {
@@ -105,8 +148,23 @@ impl Rows {
         Self { dimensions, ids, sets, known: BTreeMap::new() }
     }
 
+    /// The rows of all tuples of a pattern. Names without a number are one row.
+    fn folded(numbers: &[Index], dimensions: usize, folding: &Folding) -> Self {
+        if dimensions == 0 || dimensions == 1 && folding.is_folded(0, 1) {
+            let (ids, sets) = (vec![0; dimensions], vec![numbers.to_vec()]);
+            return Self { dimensions, ids, sets, known: BTreeMap::new() };
+        }
+        Self::of(numbers, dimensions).joined(folding)
+    }
+
     fn len(&self) -> usize {
-        self.ids.len() / self.dimensions
+        self.ids.len().checked_div(self.dimensions).unwrap_or(1)
+    }
+
+    /// The sets of a row.
+    fn row(&self, at: usize) -> Vec<Vec<Index>> {
+        let ids = &self.ids[at * self.dimensions..][..self.dimensions];
+        ids.iter().map(|&id| self.set(id).to_vec()).collect()
     }
 
     fn set(&self, id: u32) -> &[Index] {

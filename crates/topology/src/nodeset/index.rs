@@ -119,7 +119,7 @@ pub(super) fn write_ranges(numbers: &[Index], step_count_min: Option<usize>, tex
 
 /// How many numbers at the beginning have one distance, and which. Where only neighbours count, one
 /// whose next is farther away is alone.
-fn longest_run(numbers: &[Index], has_steps: bool) -> (usize, u64) {
+pub(super) fn longest_run(numbers: &[Index], has_steps: bool) -> (usize, u64) {
     let [first, second, ..] = numbers else { return (numbers.len(), 1) };
     let step = second.value().wrapping_sub(first.value());
     if step != 1 && !has_steps || step > VALUE_MASK {

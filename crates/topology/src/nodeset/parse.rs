@@ -289,7 +289,7 @@ fn add_names(position: Position<'_>, term: &str, gathering: &mut Gathering) -> R
         take_apart(term, &mut pattern, &mut numbers);
         return Ok(gathering.add(&pattern, &numbers));
     }
-    let mut sets = product(position, term, &mut pattern)?;
+    let sets = product(position, term, &mut pattern)?;
     if sets.iter().any(Vec::is_empty) {
         return Ok(true);
     }
@@ -297,7 +297,7 @@ fn add_names(position: Position<'_>, term: &str, gathering: &mut Gathering) -> R
     if count > NODESET_NAMES_MAX as u64 {
         return Ok(false);
     }
-    multiply(&mut sets, &mut numbers);
+    multiply(&sets, &mut numbers);
     Ok(gathering.add(&pattern, &numbers))
 }
 
@@ -391,7 +391,7 @@ fn join(
 }
 
 /// All tuples, in order.
-fn multiply(sets: &mut [Vec<Index>], numbers: &mut Vec<Index>) {
+pub(super) fn multiply(sets: &[Vec<Index>], numbers: &mut Vec<Index>) {
     let count: usize = sets.iter().map(Vec::len).product();
     numbers.reserve_exact(count * sets.len());
     for mut position in 0..count {

@@ -22,11 +22,13 @@ mod figures;
 mod passage;
 mod scope;
 mod trace;
+mod traffic;
 
 pub use figures::{
     Blame, BlameShare, EdgeFigures, Figure, HopLosses, OneWay, ProcessFigures, RECENT_EVENTS,
     StreamFigures,
 };
 pub use passage::{HopClock, HopProcess};
-pub use scope::{HOP_BYTES_PER_S, HopBy, HopKey, HopMeasure, HopRole, HopScope, HopValue};
+pub use scope::{HOP_BYTES_PER_S, HopBy, HopKey, HopMeasure, HopScope, HopValue, ScopedHops};
 pub use trace::HopTrace;
+pub use traffic::{HopCollective, HopOperation, HopRole, HopSource, HopTraffic};

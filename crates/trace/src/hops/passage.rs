@@ -8,7 +8,8 @@ use sapwood_node::{HopWave, PartArrival};
 use sapwood_packet::{Rank, StreamId, Wave};
 
 use crate::hops::figures::{Blame, EdgeFigures, StreamFigures};
-use crate::hops::scope::{HopMeasure, HopRole, HopValue};
+use crate::hops::scope::{HopMeasure, HopValue};
+use crate::hops::traffic::{HopRole, HopTraffic};
 
 /// A process of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +193,8 @@ impl Passage {
             Some(_) => HopRole::BackEnd,
         };
         let mut tell = |value, process, parent, ns| {
-            take(HopMeasure { stream, value, process, parent, role: role(process), ns });
+            let traffic = HopTraffic::Stream(stream);
+            take(HopMeasure { traffic, value, process, parent, role: role(process), ns });
         };
         for (&rank, stamps) in &self.processes {
             let Some(end) = stamps.end() else { continue };

@@ -3,7 +3,8 @@
 //!
 //! They are what [`Scope`](crate::Scope) is for the calls of ranks, and have the same figures. The
 //! times of a link need the events of both its ends, so that they are reduced where the events are
-//! joined ([`HopTrace`](crate::HopTrace)).
+//! joined: those of a network by [`HopTrace`](crate::HopTrace), those of a group by the command
+//! that reads its members.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -13,6 +14,7 @@ use core::str::FromStr;
 
 use sapwood_packet::{Rank, RankSet, StreamId};
 
+use crate::hops::traffic::{HopCollective, HopRole, HopSource, HopTraffic};
 use crate::place::OTHERS;
 use crate::scope::ScopeReduction;
 use crate::scope_figures::{ScopeCounter, ScopeFigures, ScopeKey};
@@ -31,11 +33,12 @@ pub enum HopValue {
     Down,
     /// Both ways of a question with its answer over a link.
     TwoWay,
-    /// How long a child's part lay at its parent before the last part came.
+    /// How long a child's part lay at its parent before the last part came; the parts of a group's
+    /// member include that of its own application.
     #[default]
     Wait,
-    /// Of a back-end, from the question to its answer; of another process, from its last part to
-    /// the sending of what was made of all of them.
+    /// Of a back-end, from the question to its answer; of another process, and of a group's member,
+    /// from its last part to the sending of what was made of all of them.
     Inside,
 }
 
@@ -78,45 +81,6 @@ impl FromStr for HopValue {
     }
 }
 
-/// What a process of a tree is; of a link, what its child is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum HopRole {
-    /// It has no parent.
-    FrontEnd = 1,
-    /// It has a parent and children.
-    Communication = 2,
-    /// It has no children.
-    BackEnd = 3,
-}
-
-impl HopRole {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::FrontEnd, Self::Communication, Self::BackEnd];
-
-    /// Its word, as in other JSON objects of trees.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::FrontEnd => "front-end",
-            Self::Communication => "communication-process",
-            Self::BackEnd => "back-end",
-        }
-    }
-}
-
-impl FromStr for HopRole {
-    type Err = String;
-
-    /// The one of a word; the error names all words.
-    fn from_str(word: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|role| role.word() == word);
-        found.ok_or_else(|| {
-            format!("'{word}' is none of front-end, communication-process, back-end")
-        })
-    }
-}
-
 /// By what the times of hops are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HopBy {
@@ -128,16 +92,21 @@ pub struct HopBy {
     pub stream: bool,
     /// By what the process is.
     pub kind: bool,
+    /// Of a group, by what the operation is.
+    pub collective: bool,
+    /// Of a group, by the virtual node at the operation's root.
+    pub root: bool,
 }
 
 /// One time of one hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HopMeasure {
-    /// The stream.
-    pub stream: StreamId,
+    /// Of what.
+    pub traffic: HopTraffic,
     /// Which time.
     pub value: HopValue,
-    /// The process; of a link, its child.
+    /// The process, of a group's member its first virtual node; of a link, its child. No scope
+    /// selects [`OTHERS`], which is a member without one.
     pub process: Rank,
     /// Of a link, its parent.
     pub parent: Option<Rank>,
@@ -150,8 +119,12 @@ pub struct HopMeasure {
 /// What is wanted of the times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HopScope {
+    /// Where they are noted.
+    pub source: HopSource,
     /// The streams; empty for all.
     pub streams: BTreeSet<StreamId>,
+    /// Of a group, what the operations are; empty for all.
+    pub collectives: BTreeSet<HopCollective>,
     /// The processes, of links the children; empty for all.
     pub processes: RankSet,
     /// What these are; empty for all.
@@ -173,7 +146,9 @@ pub struct HopScope {
 impl Default for HopScope {
     fn default() -> Self {
         Self {
+            source: HopSource::default(),
             streams: BTreeSet::new(),
+            collectives: BTreeSet::new(),
             processes: RankSet::new(),
             roles: BTreeSet::new(),
             at_least_ns: 0,
@@ -190,7 +165,16 @@ impl HopScope {
     /// Whether a time of the scope's value is selected.
     #[must_use]
     pub fn wants(&self, measure: &HopMeasure) -> bool {
-        (self.streams.is_empty() || self.streams.contains(&measure.stream))
+        let is_chosen = match measure.traffic {
+            HopTraffic::Stream(stream) => self.streams.is_empty() || self.streams.contains(&stream),
+            HopTraffic::Operation(operation) => {
+                (self.collectives.is_empty() || self.collectives.contains(&operation.collective))
+                    && (!self.by.root || operation.root != OTHERS)
+            }
+        };
+        is_chosen
+            && measure.process != OTHERS
+            && measure.parent != Some(OTHERS)
             && (self.processes.is_empty() || self.processes.contains(measure.process))
             && (self.roles.is_empty() || self.roles.contains(&measure.role))
             && measure.ns >= self.at_least_ns
@@ -198,11 +182,17 @@ impl HopScope {
 
     fn key(&self, measure: &HopMeasure) -> ScopeKey {
         let by = self.by;
+        let (stream, operation) = match measure.traffic {
+            HopTraffic::Stream(stream) => (Some(stream), None),
+            HopTraffic::Operation(operation) => (None, Some(operation)),
+        };
         let key = HopKey {
             process: (by.process || by.edge).then_some(measure.process),
             parent: measure.parent.filter(|_| by.edge),
-            stream: by.stream.then_some(measure.stream),
+            stream: stream.filter(|_| by.stream),
             role: by.kind.then_some(measure.role),
+            collective: operation.map(|one| one.collective).filter(|_| by.collective),
+            root: operation.map(|one| one.root).filter(|_| by.root),
         };
         key.into()
     }
@@ -219,18 +209,22 @@ pub struct HopKey {
     pub stream: Option<StreamId>,
     /// What the process is.
     pub role: Option<HopRole>,
+    /// What the operation of a group is.
+    pub collective: Option<HopCollective>,
+    /// The virtual node at its root.
+    pub root: Option<Rank>,
 }
 
-/// Figures of hops have the form of those of calls: the stream, plus one, has the place of the
-/// communicator, and the parent that of the function.
+/// Figures of hops have the form of those of calls: the stream or the root, plus one, has the place
+/// of the communicator, the parent that of the function, and the collective that of the thread.
 impl From<HopKey> for ScopeKey {
     fn from(key: HopKey) -> Self {
         Self {
             rank: key.process.unwrap_or(OTHERS),
             function: key.parent.unwrap_or_default(),
-            communicator: key.stream.map_or(0, |stream| u64::from(stream) + 1),
+            communicator: key.stream.or(key.root).map_or(0, |number| u64::from(number) + 1),
             kind: key.role.map_or(0, |role| role as u8),
-            thread: 0,
+            thread: key.collective.map_or(0, |collective| collective as u8),
         }
     }
 }
@@ -239,19 +233,21 @@ impl HopKey {
     /// The one of a group of a scope that tells hops apart in this way.
     #[must_use]
     pub fn of(key: ScopeKey, by: HopBy) -> Self {
-        let stream = key.communicator.checked_sub(1).and_then(|stream| stream.try_into().ok());
+        let number = key.communicator.checked_sub(1).and_then(|one| u32::try_from(one).ok());
         Self {
             process: (by.process || by.edge).then_some(key.rank),
             parent: by.edge.then_some(key.function),
-            stream,
+            stream: number.filter(|_| by.stream),
             role: HopRole::ALL.into_iter().find(|&role| role as u8 == key.kind),
+            collective: HopCollective::ALL.into_iter().find(|&one| one as u8 == key.thread),
+            root: number.filter(|_| by.root),
         }
     }
 }
 
 /// A scope, and what has come of it since its figures were taken.
 #[derive(Clone, Debug)]
-pub(super) struct ScopedHops {
+pub struct ScopedHops {
     scope: HopScope,
     figures: ScopeFigures,
     /// The last times of each group, for a scope with a window.
@@ -261,14 +257,19 @@ pub(super) struct ScopedHops {
 }
 
 impl ScopedHops {
-    pub(super) fn new(scope: HopScope) -> Self {
+    /// One of which no time has come yet.
+    #[must_use]
+    pub fn new(scope: HopScope) -> Self {
         let unseen = scope.streams.clone();
         let windows = ScopeWindows::default();
         Self { scope, figures: ScopeFigures::default(), windows, unseen }
     }
 
-    pub(super) fn add(&mut self, measure: &HopMeasure) {
-        self.unseen.remove(&measure.stream);
+    /// Takes a time, which the scope need not select.
+    pub fn add(&mut self, measure: &HopMeasure) {
+        if let HopTraffic::Stream(stream) = measure.traffic {
+            self.unseen.remove(&stream);
+        }
         if measure.value != self.scope.value {
             return;
         }
@@ -282,11 +283,14 @@ impl ScopedHops {
         self.windows.add(owner, measure.ns, rule, &mut self.figures);
     }
 
-    pub(super) const fn unseen(&self) -> &BTreeSet<StreamId> {
+    /// Streams that the scope names and of which no time of any kind has come yet.
+    #[must_use]
+    pub const fn unseen(&self) -> &BTreeSet<StreamId> {
         &self.unseen
     }
 
-    pub(super) fn take(&mut self) -> ScopeFigures {
+    /// The figures of all that has come since they were taken before.
+    pub fn take(&mut self) -> ScopeFigures {
         let mut figures = core::mem::take(&mut self.figures);
         self.windows.add_to(&mut figures, self.scope.reduction);
         if let Some(groups) = self.scope.reduction.groups_max() {
@@ -303,15 +307,17 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::hops::traffic::HopOperation;
 
     fn measure(stream: StreamId, process: Rank, ns: u64) -> HopMeasure {
         let role = if process == 0 { HopRole::Communication } else { HopRole::BackEnd };
-        HopMeasure { stream, value: HopValue::Wait, process, parent: Some(9), role, ns }
+        let traffic = HopTraffic::Stream(stream);
+        HopMeasure { traffic, value: HopValue::Wait, process, parent: Some(9), role, ns }
     }
 
     #[test]
     fn a_group_is_read_as_it_was_written() {
-        let all = HopBy { edge: true, process: true, stream: true, kind: true };
+        let all = HopBy { edge: true, process: true, stream: true, kind: true, ..HopBy::default() };
         let wait = measure(0, 0, 5);
         for by in [
             all,
@@ -336,10 +342,54 @@ mod tests {
         for value in HopValue::ALL {
             assert_eq!(HopValue::from_str(value.word()), Ok(value));
         }
-        for role in HopRole::ALL {
-            assert_eq!(HopRole::from_str(role.word()), Ok(role));
+        for collective in HopCollective::ALL {
+            assert_eq!(HopCollective::from_str(collective.word()), Ok(collective));
         }
-        assert!("span".parse::<HopValue>().is_err() && "leaf".parse::<HopRole>().is_err());
+        for source in HopSource::ALL {
+            for role in source.roles() {
+                assert_eq!(source.role(role.word()), Ok(role));
+            }
+        }
+        let role = HopSource::Network.role("leaf");
+        assert_eq!(
+            role.unwrap_err(),
+            "'leaf' is none of front-end, communication-process, back-end"
+        );
+        assert!("span".parse::<HopValue>().is_err() && HopSource::Group.role("back-end").is_err());
+    }
+
+    fn of_group(collective: HopCollective, root: Rank, process: Rank) -> HopMeasure {
+        let traffic = HopTraffic::Operation(HopOperation { collective, root });
+        let role = HopRole::Leaf;
+        HopMeasure { traffic, value: HopValue::Wait, process, parent: Some(9), role, ns: 5 }
+    }
+
+    #[test]
+    fn operations_of_a_group_are_told_apart_and_chosen_by_what_they_are() {
+        use HopCollective::{Reduction, Transfer};
+        let source = HopSource::Group;
+        let by = HopBy { collective: true, root: true, ..HopBy::default() };
+        let scope = HopScope { source, by, ..HopScope::default() };
+        for (collective, root) in [(Reduction, 0), (Transfer, 0), (Transfer, 7)] {
+            let key = scope.key(&of_group(collective, root, 3));
+            assert_ne!(key, ScopeKey::OTHERS);
+            let read = HopKey::of(key, by);
+            assert_eq!((read.collective, read.root), (Some(collective), Some(root)));
+            assert_eq!((read.process, read.parent, read.stream), (None, None, None));
+        }
+        let transfers = HopScope { collectives: [Transfer].into(), ..scope };
+        assert!(transfers.wants(&of_group(Transfer, 0, 3)));
+        assert!(!transfers.wants(&of_group(Reduction, 0, 3)));
+    }
+
+    #[test]
+    fn a_member_without_a_virtual_node_is_in_no_group() {
+        use HopCollective::Transfer;
+        let all = HopScope { source: HopSource::Group, ..HopScope::default() };
+        assert!(!all.wants(&of_group(Transfer, 0, OTHERS)));
+        assert!(all.wants(&of_group(Transfer, OTHERS, 3)), "its root tells nothing apart here");
+        let by = HopBy { root: true, ..HopBy::default() };
+        assert!(!HopScope { by, ..all }.wants(&of_group(Transfer, OTHERS, 3)));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Breaking connections of a member from within its process, which needs no privileges: it resets
 //! its own sockets under its group, as a router or a firewall between two hosts would.
 //!
-//! Owns [`Order`] and [`Cut`]. The group's code has no part in it and is not told: both ends see
-//! `ECONNRESET`, and what was under way is lost.
+//! Owns [`Cut`]. The group's code has no part in it and is not told: both ends see `ECONNRESET`,
+//! and what was under way is lost.
 
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
@@ -10,61 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::net::{connect_unspec, getpeername};
-use sapwood::Rank;
 
-/// The first words of the lines for it.
-const RESET: &str = "reset";
-const CUT: &str = "cut";
-const LEAVE: &str = "leave";
-/// What addresses of members on TCP begin with.
-const TCP: &str = "tcp:";
 /// The open descriptors of this process.
 const DESCRIPTORS: &str = "/proc/self/fd";
-
-/// What a member is told to do to its links: some of them, or all when it leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Break one of them, chosen by this number.
-    Reset { choice: u64 },
-    /// Break those that lead to where a member listens, also new ones, for this time.
-    Cut { peer: SocketAddr, time: Duration },
-    /// Leave; to the member that carries this virtual node, if one is named.
-    Leave { heir: Option<Rank> },
-}
-
-impl Order {
-    /// As a line of a member's input.
-    pub(super) fn line(self) -> String {
-        match self {
-            Self::Reset { choice } => format!("{RESET} {choice}\n"),
-            Self::Cut { peer, time } => format!("{CUT} {} {peer}\n", time.as_millis()),
-            Self::Leave { heir: None } => format!("{LEAVE}\n"),
-            Self::Leave { heir: Some(heir) } => format!("{LEAVE} {heir}\n"),
-        }
-    }
-
-    /// Reads such a line.
-    pub(super) fn read(line: &str) -> Option<Self> {
-        let mut words = line.split_whitespace();
-        match words.next()? {
-            RESET => Some(Self::Reset { choice: words.next()?.parse().ok()? }),
-            CUT => {
-                let time = Duration::from_millis(words.next()?.parse().ok()?);
-                Some(Self::Cut { peer: words.next()?.parse().ok()?, time })
-            }
-            LEAVE => {
-                let heir = words.next().map(str::parse).transpose().ok()?;
-                Some(Self::Leave { heir })
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Where a member listens, of its address.
-pub(super) fn socket_address(address: &str) -> Option<SocketAddr> {
-    address.strip_prefix(TCP)?.parse().ok()
-}
 
 /// Links to one member that are broken until a time.
 #[derive(Clone, Copy, Debug)]
@@ -149,24 +97,6 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     use super::*;
-
-    #[test]
-    fn a_line_is_read_as_it_was_written() {
-        let peer = socket_address("tcp:127.0.0.1:4711").unwrap();
-        let orders = [
-            Order::Reset { choice: u64::MAX },
-            Order::Cut { peer, time: Duration::from_millis(30) },
-            Order::Leave { heir: None },
-            Order::Leave { heir: Some(3) },
-        ];
-        for order in orders {
-            assert_eq!(Order::read(&order.line()), Some(order));
-        }
-        assert_eq!(Order::read("reset"), None);
-        assert_eq!(Order::read("cut 3 nowhere"), None);
-        assert_eq!(Order::read("leave x"), None, "it would leave to any");
-        assert_eq!(socket_address("unix:/tmp/member"), None);
-    }
 
     #[test]
     fn both_ends_of_a_cut_link_see_a_reset_and_others_do_not() {

@@ -3,7 +3,8 @@
 //! It joins as its command line says, reads one operation a line from standard input, has as many
 //! under way as it is asked for, and prints for each what its group has answered, in full and
 //! unjudged: of a value the digest. Nothing here decides what is right. `calls` has the operations,
-//! `mail` what is sent to one virtual node, `links` the connections that it is told to break.
+//! `mail` what is sent to one virtual node, `order` what else it is told, `links` the connections
+//! that it breaks.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -16,8 +17,9 @@ use sapwood_command_line::exit::{Failure, print};
 use serde_json::{Value, json};
 
 use super::calls::Calls;
-use super::links::{Cut, Order, reset_one};
+use super::links::{Cut, reset_one};
 use super::mail::Mail;
+use super::order::Order;
 use super::value::Ask;
 
 /// The hidden argument with which this program is a member of a group in the storm.

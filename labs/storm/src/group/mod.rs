@@ -7,10 +7,10 @@
 //! it is run.
 //!
 //! `storm` is the course of it, `strike` what is done to members and `estate` what those leave that
-//! have an heir. `member` is a member (this program again), with `calls`, `mail` and `links`, and
-//! `process` that member from outside. `collective` has the operations and `value` what members
-//! contribute to them; `lives` is the record of what was there when, `oracle` the judge, `lie` what
-//! it must catch; `plan` has the arguments, `report` what is printed.
+//! have an heir. `member` is a member (this program again), with `calls`, `mail`, `order` and
+//! `links`, and `process` that member from outside. `collective` has the operations and `value`
+//! what members contribute to them; `lives` is the record of what was there when, `oracle` the
+//! judge, `lie` what it must catch; `plan` has the arguments, `report` what is printed.
 
 mod calls;
 mod collective;
@@ -21,6 +21,7 @@ mod lives;
 mod mail;
 mod member;
 mod oracle;
+mod order;
 mod plan;
 mod process;
 mod report;

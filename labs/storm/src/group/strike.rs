@@ -6,8 +6,8 @@ use sapwood_command_line::exit::Failure;
 use sapwood_launch::Signal;
 use sapwood_random::Random;
 
-use super::links::{Order, socket_address};
 use super::lives::{ProcessNumber, Span};
+use super::order::{Order, socket_address};
 use super::process::{Stage, StormedMember};
 use super::report::Deed;
 use super::storm::{GroupStorm, LEAVE_LIMIT};

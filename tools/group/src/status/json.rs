@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sapwood::MemberId;
 use sapwood::group_status::{ChangeKind, Status, TreeStatus};
+use sapwood::{MemberId, PartCount};
 use serde_json::{Value, json};
 
 use super::{label, labels, reason, word};
@@ -62,6 +62,12 @@ pub(super) fn to_json(status: &Status, trees: Option<&[TreeStatus]>) -> Value {
         "table": status.table,
         "probes": status.probes,
         "held": status.held,
+        "reductions": {
+            "expected": parts_json(&status.reductions.expected),
+            "unexpected": parts_json(&status.reductions.unexpected),
+            "grace_waits": status.reductions.grace_waits,
+            "grace_met": status.reductions.grace_met,
+        },
         "changes": changes,
         "tree": tree_json(&status.tree, &labels),
     });
@@ -69,6 +75,15 @@ pub(super) fn to_json(status: &Status, trees: Option<&[TreeStatus]>) -> Value {
         group["trees"] = trees.iter().map(|tree| tree_json(tree, &labels)).collect();
     }
     group
+}
+
+fn parts_json(count: &PartCount) -> Value {
+    json!({
+        "parts": count.parts,
+        "bytes": count.bytes,
+        "copied_parts": count.copied_parts,
+        "copied_bytes": count.copied_bytes,
+    })
 }
 
 /// The tree of one root, or of all.

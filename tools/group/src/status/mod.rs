@@ -249,6 +249,8 @@ fn milliseconds(nanoseconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sapwood::ReduceCounts;
+
     use super::*;
 
     fn state(root: Rank, members: &[(Rank, Life)]) -> Status {
@@ -272,6 +274,7 @@ mod tests {
             held: 0,
             changes: Vec::new(),
             tree: TreeStatus { kind, root, bytes: 1, steps, choice: None },
+            reductions: ReduceCounts::default(),
         }
     }
 
@@ -285,6 +288,20 @@ mod tests {
         let found = trees_from(vec![0, 1, 2, 3], ask_for).unwrap();
         let roots: Vec<Rank> = found.trees.iter().map(|tree| tree.root).collect();
         assert_eq!((roots, found.without_member), (vec![0, 1], vec![2, 3]));
+    }
+
+    #[test]
+    fn counts_of_reductions_are_printed_where_parts_have_come() {
+        let mut status = state(0, &[(0, Life::Alive)]);
+        assert!(!text::picture(&status, &[], false).contains("reductions"));
+        (status.reductions.expected.parts, status.reductions.expected.bytes) = (1, 8);
+        let text = text::picture(&status, &[], false);
+        assert!(
+            text.contains("\n  1 part after its call: 8 bytes, 0 copied (0 bytes)\n"),
+            "{text}"
+        );
+        let json = json::to_json(&status, None);
+        assert_eq!(json["reductions"]["expected"]["bytes"], 8, "{json}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use sapwood::group_status::{ChangeKind, Status, TreeStatus};
-use sapwood::{Life, MemberId, Step};
+use sapwood::{Life, MemberId, PartCount, Step};
 use sapwood_report::quantity::counted;
 
 use super::{heading, label, labels, living_clusters, milliseconds, reason, word};
@@ -41,6 +41,7 @@ pub(super) fn picture(status: &Status, trees: &[TreeStatus], is_brief: bool) -> 
     let _ =
         writeln!(text, "\ntable of clusters: version {table}; this member sent {probes} probes");
     if !is_brief {
+        text += &reductions(status);
         text += &changes(status, &labels);
     }
     for tree in trees {
@@ -48,6 +49,25 @@ pub(super) fn picture(status: &Status, trees: &[TreeStatus], is_brief: bool) -> 
         text += &drawing(tree, &labels);
     }
     text
+}
+
+/// Nothing of a member to which no part has come.
+fn reductions(status: &Status) -> String {
+    let counts = &status.reductions;
+    let line = |when: &str, count: &PartCount| {
+        let PartCount { bytes, copied_parts: copied, copied_bytes, .. } = count;
+        let parts = counted(u128::from(count.parts), "parts");
+        format!(
+            "  {parts} {when} its call: {bytes} bytes, {copied} copied ({copied_bytes} bytes)\n"
+        )
+    };
+    if counts.expected.parts + counts.unexpected.parts == 0 {
+        return String::new();
+    }
+    let lines = [line("after", &counts.expected), line("before", &counts.unexpected)].concat();
+    let (waits, met) = (counts.grace_waits, counts.grace_met);
+    let left = format!("  waits before it left: {waits}, ended by the last part: {met}\n");
+    format!("\nreductions at this member\n{lines}{left}")
 }
 
 fn changes(status: &Status, labels: &BTreeMap<MemberId, String>) -> String {

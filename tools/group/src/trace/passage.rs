@@ -2,12 +2,15 @@
 //!
 //! Of each link and direction: how often its part came last at the parent and by how much, and how
 //! long the last segment took. Times of two members are compared by their clocks, which are known
-//! to an error; the two-way time of a value and its acknowledgement compares none.
+//! to an error; the two-way time of a value and its acknowledgement compares none. Scopes are given
+//! the same times (`measure`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sapwood::{GroupHop, GroupHopKind, GroupHopOperation, MemberId};
 use sapwood_trace::ScopeStatistics;
+
+use super::measure::Scopes;
 
 /// Rounds of reading after the last event of an operation until it is settled: the events of some
 /// members are read one round later.
@@ -30,30 +33,33 @@ pub(super) struct MemberClock {
 
 /// What one member has noted of one operation, on its own clock.
 #[derive(Clone, Debug, Default)]
-struct Stamps {
-    entered: Option<u64>,
+pub(super) struct Stamps {
+    pub(super) entered: Option<u64>,
     request: Option<u64>,
     leaves_early: bool,
     /// Of the last segment to or from another member, by what it was.
-    arrived: BTreeMap<MemberId, u64>,
-    sent_up: BTreeMap<MemberId, u64>,
-    sent_down: BTreeMap<MemberId, u64>,
-    came_down: BTreeMap<MemberId, u64>,
+    pub(super) arrived: BTreeMap<MemberId, u64>,
+    pub(super) sent_up: BTreeMap<MemberId, u64>,
+    pub(super) sent_down: BTreeMap<MemberId, u64>,
+    pub(super) came_down: BTreeMap<MemberId, u64>,
     acknowledged: BTreeMap<MemberId, u64>,
     sent_acknowledgement: BTreeMap<MemberId, u64>,
 }
 
+/// What all members have noted of one operation.
+pub(super) type Members = BTreeMap<MemberId, Stamps>;
+
 /// An operation of which more events may come.
 #[derive(Debug, Default)]
 struct Open {
-    members: BTreeMap<MemberId, Stamps>,
+    members: Members,
     /// The round of reading that brought its last event.
     round: u64,
 }
 
 /// The return of a call.
 #[derive(Clone, Copy, Debug)]
-struct Exit {
+pub(super) struct Exit {
     time: u64,
     /// The round of reading that brought it.
     round: u64,
@@ -64,10 +70,11 @@ struct Exit {
 pub(super) struct Trace {
     open: BTreeMap<GroupHopOperation, Open>,
     /// When calls returned, by their members and requests.
-    exits: BTreeMap<(MemberId, u64), Exit>,
+    pub(super) exits: BTreeMap<(MemberId, u64), Exit>,
     clocks: BTreeMap<MemberId, MemberClock>,
     round: u64,
     figures: Figures,
+    pub(super) scopes: Scopes,
 }
 
 /// Figures of a link between two members, in nanoseconds.
@@ -124,6 +131,11 @@ pub(super) struct Figures {
 }
 
 impl Trace {
+    /// One that gives the same times to these scopes, too.
+    pub(super) fn with_scopes(scopes: Scopes) -> Self {
+        Self { scopes, ..Self::default() }
+    }
+
     /// Takes what a member has noted.
     pub(super) fn absorb(&mut self, member: MemberId, clock: MemberClock, hops: &[GroupHop]) {
         let known = self.clocks.entry(member).or_insert(clock);
@@ -164,11 +176,11 @@ impl Trace {
     }
 
     /// No further events come.
-    pub(super) fn finish(mut self) -> Figures {
+    pub(super) fn finish(&mut self) -> Figures {
         for (operation, open) in std::mem::take(&mut self.open) {
             self.settle(&operation, &open.members);
         }
-        self.figures
+        std::mem::take(&mut self.figures)
     }
 
     fn settle_oldest(&mut self) {
@@ -179,7 +191,8 @@ impl Trace {
         }
     }
 
-    fn settle(&mut self, operation: &GroupHopOperation, members: &BTreeMap<MemberId, Stamps>) {
+    fn settle(&mut self, operation: &GroupHopOperation, members: &Members) {
+        self.measure(operation, members);
         match operation {
             GroupHopOperation::Fold(_) => self.figures.reductions += 1,
             GroupHopOperation::Cast(_) => self.figures.transfers += 1,
@@ -189,37 +202,37 @@ impl Trace {
                 settle_order(member, stamps, &mut self.figures);
             }
             self.settle_member(member, stamps);
-            for (&child, &arrived) in &stamps.arrived {
-                self.figures.link(member, child).operations += 1;
-                let sent = members.get(&child).and_then(|below| below.sent_up.get(&member));
-                if let Some(&sent) = sent {
-                    let (from, to) = (Stamp::new(child, sent), Stamp::new(member, arrived));
-                    let time = self.time_between(from, to);
-                    self.figures.link(member, child).note(time, |link| &mut link.up);
+            for child in stamps.children() {
+                let times = self.link_times(LinkEnds { parent: member, child }, members);
+                let link = self.figures.link(member, child);
+                link.operations += 1;
+                link.note(times.up, |link| &mut link.up);
+                link.note(times.down, |link| &mut link.down);
+                if let Some(ns) = times.two_way {
+                    link.two_way.add(ns);
                 }
-            }
-            for (&child, &sent) in &stamps.sent_down {
-                self.settle_down(Stamp::new(member, sent), child, members);
             }
         }
     }
 
-    /// A value that went down to a child.
-    fn settle_down(&mut self, sent: Stamp, child: MemberId, members: &BTreeMap<MemberId, Stamps>) {
-        let member = sent.member;
-        let Some(stamps) = members.get(&member) else { return };
-        let is_new = !stamps.arrived.contains_key(&child);
-        self.figures.link(member, child).operations += u64::from(is_new);
-        let below = members.get(&child);
-        let came = below.and_then(|below| below.came_down.get(&member));
-        let Some(&came) = came else { return };
-        let time = self.time_between(sent, Stamp::new(child, came));
-        let link = self.figures.link(member, child);
-        link.note(time, |link| &mut link.down);
-        let answered = below.and_then(|below| below.sent_acknowledgement.get(&member));
-        if let Some((end, answered)) = stamps.acknowledged.get(&child).zip(answered) {
-            let there = answered.saturating_sub(came);
-            link.two_way.add(end.saturating_sub(sent.time).saturating_sub(there));
+    /// The times of a link in one operation.
+    pub(super) fn link_times(&self, ends: LinkEnds, members: &Members) -> LinkTimes {
+        let LinkEnds { parent, child } = ends;
+        let Some((above, below)) = members.get(&parent).zip(members.get(&child)) else {
+            return LinkTimes::default();
+        };
+        let stamp = |member: MemberId, times: &BTreeMap<MemberId, u64>, other: MemberId| {
+            times.get(&other).map(|&time| Stamp { member, time })
+        };
+        let between = |from: Option<Stamp>, to: Option<Stamp>| self.time_between(from?, to?);
+        let (sent, arrived) =
+            (stamp(child, &below.sent_up, parent), stamp(parent, &above.arrived, child));
+        let (given, came) =
+            (stamp(parent, &above.sent_down, child), stamp(child, &below.came_down, parent));
+        LinkTimes {
+            up: between(sent, arrived),
+            down: between(given, came),
+            two_way: two_way(ends, above, below),
         }
     }
 
@@ -257,17 +270,35 @@ struct Stamp {
     time: u64,
 }
 
-impl Stamp {
-    fn new(member: MemberId, time: u64) -> Self {
-        Self { member, time }
+/// A time from one member to another, and by how much it may be wrong.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimeBetween {
+    ns: i128,
+    error: u64,
+}
+
+impl TimeBetween {
+    /// The time, if it is longer than what the clocks may be wrong by.
+    pub(super) fn decided(self) -> Option<u64> {
+        u64::try_from(self.ns).ok().filter(|&ns| ns >= self.error)
     }
 }
 
-/// A time from one member to another, and by how much it may be wrong.
-#[derive(Clone, Copy, Debug)]
-struct TimeBetween {
-    ns: i128,
-    error: u64,
+/// The times of a link in one operation, as far as both its ends have noted them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LinkTimes {
+    pub(super) up: Option<TimeBetween>,
+    pub(super) down: Option<TimeBetween>,
+    /// A value down and its acknowledgement up, without the time at the child.
+    pub(super) two_way: Option<u64>,
+}
+
+fn two_way(ends: LinkEnds, above: &Stamps, below: &Stamps) -> Option<u64> {
+    let (sent, came) = (above.sent_down.get(&ends.child)?, below.came_down.get(&ends.parent)?);
+    let answered = below.sent_acknowledgement.get(&ends.parent)?;
+    let there = answered.saturating_sub(*came);
+    let end = above.acknowledged.get(&ends.child)?;
+    Some(end.saturating_sub(*sent).saturating_sub(there))
 }
 
 impl LinkFigures {
@@ -277,11 +308,11 @@ impl LinkFigures {
         time: Option<TimeBetween>,
         figure: impl FnOnce(&mut Self) -> &mut ScopeStatistics,
     ) {
-        let Some(TimeBetween { ns, error }) = time else { return };
-        self.error = self.error.max(error);
-        match u64::try_from(ns) {
-            Ok(ns) if ns >= error => figure(self).add(ns),
-            _ => self.undecided += 1,
+        let Some(time) = time else { return };
+        self.error = self.error.max(time.error);
+        match time.decided() {
+            Some(ns) => figure(self).add(ns),
+            None => self.undecided += 1,
         }
     }
 }
@@ -327,10 +358,36 @@ impl Figures {
 }
 
 impl Stamps {
+    /// The members below it, in this operation.
+    pub(super) fn children(&self) -> BTreeSet<MemberId> {
+        self.arrived.keys().chain(self.sent_down.keys()).copied().collect()
+    }
+
     /// Whether the call of its application has returned, or it has not been seen to call.
     fn has_returned(&self, member: MemberId, exits: &BTreeMap<(MemberId, u64), Exit>) -> bool {
         let exited = |request| exits.contains_key(&(member, request));
         self.leaves_early || self.request.is_none_or(exited)
+    }
+
+    /// When the call of its application returned.
+    pub(super) fn exited(
+        &self,
+        member: MemberId,
+        exits: &BTreeMap<(MemberId, u64), Exit>,
+    ) -> Option<u64> {
+        exits.get(&(member, self.request?)).map(|exit| exit.time)
+    }
+
+    /// Whether all parts that it waits for have come: one that left early sends its part up then.
+    pub(super) fn is_whole(
+        &self,
+        member: MemberId,
+        exits: &BTreeMap<(MemberId, u64), Exit>,
+    ) -> bool {
+        match self.leaves_early {
+            true => !self.sent_up.is_empty(),
+            false => self.has_returned(member, exits),
+        }
     }
 
     fn take(&mut self, hop: &GroupHop) {

@@ -17,7 +17,8 @@ const MICROSECOND: f64 = 1e3;
 const HALF: u64 = 500;
 
 impl Reading {
-    fn label(&self, member: MemberId) -> &str {
+    /// A member's virtual nodes; `?` of one that came later.
+    pub(super) fn label(&self, member: MemberId) -> &str {
         self.labels.get(&member).map_or("?", |label| label.names.as_str())
     }
 
@@ -27,6 +28,11 @@ impl Reading {
         links
             .sort_by_key(|(ends, _)| (self.labels.get(&ends.parent), self.labels.get(&ends.child)));
         links
+    }
+
+    /// Events that members still had after the last reading.
+    pub(super) fn left_unread(&self) -> u64 {
+        self.unread.values().sum()
     }
 
     /// The members in the order of their virtual nodes.
@@ -39,7 +45,7 @@ impl Reading {
 
 /// A table of links, and one of members.
 pub(super) fn table(reading: &Reading, figures: &Figures) -> String {
-    let Reading { labels, seconds, noted, lost, lapsed, missing } = reading;
+    let Reading { labels, seconds, noted, lost, lapsed, missing, .. } = reading;
     let Figures { reductions, transfers, .. } = figures;
     let mut text = format!(
         "{} members, {seconds:.1} s: {reductions} reductions and {transfers} transfers; {noted} \
@@ -51,6 +57,10 @@ pub(super) fn table(reading: &Reading, figures: &Figures) -> String {
             text,
             "{lapsed} times a member stopped recording, because no reading arrived in time"
         );
+    }
+    if reading.left_unread() > 0 {
+        let _ =
+            writeln!(text, "{} events came too late for the last reading", reading.left_unread());
     }
     for (member, why) in missing {
         let _ = writeln!(text, "member {} did not answer: {why}", reading.label(*member));
@@ -141,7 +151,7 @@ pub(super) fn to_json(reading: &Reading, figures: &Figures) -> Value {
         "schema": SCHEMA,
         "members": labels.into_iter().map(|label| &label.names).collect::<Vec<_>>(),
         "seconds": reading.seconds,
-        "events": { "noted": reading.noted, "overwritten": reading.lost },
+        "events": { "noted": reading.noted, "overwritten": reading.lost, "unread": reading.left_unread() },
         "lapsed": reading.lapsed,
         "missing": missing,
         "reductions": figures.reductions,

@@ -46,12 +46,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// [`Failure`] where it does not end.
 pub(crate) fn end(tree: Found) -> Result<String, Failure> {
     let told = tree.description.clone();
+    let (name, pid) = (&told.name, told.pid);
     if !SharedTree::stop(tree)?.wait_for_end(END_TIME)? {
         return Err(Failure::own(&format!(
-            "tree '{}' has not ended within {} s; its daemon is process {}",
-            told.name,
+            "tree '{name}' has not ended within {} s: its daemon, process {pid}, is stopped or \
+             busy; 'kill -CONT {pid}' continues it if it is stopped, 'kill -KILL {pid}' ends it \
+             and its tree",
             END_TIME.as_secs(),
-            told.pid
         )));
     }
     let commands = match told.commands {

@@ -119,7 +119,15 @@ impl fmt::Display for UnusableTree {
         if let Some(process) = self.process {
             write!(f, ", process {process},")?;
         }
-        write!(f, " {why}")
+        write!(f, " {why}")?;
+        match (self.why, self.process) {
+            (Unusable::Silent, Some(process)) => write!(
+                f,
+                "; 'kill -CONT {process}' continues it if it is stopped, 'kill -KILL {process}' \
+                 ends it and its tree"
+            ),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -131,7 +139,11 @@ fn socket_path(folder: &Path, name: &str) -> PathBuf {
 fn address_of(path: &Path) -> Result<Address, Failure> {
     let address = path.to_str().and_then(|path| format!("unix:{path}").parse().ok());
     address.ok_or_else(|| {
-        Failure::usage(format!("the path is too long for a socket: {}", path.display()))
+        Failure::usage(format!(
+            "the path is too long for a socket, or no text: {}; set XDG_RUNTIME_DIR to a folder \
+             with a shorter path, the same for all commands",
+            path.display()
+        ))
     })
 }
 
@@ -362,6 +374,19 @@ pub fn named(name: Option<&str>) -> Result<Found, Failure> {
     }
 }
 
+/// The tree of this name that is up, if one is.
+///
+/// # Errors
+/// Where it does not answer, or is of another version.
+pub(crate) fn standing(name: &str) -> Result<Option<Found>, Failure> {
+    let KeptTrees { found, unusable } = own_trees()?;
+    if let Some(tree) = unusable.iter().find(|tree| tree.name == name) {
+        return Err(tree.to_failure());
+    }
+    unusable.iter().for_each(ignore);
+    Ok(found.into_iter().find(|tree| tree.description.name == name))
+}
+
 /// All hosts of the tree of this name.
 ///
 /// # Errors
@@ -438,9 +463,19 @@ mod tests {
         assert_eq!(tree.to_string(), format!("tree 'mute' does not answer: its daemon {why}"));
         let (name, process) = ("warm".to_owned(), Some(17));
         let stopped = UnusableTree { name, process, why: Unusable::Silent };
-        let text = "tree 'warm' does not answer: its daemon, process 17, ".to_owned() + why;
-        assert_eq!(stopped.to_string(), text);
+        assert_eq!(
+            stopped.to_string(),
+            "tree 'warm' does not answer: its daemon, process 17, is stopped or busy; \
+             'kill -CONT 17' continues it if it is stopped, 'kill -KILL 17' ends it and its tree"
+        );
         assert_eq!(stopped.to_failure().report(), ExitCode::from(TIMEOUT));
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_for_a_socket_is_told_with_the_cure() {
+        let folder = Path::new("/folder").join("x".repeat(107));
+        let told = address_of(&socket_path(&folder, "warm")).expect_err("too long").to_string();
+        assert!(told.contains("set XDG_RUNTIME_DIR to a folder with a shorter path"), "{told}");
     }
 
     #[test]

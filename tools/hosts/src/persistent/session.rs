@@ -10,7 +10,7 @@ use sapwood_transport::{Interest, Link, Poller};
 
 use super::message::{Description, Line, Part, Reply, Request, ranks};
 use crate::absence::Absence;
-use crate::tree_access::{Channels, Tree};
+use crate::tree_access::{Channels, StandardInput, Tree};
 
 /// What may wait for a command to read it, in bytes, before its streams are left alone.
 const UNREAD_BYTES_MAX: usize = 1 << 20;
@@ -112,7 +112,13 @@ impl Session {
         let mut wish = Wish::Nothing;
         for request in requests {
             match request {
-                Request::Begin { members, has_input } => self.begin(&members, has_input, tree),
+                Request::Begin { members, has_input } => {
+                    let input = match has_input {
+                        true => StandardInput::Passed,
+                        false => StandardInput::Closed,
+                    };
+                    self.begin(&members, input, tree);
+                }
                 Request::Send { stream, to, packet } => self.keep(stream, to, packet),
                 Request::End { control } => {
                     if let Some(at) = self.channels.iter().position(|one| one.control == control) {
@@ -130,9 +136,9 @@ impl Session {
         wish
     }
 
-    fn begin(&mut self, members: &str, has_input: bool, tree: &mut dyn Tree) {
+    fn begin(&mut self, members: &str, input: StandardInput, tree: &mut dyn Tree) {
         let begun = match ranks(members) {
-            Some(members) => tree.begin(&members, has_input).map_err(|error| error.to_string()),
+            Some(members) => tree.begin(&members, input).map_err(|error| error.to_string()),
             None => {
                 Err("invalid ranks; daemon and command may be of different releases".to_string())
             }

@@ -18,7 +18,7 @@ use super::message::{
 };
 use crate::absence::{Absence, everyone};
 use crate::selection::Reach;
-use crate::tree_access::{Channels, Tree};
+use crate::tree_access::{Channels, StandardInput, Tree};
 use sapwood_command_line::exit::{Failure, complain_all};
 
 /// Most bytes of standard input on their way to the daemon.
@@ -282,7 +282,8 @@ impl Tree for SharedTree {
         self.line.push(&Request::Silence { silent, heard });
     }
 
-    fn begin(&mut self, members: &RankSet, has_input: bool) -> Result<Channels, Error> {
+    fn begin(&mut self, members: &RankSet, input: StandardInput) -> Result<Channels, Error> {
+        let has_input = input == StandardInput::Passed;
         (self.begun, self.told) = (None, Default::default());
         self.line.push(&Request::Begin { members: members.to_string(), has_input });
         let until = Instant::now() + BEGIN_TIME;

@@ -163,7 +163,7 @@ fn serve_here(arguments: &Arguments, keeping: Keeping) -> Result<ExitCode, Failu
     let name = &arguments.name;
     // Before it is looked whether there is one: until then another process may have started it.
     let claim = Claim::of(&sapwood::runtime_folder()?, name)?;
-    let there = super::all()?.into_iter().find(|tree| tree.description.name == *name);
+    let there = super::standing(name)?;
     if there.is_some() && !arguments.replace {
         return Err(Failure::usage(format!(
             "a tree '{name}' is up already; end it by 'sapwood down {name}', replace it \

@@ -8,13 +8,13 @@ use sapwood_profile::{
     TableReader,
 };
 use sapwood_trace::{
-    CallKind, Pattern, Posture, Presence, SEATS_MAX, Seat, Side, Space, Standing, Standpoint,
+    CallKind, OPEN_RECEIVES_MAX, OpenReceive, OpenRequests, Pattern, Posture, Presence, SEATS_MAX,
+    Seat, Side, Space, Standing, Standpoint,
 };
 
 use crate::condition::waits_for_lock;
-use crate::host_time::now_ns;
 use crate::lock_waits::lock_waits;
-use crate::tables::Tables;
+use crate::tables::{ReadRank, Tables};
 use crate::waits::facts;
 
 /// Calls that wait for a message, without what stands before and behind.
@@ -63,10 +63,9 @@ impl Tables {
         let mut seen_ns = BTreeMap::new();
         let mut ranks = std::mem::take(&mut self.ranks);
         for (&number, rank) in &mut ranks {
-            let Ok(profile) = rank.profile(world_size, long_ns) else { continue };
-            // Before the copy, so that no call seems to last longer than it does.
-            let now_ns = now_ns();
-            let Ok(words) = rank.words() else { continue };
+            let Ok(ReadRank { profile, words, now_ns }) = rank.read(world_size, long_ns) else {
+                continue;
+            };
             let Ok(table) = TableReader::new(&words) else { continue };
             let ended_ns = rank.control.closed_ns;
             let moment = Moment { now_ns, long_ns, ended_ns, ..Moment::default() };
@@ -87,6 +86,10 @@ impl Tables {
             // One that has ended was paused until then.
             posture.unrecorded_ns = recording.unrecorded_ns;
             posture.is_order_lost = recording.is_order_lost;
+            let waits = posture.call.is_some() && posture.for_ns >= long_ns;
+            let open =
+                call.as_ref().filter(|_| waits).and_then(|call| open_of(call, &recording.spaces));
+            standing.open.extend(open.map(|open| (number, open)));
             standing.postures.insert(number, posture);
             note_shared(&mut standing, number, &profile);
             seats(&mut standing, number, &recording.spaces, recording.is_numbered, &table);
@@ -207,8 +210,28 @@ fn functions(profile: &RankProfile) -> impl Iterator<Item = (&'static Function, 
     })
 }
 
+/// The requests of a call that waits for several, if some of its receives are known.
+fn open_of(call: &CallInProgress, spaces: &[Space]) -> Option<OpenRequests> {
+    let word = Function::of(call.function)?.name.strip_prefix("MPI_")?;
+    let is_any = ["Waitany", "Waitsome"].contains(&word);
+    if call.open.is_empty() || !(is_any || word == "Wait" || word == "Waitall") {
+        return None;
+    }
+    let receives = call.open.iter().take(OPEN_RECEIVES_MAX).map(|one| OpenReceive {
+        space: identity_of(one.handle, spaces),
+        side: side(one.peer),
+        tag: one.tag,
+    });
+    Some(OpenRequests { receives: receives.collect(), others: call.others, is_any })
+}
+
+/// The identity of the communicator that has this handle now; 0 for none.
+fn identity_of(handle: u64, spaces: &[Space]) -> u64 {
+    let space = spaces.iter().rev().find(|space| space.handle == handle && handle != 0);
+    space.map_or(0, |space| space.identity)
+}
+
 fn standpoint(call: &CallInProgress, spaces: &[Space]) -> Standpoint {
-    let space = spaces.iter().rev().find(|space| space.handle == call.handle && call.handle != 0);
     let function = Function::of(call.function);
     let kind = function.map_or(CallKind::Other, |function| kind_of(function, call.handle != 0));
     Standpoint {
@@ -216,7 +239,7 @@ fn standpoint(call: &CallInProgress, spaces: &[Space]) -> Standpoint {
         kind,
         // What stands behind a request is told by the communicator's last collective.
         pattern: facts(call.function).pattern,
-        space: space.map_or(0, |space| space.identity),
+        space: identity_of(call.handle, spaces),
         side: side(call.peer),
         destination: match kind {
             CallKind::Exchange => side(call.destination),
@@ -366,6 +389,8 @@ fn seats(
 
 #[cfg(test)]
 mod tests {
+    use sapwood_profile::OpenReceiveCall;
+
     use super::*;
 
     #[test]
@@ -400,6 +425,29 @@ mod tests {
         let mut outside = Posture { for_ns: 900, ..Posture::default() };
         note_data(&mut outside, 900);
         assert_eq!(outside.beside_ns, 0);
+    }
+
+    #[test]
+    fn the_open_receives_of_a_call_for_several_requests_are_told_with_their_communicators() {
+        let function = |name| Function::named(name).expect("a function of MPI").id;
+        let receive = |handle, peer, tag| OpenReceiveCall { handle, peer, tag };
+        let receives = vec![receive(70, Peer::Rank(1), 7), receive(80, Peer::Any, -1)];
+        let space = |identity, handle| Space { identity, handle, ..Space::default() };
+        // The handle was that of another one before.
+        let spaces = [space(5, 70), space(6, 70)];
+        let of = |name| {
+            let (open, others) = (receives.clone(), 2);
+            let call =
+                CallInProgress { function: function(name), open, others, ..Default::default() };
+            open_of(&call, &spaces)
+        };
+        let all = of("MPI_Waitall").expect("it waits");
+        let told = |space, side, tag| OpenReceive { space, side, tag };
+        assert_eq!(all.receives, [told(6, Side::Rank(1), 7), told(0, Side::Any, -1)]);
+        assert_eq!((all.others, all.is_any), (2, false));
+        assert!(of("MPI_Waitsome").is_some_and(|some| some.is_any));
+        assert_eq!(of("MPI_Testall"), None, "it returns at once");
+        assert_eq!(open_of(&CallInProgress::default(), &spaces), None);
     }
 
     #[test]

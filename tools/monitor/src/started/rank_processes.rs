@@ -5,9 +5,11 @@
 //! and each is opened once as long as it runs the same program.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use rustix::process::geteuid;
 
@@ -25,7 +27,8 @@ const TASK_VARIABLE: &str = "SLURM_PROCID";
 /// Programs that have the environment of a rank, or of a task, and are none.
 const STARTERS: [&str; 8] =
     ["mpirun", "mpiexec", "orterun", "orted", "prterun", "prted", "hydra_pmi_proxy", "srun"];
-/// Programs that start a rank's program and wait for it.
+/// Programs that start a rank's program and wait for it. One that runs a script may be called as
+/// that is.
 const WRAPPERS: [&str; 9] = ["sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "timeout", "time"];
 
 /// The processes of this host that are ranks of a job, and those that are none.
@@ -53,11 +56,39 @@ pub(super) struct Candidate {
     /// When it was started, in ticks from the system's start.
     pub(super) began: u64,
     pub(super) program: String,
-    /// Whether only Slurm has told it.
-    pub(super) is_task: bool,
-    /// Whether its parent was seen to have the same rank. It is remembered, since the parent of a
-    /// process is another one once that has ended.
-    pub(super) is_below: bool,
+    pub(super) role: ProcessRole,
+    pub(super) source: RankSource,
+    pub(super) descent: Descent,
+}
+
+/// What a process does for a rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ProcessRole {
+    #[default]
+    Program,
+    /// It is a shell or the like, which may have started the rank's program.
+    Wrapper,
+}
+
+/// What has told a process its rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum RankSource {
+    /// A launcher of MPI programs.
+    #[default]
+    Launcher,
+    /// Slurm alone.
+    Task,
+}
+
+/// Where a process comes from. It is remembered, since the parent of a process is another one once
+/// that has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Descent {
+    /// Its parent was not seen to have the same rank.
+    #[default]
+    Eldest,
+    /// It was.
+    Below,
 }
 
 /// A process and the rank in its environment.
@@ -65,7 +96,7 @@ pub(super) struct Candidate {
 struct Seat {
     rank: u32,
     process: u64,
-    is_task: bool,
+    source: RankSource,
 }
 
 /// What `/proc/PID/stat` says of a process that has not ended.
@@ -110,8 +141,10 @@ impl Looked {
             before => {
                 let before = before.and_then(|before| before.candidate);
                 let mut candidate = candidate(process, &life, base);
-                if let Some(one) = &mut candidate {
-                    one.is_below = before.is_some_and(|it| it.is_below && it.rank == one.rank);
+                if let (Some(one), Some(before)) = (&mut candidate, before)
+                    && before.rank == one.rank
+                {
+                    one.descent = before.descent;
                 }
                 Self { life, candidate }
             }
@@ -122,7 +155,7 @@ impl Looked {
 impl Candidate {
     fn seat(&self) -> Seat {
         let process = self.process.cast_unsigned().into();
-        Seat { rank: self.rank, process, is_task: self.is_task }
+        Seat { rank: self.rank, process, source: self.source }
     }
 
     /// The one of its parent, if that has the same rank.
@@ -135,7 +168,9 @@ impl Candidate {
 fn note_parents(all: Vec<&mut Candidate>) {
     let seats: BTreeSet<Seat> = all.iter().map(|one| one.seat()).collect();
     for one in all {
-        one.is_below |= seats.contains(&one.elder());
+        if seats.contains(&one.elder()) {
+            one.descent = Descent::Below;
+        }
     }
 }
 
@@ -158,12 +193,10 @@ fn is_of_user(process: i32, user: u32) -> bool {
 /// A process of this host, if it has the environment of a rank of this job.
 fn candidate(process: i32, life: &Life, base: &str) -> Option<Candidate> {
     let variables = fs::read(format!("/proc/{process}/environ")).ok()?;
-    let (rank, is_task) = match rank_in(&variables, base)? {
-        NamedRank::Launcher(rank) => (rank, false),
-        NamedRank::Task(rank) => (rank, true),
-    };
+    let NamedRank { rank, source } = rank_in(&variables, base)?;
     let program = fs::read(format!("/proc/{process}/comm")).ok()?;
     let program = String::from_utf8_lossy(&program).trim_end().to_owned();
+    let role = role_of(process, &program);
     let Life { parent, began, .. } = *life;
     // Some are called by their MPI, too, as `mpirun.openmpi`.
     let stem = program.split('.').next().unwrap_or_default();
@@ -173,18 +206,27 @@ fn candidate(process: i32, life: &Life, base: &str) -> Option<Candidate> {
         parent,
         began,
         program,
-        is_task,
-        is_below: false,
+        role,
+        source,
+        descent: Descent::Eldest,
     })
+}
+
+/// What a process does, by its name or by that of the file which it runs.
+fn role_of(process: i32, program: &str) -> ProcessRole {
+    let file = fs::read_link(format!("/proc/{process}/exe")).ok();
+    let file = file.as_deref().and_then(Path::file_name).and_then(OsStr::to_str);
+    match [Some(program), file].into_iter().flatten().any(|name| WRAPPERS.contains(&name)) {
+        true => ProcessRole::Wrapper,
+        false => ProcessRole::Program,
+    }
 }
 
 /// The rank that an environment names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NamedRank {
-    /// A launcher of MPI programs has told it.
-    Launcher(u32),
-    /// Only Slurm has.
-    Task(u32),
+struct NamedRank {
+    rank: u32,
+    source: RankSource,
 }
 
 /// The rank that an environment names; none where it is of another job.
@@ -198,8 +240,9 @@ fn rank_in(variables: &[u8], base: &str) -> Option<NamedRank> {
         return None;
     }
     let number = |name: &&str| value(name)?.parse::<u32>().ok();
-    let told = RANK_VARIABLES.iter().find_map(number).map(NamedRank::Launcher);
-    told.or_else(|| number(&TASK_VARIABLE).map(NamedRank::Task))
+    let told = |source| move |rank| NamedRank { rank, source };
+    let launcher = RANK_VARIABLES.iter().find_map(number).map(told(RankSource::Launcher));
+    launcher.or_else(|| number(&TASK_VARIABLE).map(told(RankSource::Task)))
 }
 
 /// The process of each rank: the eldest, or where that is a shell or the like the one that this has
@@ -210,12 +253,12 @@ fn rank_in(variables: &[u8], base: &str) -> Option<NamedRank> {
 /// one that was started and left by its parent between two looks.
 pub(super) fn first_of_each(mut all: Vec<Candidate>) -> BTreeMap<u32, Candidate> {
     // Under another launcher all processes on a host have the task of its daemon.
-    if all.iter().any(|one| !one.is_task) {
-        all.retain(|one| !one.is_task);
+    if all.iter().any(|one| one.source == RankSource::Launcher) {
+        all.retain(|one| one.source == RankSource::Launcher);
     }
     all.sort_by_key(|one| (one.began, one.process));
     let mut first = BTreeMap::new();
-    for one in all.iter().filter(|one| !one.is_below) {
+    for one in all.iter().filter(|one| one.descent == Descent::Eldest) {
         first.entry(one.rank).or_insert_with(|| behind_wrappers(one, &all).clone());
     }
     first
@@ -229,7 +272,7 @@ fn behind_wrappers<'a>(first: &'a Candidate, all: &'a [Candidate]) -> &'a Candid
             other.rank == one.rank && u64::from(one.process.cast_unsigned()) == other.parent
         };
         match all.iter().find(is_below) {
-            Some(below) if WRAPPERS.contains(&one.program.as_str()) => one = below,
+            Some(below) if one.role == ProcessRole::Wrapper => one = below,
             _ => break,
         }
     }
@@ -247,22 +290,25 @@ mod tests {
 
     fn candidate(rank: u32, process: i32, parent: u64, program: &str) -> Candidate {
         let began = u64::from(process.cast_unsigned());
-        let program = program.into();
-        Candidate { rank, process, parent, began, program, is_task: false, is_below: false }
+        // There is no such process: only its name counts.
+        let role = role_of(i32::MAX, program);
+        let program = program.to_owned();
+        Candidate { rank, process, parent, began, program, role, ..Candidate::default() }
     }
 
     #[test]
     fn the_rank_stands_in_the_environment_of_its_process() {
+        let named = |rank, source| Some(NamedRank { rank, source });
         let own = b"A=1\0SAPWOOD_MPI_LEAVES=job-1\0SLURM_PROCID=0\0OMPI_COMM_WORLD_RANK=3\0";
-        assert_eq!(rank_in(own, "job-1"), Some(NamedRank::Launcher(3)));
+        assert_eq!(rank_in(own, "job-1"), named(3, RankSource::Launcher));
         assert_eq!(rank_in(own, "job-2"), None);
         assert_eq!(
             rank_in(b"SAPWOOD_MPI_LEAVES=j\0PMI_RANK=12\0", "j"),
-            Some(NamedRank::Launcher(12))
+            named(12, RankSource::Launcher)
         );
         assert_eq!(
             rank_in(b"SAPWOOD_MPI_LEAVES=j\0SLURM_PROCID=2\0", "j"),
-            Some(NamedRank::Task(2))
+            named(2, RankSource::Task)
         );
         assert_eq!(rank_in(b"SAPWOOD_MPI_LEAVES=j\0PMI_RANKS=12\0", "j"), None);
         assert_eq!(rank_in(b"PMI_RANK=12\0", "j"), None);
@@ -284,7 +330,8 @@ mod tests {
 
     #[test]
     fn tasks_of_slurm_count_only_where_no_launcher_tells_ranks() {
-        let task = |process| Candidate { is_task: true, ..candidate(0, process, 1, "a") };
+        let task =
+            |process| Candidate { source: RankSource::Task, ..candidate(0, process, 1, "a") };
         assert_eq!(first_of_each(vec![task(10), task(11)])[&0].process, 10);
         let first = first_of_each(vec![task(10), candidate(3, 12, 1, "a")]);
         assert_eq!(first.keys().copied().collect::<Vec<_>>(), [3]);
@@ -292,7 +339,7 @@ mod tests {
 
     #[test]
     fn the_eldest_is_the_one_whose_parent_has_another_rank_or_none() {
-        let task = Candidate { is_task: true, ..candidate(1, 20, 1, "daemon") };
+        let task = Candidate { source: RankSource::Task, ..candidate(1, 20, 1, "daemon") };
         let mut all = vec![
             // Its number was given again: it looks as if it were older than its parent.
             candidate(0, 13, 14, "helper"),
@@ -303,7 +350,7 @@ mod tests {
         ];
         note_parents(all.iter_mut().collect());
         let below: Vec<i32> =
-            all.iter().filter(|one| one.is_below).map(|one| one.process).collect();
+            all.iter().filter(|one| one.descent == Descent::Below).map(|one| one.process).collect();
         assert_eq!(below, [13]);
         let first = first_of_each(all);
         assert_eq!(first.values().map(|one| one.process).collect::<Vec<_>>(), [14, 21, 22]);
@@ -324,15 +371,36 @@ mod tests {
         let mut processes = RankProcesses::of_job("its-job");
         let mut look = || {
             let found = processes.look();
-            let is_below = found.iter().find(|one| one.process == left).map(|one| one.is_below);
-            (is_below, first_of_each(found).get(&3).map(|one| one.process))
+            let descent = found.iter().find(|one| one.process == left).map(|one| one.descent);
+            (descent, first_of_each(found).get(&3).map(|one| one.process))
         };
-        assert_eq!(look(), (Some(true), Some(left)), "the shell waits for it");
+        assert_eq!(look(), (Some(Descent::Below), Some(left)), "the shell waits for it");
         drop(shell.stdin.take());
         shell.wait().unwrap();
         let after = look();
         kill_process(Pid::from_raw(left).unwrap(), Signal::KILL).unwrap();
-        assert_eq!(after, (Some(true), None), "it goes on, and is no rank");
+        assert_eq!(after, (Some(Descent::Below), None), "it goes on, and is no rank");
+    }
+
+    #[test]
+    fn a_script_that_is_called_otherwise_is_a_shell_that_waits_for_the_rank() {
+        let mut shell = Command::new("sh");
+        // As a script of that name that is started by itself. What it starts ends with its input.
+        let script = "echo rank.sh >/proc/$$/comm; sh -c 'echo $$; read line'; :";
+        shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = of_no_rank(&mut shell)
+            .env(LEAVES_VARIABLE, "job-of-scripts")
+            .env("PMI_RANK", "4")
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
+        let below: i32 = lines.next().unwrap().unwrap().parse().unwrap();
+        let found = RankProcesses::of_job("job-of-scripts").look();
+        let script = found.iter().find(|one| one.process == shell.id().cast_signed());
+        assert_eq!(script.map(|one| one.program.as_str()), Some("rank.sh"));
+        assert_eq!(first_of_each(found).get(&4).map(|one| one.process), Some(below));
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
     }
 
     /// Without what this test may have been started with.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use sapwood_packet::Rank;
 use sapwood_profile::{Class, Function};
 use sapwood_trace::{
-    CallKind, Called, Difference, Doing, ENDING, Finding, Findings, Odd, Operation, Place, Side,
-    Source, Standing, Verdict, Waiting,
+    CallKind, Called, Difference, Doing, ENDING, Finding, Findings, Odd, OpenMessages, Operation,
+    Place, Side, Source, Standing, Verdict, Waiting,
 };
 use serde::{Deserialize, Serialize};
 
 use super::is_whole_program;
-use crate::communicator::name_at;
+use crate::communicator::{communicator_name, name_at};
 use crate::mixed_calls::{MixedCalls, on};
 use crate::mpi_call::function_name;
 use crate::quantity;
@@ -21,6 +21,8 @@ use crate::text::ranks_text;
 
 /// Different places of ranks that are named, at most.
 const STACKS_MAX: usize = 4;
+/// Tags that are named in a sentence, at most.
+const TAGS_MAX: usize = 8;
 
 /// Why ranks wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -135,6 +137,15 @@ pub struct StuckWaiting {
     pub tag: Option<i32>,
     /// Those for which they wait; empty where that is not known or none is missing.
     pub waits_for: String,
+    /// Those for which they may wait, too: which of these it is, is not known.
+    #[serde(default)]
+    pub may_wait_for: String,
+    /// The tags of the messages, where they wait for several; those of any are not there.
+    #[serde(default)]
+    pub tags: Vec<i32>,
+    /// Whether they wait for requests beside these messages.
+    #[serde(default)]
+    pub other_requests: bool,
     /// Whether one of these is enough.
     pub any: bool,
     /// How long the one has waited that came first.
@@ -514,15 +525,22 @@ fn waiting(one: &Waiting, standing: &Standing) -> StuckWaiting {
         Side::Rank(rank) => Some(rank),
         Side::None | Side::Any => None,
     };
+    let open = one.open.as_ref();
     StuckWaiting {
         ranks: one.ranks.to_string(),
         function: function_name(place.function),
         started_by: (place.behind > 0).then(|| function_name(place.behind)),
-        communicator: name_at(standing, place),
+        communicator: open.map_or_else(
+            || name_at(standing, place),
+            |open| communicator_name(standing, open.space),
+        ),
         number: number(place),
         with,
         tag: place.tag,
         waits_for: one.targets.to_string(),
+        may_wait_for: one.also.to_string(),
+        tags: open.map_or_else(Vec::new, |open| open.tags.iter().copied().collect()),
+        other_requests: open.is_some_and(|open| !open.is_complete),
         any: one.is_any,
         longest_s: seconds(one.longest_ns),
         shortest_s: seconds(one.shortest_ns),
@@ -548,6 +566,8 @@ fn waiting_text(one: &Waiting, standing: &Standing) -> String {
     if !one.targets.is_empty() {
         let any = if one.is_any { "any of " } else { "" };
         text.push_str(&format!(" for {any}{}", ranks_text(&one.targets.to_string())));
+    } else if let Some(open) = &one.open {
+        text.push_str(&open_text(one, open, standing));
     } else if !one.also.is_empty() {
         text.push_str(&format!(" for some of {}", ranks_text(&one.also.to_string())));
     } else if one.is_known {
@@ -564,6 +584,22 @@ fn waiting_text(one: &Waiting, standing: &Standing) -> String {
         _ => format!(", for {least} to {most}"),
     });
     text
+}
+
+/// For which of several messages ranks wait.
+fn open_text(one: &Waiting, open: &OpenMessages, standing: &Standing) -> String {
+    let some = if one.is_any { "any" } else { "some" };
+    let from = ranks_text(&one.also.to_string());
+    let tags: Vec<String> = open.tags.iter().take(TAGS_MAX).map(ToString::to_string).collect();
+    let tags = match (tags.len(), open.tags.len() - tags.len()) {
+        (0, _) => String::new(),
+        (1, 0) => format!(" with tag {}", tags[0]),
+        (_, 0) => format!(" with tags {}", tags.join(", ")),
+        (_, more) => format!(" with tags {} and {more} more", tags.join(", ")),
+    };
+    let on = on(&communicator_name(standing, open.space));
+    let others = if open.is_complete { "" } else { ", or for other requests" };
+    format!(" for {some} of the messages from {from}{tags}{on}{others}")
 }
 
 #[cfg(test)]
@@ -614,6 +650,34 @@ mod tests {
         let one = Waiting { ranks, also, ..Waiting::default() };
         let text = waiting_text(&one, &Standing::default());
         assert!(text.ends_with(" for some of ranks 1-2"), "{text}");
+    }
+
+    #[test]
+    fn ranks_that_wait_for_several_messages_are_told_with_senders_tags_and_communicator() {
+        let mut there = Standing::default();
+        there.add_name(WORLD, "halo".into());
+        let mut one = Waiting {
+            ranks: sapwood_packet::RankSet::range(3, 3),
+            also: [1, 4].into_iter().collect(),
+            open: Some(OpenMessages { space: WORLD, tags: [7, 9].into(), is_complete: true }),
+            ..Waiting::default()
+        };
+        let text = waiting_text(&one, &there);
+        let messages = "of the messages from ranks 1,4 with tags 7, 9 on halo";
+        assert!(text.ends_with(&format!(" for some {messages}")), "{text}");
+        let row = waiting(&one, &there);
+        assert_eq!((row.communicator.as_str(), row.may_wait_for.as_str()), ("halo", "1,4"));
+        assert_eq!((row.tags, row.other_requests), (vec![7, 9], false));
+        one.is_any = true;
+        one.open = Some(OpenMessages { tags: (0..10).collect(), ..OpenMessages::default() });
+        let text = waiting_text(&one, &there);
+        let more = "with tags 0, 1, 2, 3, 4, 5, 6, 7 and 2 more, or for other requests";
+        assert!(
+            text.ends_with(&format!(" for any of the messages from ranks 1,4 {more}")),
+            "{text}"
+        );
+        one.open = Some(OpenMessages { tags: [3].into(), ..OpenMessages::default() });
+        assert!(waiting_text(&one, &there).contains(" from ranks 1,4 with tag 3, or"));
     }
 
     #[test]

@@ -63,6 +63,10 @@ pub(crate) struct Spot {
 #[derive(Clone, Debug)]
 pub(crate) struct Proposal {
     pub(crate) shape: Shape,
+    /// That of the tree that there is.
+    pub(crate) present: Shape,
+    /// Whether all processes are on one host, so that both trees can be measured there.
+    pub(crate) is_on_one_host: bool,
     /// What the model says of an answer, in microseconds: with that tree, and with the present one.
     pub(crate) predicted_us: f64,
     pub(crate) present_us: f64,
@@ -185,11 +189,19 @@ fn propose(model: &LogGp, measured_us: f64, tree: &ObservedTree<'_>) -> Option<P
         judge(model, &site, Kind::Balanced, present.clone(), BYTES, Pattern::Request);
     let is_true = (measured_us / TRUST..=measured_us * TRUST).contains(&now.cost_us);
     let is_better = is_true && best.shape != present && best.cost_us <= GAIN * now.cost_us;
-    is_better.then_some(Proposal {
+    is_better.then(|| Proposal {
         shape: best.shape,
+        present,
+        is_on_one_host: is_on_one_host(tree.nodes),
         predicted_us: best.cost_us,
         present_us: now.cost_us,
     })
+}
+
+fn is_on_one_host(nodes: &[NodeStatus]) -> bool {
+    let mut hosts = nodes.iter().filter_map(|node| Some(node.record.as_ref()?.host.as_str()));
+    let first = hosts.next();
+    hosts.all(|host| Some(host) == first)
 }
 
 /// The shape of the tree, if all processes of a level have as many children.
@@ -393,6 +405,9 @@ mod tests {
         let proposal = found.proposal.expect("eight times eight take 880 us");
         assert!(are_close(proposal.present_us, 1_280.0), "{proposal:?}");
         assert_eq!(proposal.shape.back_end_count(), 64);
+        assert_eq!(proposal.present.to_string(), "64");
+        // What is printed is what --shape, --topology and --after read.
+        assert_eq!(proposal.shape.to_string().parse::<Shape>().as_ref(), Ok(&proposal.shape));
         assert!(proposal.shape.depth() > 1, "{proposal:?}");
         let predicted = compare(&model, std::slice::from_ref(&proposal.shape), BYTES);
         assert!(are_close(proposal.predicted_us, predicted[0].round_trip_us), "{proposal:?}");

@@ -117,6 +117,7 @@ fn spots(found: &HotSpots) -> Value {
         "proposal": found.proposal.as_ref().map(|proposal| {
             json!({
                 "topology": proposal.shape.to_string(),
+                "present": proposal.present.to_string(),
                 "predicted_us": proposal.predicted_us,
                 "present_us": proposal.present_us,
             })

@@ -12,7 +12,7 @@ use sapwood_status::branches::{BACK_ENDS_MAX, Shown};
 use sapwood_trace::{Blame, BlameShare, EdgeFigures, Figure, OneWay, StreamFigures};
 
 use crate::tree::following::Followed;
-use crate::tree::hot_spots::{self, HotSpots};
+use crate::tree::hot_spots::{self, HotSpots, Proposal};
 use crate::tree::times::time;
 
 /// The columns of figures before the tree.
@@ -309,13 +309,25 @@ fn draw_hot_spots(found: &HotSpots, followed: &Followed, text: &mut String) {
         );
     }
     if let Some(proposal) = &found.proposal {
+        draw_proposal(proposal, text);
+    }
+}
+
+fn draw_proposal(proposal: &Proposal, text: &mut String) {
+    let Proposal { shape, present, is_on_one_host, predicted_us, present_us } = proposal;
+    let us = |us: f64| time((1e3 * us) as u64);
+    let _ = writeln!(
+        text,
+        "proposal: the tree {shape} ({} for an answer by that model, {} with the present tree); \
+         try it with --shape {shape} or --topology {shape}",
+        us(*predicted_us),
+        us(*present_us)
+    );
+    if *is_on_one_host {
         let _ = writeln!(
             text,
-            "proposal: the tree {} ({} for an answer by that model, {} with the present tree); try it \
-             with --shape {0} or --topology {0}",
-            proposal.shape,
-            time((1e3 * proposal.predicted_us) as u64),
-            time((1e3 * proposal.present_us) as u64)
+            "both trees by turns on this host: sapwood bench shapes --before {present} --after \
+             {shape}"
         );
     }
 }

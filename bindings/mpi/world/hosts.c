@@ -1,0 +1,118 @@
+/* Which ranks are the tool's where it has ranks of each host, and which leaves of the tree
+ * these are; see world.h.
+ *
+ * The front-end names the hosts of leaves by their numbers, so that a rank of the tool looks
+ * for its own host among those that the command names. Where one has no such name, as where
+ * the command names addresses, hosts count in the order of their first ranks of the tool.
+ */
+#include "world.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "say.h"
+
+enum { HOST_NAME_BYTES = 256 };
+
+/* How many hosts there are, and which this one is; -1 if it is not told apart by its name. */
+struct listed {
+    int count;
+    int own;
+};
+
+bool sapwood_world_has_hosts(void)
+{
+    const char *names = getenv("SAPWOOD_MPI_WORLD_HOSTS");
+    return names != NULL && *names != '\0';
+}
+
+static void own_name(char name[HOST_NAME_BYTES])
+{
+    memset(name, 0, HOST_NAME_BYTES);
+    gethostname(name, HOST_NAME_BYTES - 1);
+}
+
+/* The length of a name without its domain: hosts are named with it and without. */
+static size_t without_domain(const char *name, size_t length)
+{
+    const char *dot = memchr(name, '.', length);
+    return dot != NULL ? (size_t)(dot - name) : length;
+}
+
+static struct listed listed_hosts(void)
+{
+    char own[HOST_NAME_BYTES];
+    own_name(own);
+    size_t own_length = without_domain(own, strlen(own));
+    struct listed listed = {0, -1};
+    int matches = 0;
+    for (const char *name = getenv("SAPWOOD_MPI_WORLD_HOSTS"); name != NULL; listed.count++) {
+        const char *end = strchr(name, SAPWOOD_WORLD_DIVIDER);
+        size_t length = without_domain(name, end != NULL ? (size_t)(end - name) : strlen(name));
+        if (length == own_length && strncasecmp(name, own, length) == 0) {
+            listed.own = listed.count;
+            matches++;
+        }
+        name = end != NULL ? end + 1 : NULL;
+    }
+    if (matches > 1)
+        listed.own = -1;
+    return listed;
+}
+
+bool sapwood_world_is_last_of_host(int tools)
+{
+    int rank, size;
+    MPI_Comm host = sapwood_world_on_host(sapwood_world_whole);
+    SAPWOOD_BEHIND(PMPI_Comm_rank)(host, &rank);
+    SAPWOOD_BEHIND(PMPI_Comm_size)(host, &size);
+    SAPWOOD_BEHIND(PMPI_Comm_free)(&host);
+    if (size <= tools && rank == 0) {
+        char name[HOST_NAME_BYTES];
+        own_name(name);
+        sapwood_say("the tool takes %d of the ranks of each host, and host %.64s has %d in all: none is left for the "
+                    "program; start more ranks there, or none",
+                    tools, name, size);
+        SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
+    }
+    return rank >= size - tools;
+}
+
+/* The number of this host in the order of the hosts' first ranks of the tool. */
+static int number_of_host(MPI_Comm all, MPI_Comm host, int rank, int on_host)
+{
+    MPI_Comm equals;
+    int number;
+    SAPWOOD_BEHIND(PMPI_Comm_split)(all, on_host, rank, &equals);
+    SAPWOOD_BEHIND(PMPI_Comm_rank)(equals, &number);
+    SAPWOOD_BEHIND(PMPI_Comm_free)(&equals);
+    /* Those that are not the first of their hosts may be in another order. */
+    SAPWOOD_BEHIND(PMPI_Bcast)(&number, 1, SAPWOOD_WORLD_HANDLE(MPI_INT, ompi_mpi_int), 0, host);
+    return number;
+}
+
+struct sapwood_world_tool sapwood_world_tool_of_host(MPI_Comm all, int tools)
+{
+    int rank, size, on_host, least;
+    MPI_Comm host = sapwood_world_on_host(all);
+    SAPWOOD_BEHIND(PMPI_Comm_rank)(all, &rank);
+    SAPWOOD_BEHIND(PMPI_Comm_size)(all, &size);
+    SAPWOOD_BEHIND(PMPI_Comm_rank)(host, &on_host);
+    int number = number_of_host(all, host, rank, on_host);
+    SAPWOOD_BEHIND(PMPI_Comm_free)(&host);
+    struct listed listed = listed_hosts();
+    /* The front-end would wait for the leaves of hosts without ranks. */
+    if (rank == 0 && size / tools != listed.count) {
+        sapwood_say("the tree has leaves for %d hosts, and the ranks run on %d; name the hosts that have ranks by "
+                    "--hosts",
+                    listed.count, size / tools);
+        SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
+    }
+    SAPWOOD_BEHIND(PMPI_Allreduce)(&listed.own, &least, 1, SAPWOOD_WORLD_HANDLE(MPI_INT, ompi_mpi_int),
+                                   SAPWOOD_WORLD_HANDLE(MPI_MIN, ompi_mpi_op_min), all);
+    if (least >= 0)
+        number = listed.own;
+    return (struct sapwood_world_tool){all, number * tools + on_host, on_host, true};
+}

@@ -1,0 +1,88 @@
+//! For whom ranks may wait in a call for several requests, as `MPI_Waitall`.
+//!
+//! Known are the receives that were open when a rank entered the call. Which of these have
+//! completed since is not known before it returns, so that a rank may wait for each of their
+//! senders, and surely waits for none of them.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use sapwood_packet::{Rank, RankSet};
+
+use crate::standing::{OpenRequests, Side, Standing};
+
+/// The messages for which ranks wait that wait alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenMessages {
+    /// The communicator of all; 0 if they are on several, or where it is not known.
+    pub space: u64,
+    /// Their tags, but for those of any.
+    pub tags: BTreeSet<i32>,
+    /// Whether the ranks wait for no other request, and all that may send are known.
+    pub is_complete: bool,
+}
+
+impl OpenMessages {
+    /// Takes in those of another rank.
+    pub(crate) fn merge(&mut self, other: Self) {
+        if self.space != other.space {
+            self.space = 0;
+        }
+        self.tags.extend(other.tags);
+        self.is_complete &= other.is_complete;
+    }
+}
+
+/// Who may send what a rank waits for.
+pub(crate) struct Senders {
+    pub(crate) ranks: RankSet,
+    pub(crate) messages: OpenMessages,
+}
+
+/// The members of communicators by their ranks there, each of which is looked at once.
+#[derive(Default)]
+pub(crate) struct Members {
+    by_space: BTreeMap<u64, BTreeMap<Rank, Rank>>,
+}
+
+impl Members {
+    /// Those that are to send the messages for which a rank waits, without itself.
+    pub(crate) fn senders(
+        &mut self,
+        standing: &Standing,
+        rank: Rank,
+        open: &OpenRequests,
+    ) -> Senders {
+        // What comes from no process has ended.
+        let receives = open.receives.iter().filter(|one| one.side != Side::None);
+        let first = receives.clone().next().map_or(0, |one| one.space);
+        let is_one = receives.clone().all(|one| one.space == first);
+        let tags = receives.clone().map(|one| one.tag).filter(|&tag| tag >= 0);
+        let mut messages = OpenMessages {
+            space: if is_one { first } else { 0 },
+            tags: tags.collect(),
+            is_complete: open.others == 0,
+        };
+        let mut ranks = RankSet::new();
+        for receive in receives {
+            let members = self.of(standing, receive.space);
+            match receive.side {
+                Side::Rank(local) => match members.get(&local) {
+                    Some(&sender) => ranks.insert(sender),
+                    None => messages.is_complete = false,
+                },
+                Side::Any => {
+                    members.values().for_each(|&sender| ranks.insert(sender));
+                    messages.is_complete &= standing.unread_members(receive.space) == 0;
+                }
+                Side::None => {}
+            }
+        }
+        let ranks = ranks.difference(RankSet::range(rank, rank).as_ref());
+        Senders { ranks, messages }
+    }
+
+    fn of(&mut self, standing: &Standing, space: u64) -> &BTreeMap<Rank, Rank> {
+        let looked_up = || standing.members(space).map(|(rank, seat)| (seat.rank, rank)).collect();
+        self.by_space.entry(space).or_insert_with(looked_up)
+    }
+}
