@@ -4,8 +4,12 @@
 use std::process::Command;
 
 /// Variables whose names begin so are taken out, here and by `bindings/python/run-tests`, which
-/// reads both lists, one name on a line. TMPDIR, PATH, HOME and what leads to packages stay.
-const PREFIXES: [&str; 20] = [
+/// reads both lists, one name on a line. TMPDIR, PATH, HOME and what leads to packages stay. What
+/// cargo tells of the program that it runs would have ring, and all that uses it, built anew by the
+/// next cargo without it.
+const PREFIXES: [&str; 22] = [
+    "CARGO_MANIFEST_",
+    "CARGO_PKG_",
     "CLUSTERSHELL_",
     "FLUX_",
     "HYDRA_",
@@ -77,6 +81,7 @@ mod tests {
     #[test]
     fn what_changes_a_test_is_taken_out_and_what_leads_to_programs_stays() {
         for name in [
+            "CARGO_PKG_NAME",
             "PYTHONUNBUFFERED",
             "OMPI_MCA_btl",
             "LC_ALL",

@@ -404,14 +404,15 @@ void sapwood_window_closed(uint64_t closing)
 
 void sapwood_window_made(MPI_Comm comm, uint64_t window)
 {
+    /* Of one that was freed unseen. */
+    sapwood_forget_name(window);
     if (sapwood_events == NULL)
         return;
     const struct sapwood_space *origin = sapwood_space_of(comm);
     bool is_known = origin != &sapwood_no_space;
     sapwood_table_lock();
-    /* Of one that was freed unseen. */
+    /* The same. */
     forget(window);
-    sapwood_forget_name(window);
     /* Also of one that finds no place here: in other processes it may have one. */
     uint32_t before = is_known ? descent_of(origin)->windows++ : 0;
     struct sapwood_space *space = is_known ? space_free() : NULL;

@@ -140,7 +140,9 @@
  *     4  others           u32      requests of the call beside these
  *     8  receives         31 of:   0 communicator u64 handle, 8 peer i32, 12 tag i32 as the program gave them
  *   504  since            u64      `since` of that call, stored last, and 0 before the other words are written: a
- *                                  copy in the order of the words whose `since` is that of the call is whole
+ *                                  copy in the order of the words that begins when the thread has waited for a
+ *                                  while, and whose `since` is that of the call, is whole. One that begins while
+ *                                  the thread enters the call may have words of a list before
  *
  *   communicator, 32 bytes: one that a call has succeeded on
  *     0  handle           u64      0 none; of a window that is being freed, and a file that is being closed, another

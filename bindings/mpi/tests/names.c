@@ -9,7 +9,9 @@
  *   living     COUNT communicators at once, each with a name of its own
  *   files      the same as living, and several calls on a file while there is no room for its path
  *   past       the same as files, and the file is closed past the shim
- *   alike      COUNT communicators at once, all with one name */
+ *   alike      COUNT communicators at once, all with one name
+ *   unseen     a window that is named "gone" and freed past the shim, and one without a name; MPI_COMM_WORLD is
+ *              named "same" if the second one has the handle of the first, and "another" if not */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +45,20 @@ static void windows(int count)
         MPI_Win_set_name(window, name);
         MPI_Win_free(&window);
     }
+}
+
+static void unseen(void)
+{
+    static int part;
+    MPI_Win window, first;
+    MPI_Win_create(&part, sizeof part, sizeof part, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_set_name(window, "gone");
+    first = window;
+    PMPI_Win_free(&window);
+    MPI_Win_create(&part, sizeof part, sizeof part, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Comm_set_name(MPI_COMM_WORLD, window == first ? "same" : "another");
+    /* What the shim tells of the second one stays until the end. */
+    PMPI_Win_free(&window);
 }
 
 static void miss_the_last(void)
@@ -110,6 +126,8 @@ int main(int argc, char **argv)
         living(atoi(argv[2]), "a communicator of its own name, number %d", NULL);
     else if (strcmp(argv[1], "files") == 0 || strcmp(argv[1], "past") == 0)
         living(atoi(argv[2]), "a communicator of its own name, number %d", call_on_file);
+    else if (strcmp(argv[1], "unseen") == 0)
+        unseen();
     else if (strcmp(argv[1], "alike") == 0)
         living(atoi(argv[2]), "a communicator of the same name as all others", NULL);
     else

@@ -294,6 +294,16 @@ class EachAbi:
             # What gets the handle of the window is another one.
             self.assertEqual(profile.told, {"stays"})
 
+    def test_a_window_has_no_name_of_one_that_was_freed_unseen(self):
+        for waits in ("0", "1"):
+            with self.subTest(waits=waits):
+                run = self.observed([program(self.abi, "names"), "unseen", "1"],
+                                    environment={"SAPWOOD_MPI_WAITS": waits})
+                for profile in run.seen.values():
+                    self.assertIn(profile.told - {"gone"}, ({"same"}, {"another"}))
+                    # Where the second window has another handle, nothing tells that the first one is gone.
+                    self.assertFalse({"same", "gone"} <= profile.told)
+
     def test_what_a_program_switches_off_is_numbered_and_not_recorded(self):
         run = self.observed([program(self.abi, "levels")], environment={"SAPWOOD_MPI_WAITS": "1"})
         self.assertEqual(sorted(run.events), list(range(RANKS[self.abi])))

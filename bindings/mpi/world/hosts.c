@@ -3,7 +3,8 @@
  *
  * The front-end names the hosts of leaves by their numbers, so that a rank of the tool looks
  * for its own host among those that the command names. Where one has no such name, as where
- * the command names addresses, hosts count in the order of their first ranks of the tool.
+ * the command names addresses, or two have the same one, hosts count in the order of their
+ * first ranks of the tool.
  */
 #include "world.h"
 
@@ -93,6 +94,18 @@ static int number_of_host(MPI_Comm all, MPI_Comm host, int rank, int on_host)
     return number;
 }
 
+/* The number of this host as it is listed; -1 on hosts of which two take the same one, as where all have one name. */
+static int number_of_its_own(MPI_Comm all, int listed, int tools)
+{
+    MPI_Comm same;
+    int size;
+    /* Colours are not negative. */
+    SAPWOOD_BEHIND(PMPI_Comm_split)(all, listed + 1, 0, &same);
+    SAPWOOD_BEHIND(PMPI_Comm_size)(same, &size);
+    SAPWOOD_BEHIND(PMPI_Comm_free)(&same);
+    return size == tools ? listed : -1;
+}
+
 struct sapwood_world_tool sapwood_world_tool_of_host(MPI_Comm all, int tools)
 {
     int rank, size, on_host, least;
@@ -110,9 +123,10 @@ struct sapwood_world_tool sapwood_world_tool_of_host(MPI_Comm all, int tools)
                     listed.count, size / tools);
         SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
     }
-    SAPWOOD_BEHIND(PMPI_Allreduce)(&listed.own, &least, 1, SAPWOOD_WORLD_HANDLE(MPI_INT, ompi_mpi_int),
+    int own = number_of_its_own(all, listed.own, tools);
+    SAPWOOD_BEHIND(PMPI_Allreduce)(&own, &least, 1, SAPWOOD_WORLD_HANDLE(MPI_INT, ompi_mpi_int),
                                    SAPWOOD_WORLD_HANDLE(MPI_MIN, ompi_mpi_op_min), all);
     if (least >= 0)
-        number = listed.own;
+        number = own;
     return (struct sapwood_world_tool){all, number * tools + on_host, on_host, true};
 }

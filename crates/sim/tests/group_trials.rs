@@ -5,7 +5,9 @@ use sapwood_group::{
     Call, Config, Event, Input, MILLISECOND, Payload, SECOND, Time, TreeKind, limits,
 };
 use sapwood_layout::Layout;
-use sapwood_sim::group::{Busy, Network, TimedBroadcast, Trial, Turnover, near_optimal};
+use sapwood_sim::group::{
+    Busy, Network, ObservedEvent, TimedBroadcast, Trial, Turnover, near_optimal,
+};
 
 const MEMBERS: usize = 64;
 
@@ -154,6 +156,37 @@ fn children_behind_a_slow_connection_delay_no_other_and_pile_nothing_up_at_the_r
     }
     let most = limits::LINK_BYTES + limits::SEGMENT_BYTES_MAX as usize;
     assert!((limits::LINK_BYTES..most).contains(&fullest), "{fullest} bytes on a link");
+}
+
+/// A sign of life between two clusters waited for all that host 0 had queued for its card, also
+/// where other hosts sent it, which took each other for dead; and for all that waited for a line
+/// between clusters that is slower than a card.
+#[test]
+fn no_member_is_taken_for_dead_while_segments_wait_for_the_card_of_their_sender_or_for_a_line() {
+    let figure = Layout { hosts: 4, overhead_us: 5.0, ..Layout::default() };
+    let larger = Layout { hosts: 8, ..figure.clone() };
+    let slow_line = Layout { hosts: 6, clusters: 2, pipe: vec![12.5], ..figure.clone() };
+    let lengths = [32 << 10, 128 << 10, 512 << 10, 2 << 20, 8 << 20, 32 << 20, 64 << 20];
+    for (layout, tree, lengths) in [
+        (&figure, TreeKind::Static, &lengths[..]),
+        (&larger, TreeKind::Static, &lengths[..]),
+        (&larger, TreeKind::Binomial, &lengths[..]),
+        (&slow_line, TreeKind::Flat, &[16 << 20][..]),
+    ] {
+        let network = Network::draw(layout, 0);
+        let mut trial = Trial::start(network, 0, &Config::default()).expect("steady");
+        for (request, bytes) in (1..).zip(lengths) {
+            let call =
+                Call::Broadcast { targets: None, value: Payload::from(vec![7; *bytes]), tag: 0 };
+            let deadline = trial.world.now() + 60 * SECOND;
+            trial.world.call(0, request, tree, deadline, call);
+            let answer = trial.wait(0, request).expect("an answer");
+            assert_eq!(answer.missing, [], "{tree:?} of {}: {bytes} bytes", layout.hosts);
+        }
+        let is_burial = |seen: &&ObservedEvent| matches!(seen.event, Event::MemberGone(..));
+        let burials: Vec<&ObservedEvent> = trial.world.seen.iter().filter(is_burial).collect();
+        assert!(burials.is_empty(), "{tree:?} of {}: {burials:?}", layout.hosts);
+    }
 }
 
 #[test]

@@ -38,10 +38,35 @@ pub(crate) struct Senders {
     pub(crate) messages: OpenMessages,
 }
 
-/// The members of communicators by their ranks there, each of which is looked at once.
+/// The members of a communicator by their ranks there. None are known of one between two groups,
+/// where a number may be a rank in either.
+#[derive(Default)]
+struct SpaceMembers {
+    by_rank: BTreeMap<Rank, Rank>,
+    /// Whether the communicator has no others.
+    are_all: bool,
+}
+
+impl SpaceMembers {
+    fn of(standing: &Standing, space: u64) -> Self {
+        let mut by_rank = BTreeMap::new();
+        let mut size = 0;
+        for (rank, seat) in standing.members(space) {
+            if seat.is_between {
+                return Self::default();
+            }
+            by_rank.insert(seat.rank, rank);
+            size = seat.size as usize;
+        }
+        let are_all = size > 0 && by_rank.len() >= size;
+        Self { by_rank, are_all }
+    }
+}
+
+/// The members of communicators, each of which is looked at once.
 #[derive(Default)]
 pub(crate) struct Members {
-    by_space: BTreeMap<u64, BTreeMap<Rank, Rank>>,
+    by_space: BTreeMap<u64, SpaceMembers>,
 }
 
 impl Members {
@@ -66,13 +91,13 @@ impl Members {
         for receive in receives {
             let members = self.of(standing, receive.space);
             match receive.side {
-                Side::Rank(local) => match members.get(&local) {
+                Side::Rank(local) => match members.by_rank.get(&local) {
                     Some(&sender) => ranks.insert(sender),
                     None => messages.is_complete = false,
                 },
                 Side::Any => {
-                    members.values().for_each(|&sender| ranks.insert(sender));
-                    messages.is_complete &= standing.unread_members(receive.space) == 0;
+                    members.by_rank.values().for_each(|&sender| ranks.insert(sender));
+                    messages.is_complete &= members.are_all;
                 }
                 Side::None => {}
             }
@@ -81,8 +106,7 @@ impl Members {
         Senders { ranks, messages }
     }
 
-    fn of(&mut self, standing: &Standing, space: u64) -> &BTreeMap<Rank, Rank> {
-        let looked_up = || standing.members(space).map(|(rank, seat)| (seat.rank, rank)).collect();
-        self.by_space.entry(space).or_insert_with(looked_up)
+    fn of(&mut self, standing: &Standing, space: u64) -> &SpaceMembers {
+        self.by_space.entry(space).or_insert_with(|| SpaceMembers::of(standing, space))
     }
 }

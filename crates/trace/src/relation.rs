@@ -278,6 +278,33 @@ fn ending(standing: &Standing) -> usize {
     standing.postures.values().filter(is_ending).count()
 }
 
+/// For whom a rank waits in a call that all members make, and the number of that call.
+fn joint(
+    attendance: &mut Attendance<'_>,
+    rank: Rank,
+    call: &Standpoint,
+    place: &mut Place,
+    one: &mut Waiting,
+) {
+    let standing = attendance.standing;
+    let progress = Progress::of(standing, place.space, rank);
+    if progress.is_number_lost || is_for_others(standing, rank, place) {
+        one.is_known = false;
+        return;
+    }
+    place.number = progress.made.saturating_add(1);
+    let missing = attendance.absent(rank, place, call.pattern);
+    if call.pattern == Pattern::Unknown {
+        one.also = missing;
+        one.is_known = false;
+        return;
+    }
+    one.targets = of_window(standing, call, missing);
+    let is_whole = is_whole(standing, place) && is_window_whole(standing, call);
+    let is_open = call.space == 0 && one.targets.is_empty() && attendance.has_outsiders(place);
+    one.is_known = is_whole && !is_open;
+}
+
 /// Where a rank waits, and for whom.
 fn look(
     attendance: &mut Attendance<'_>,
@@ -306,22 +333,7 @@ fn look(
         return Waiting { place, ..one };
     }
     match call.kind {
-        kind if is_joint(kind) => {
-            let progress = Progress::of(standing, place.space, rank);
-            if progress.is_number_lost || is_for_others(standing, rank, &place) {
-                one.is_known = false;
-                return Waiting { place, ..one };
-            }
-            place.number = progress.made.saturating_add(1);
-            let missing = attendance.absent(rank, &place, call.pattern);
-            if call.pattern == Pattern::Unknown {
-                one.also = missing;
-                one.is_known = false;
-            } else {
-                one.targets = of_window(standing, call, missing);
-                one.is_known = is_whole(standing, &place) && is_window_whole(standing, call);
-            }
-        }
+        kind if is_joint(kind) => joint(attendance, rank, call, &mut place, &mut one),
         CallKind::Receive | CallKind::Send => message(standing, rank, &place, &mut one),
         CallKind::Exchange => exchange(standing, rank, &place, call.destination, &mut one),
         CallKind::Lock => {
@@ -473,6 +485,8 @@ struct Lacking {
     away: RankSet,
     /// These, and those that were stopped or have died inside: they do not go on there.
     all: RankSet,
+    /// Of calls on files, or windows: whether there are ranks that have made none on any.
+    has_outsiders: bool,
 }
 
 impl<'a> Attendance<'a> {
@@ -515,6 +529,12 @@ impl<'a> Attendance<'a> {
         }
     }
 
+    /// Whether ranks have made no call of the kind of this one on any file or window: they may be
+    /// among those that share it.
+    fn has_outsiders(&mut self, place: &Place) -> bool {
+        lacking_at(self.standing, &mut self.lacking, place).has_outsiders
+    }
+
     /// Members that take no part in a collective, as far as a rank waits for them.
     fn absent(&mut self, rank: Rank, place: &Place, pattern: Pattern) -> RankSet {
         let standing = self.standing;
@@ -539,8 +559,11 @@ impl<'a> Attendance<'a> {
 impl Lacking {
     fn of(standing: &Standing, place: &Place) -> Self {
         let operation = place.operation();
-        let mut lacking = Self::default();
-        for member in members(standing, place.space) {
+        let members = members(standing, place.space);
+        let is_shared = matches!(place.space, FILES | WINDOWS);
+        let has_outsiders = is_shared && members.len() < standing.postures.len();
+        let mut lacking = Self { has_outsiders, ..Self::default() };
+        for member in members {
             let part = Progress::of(standing, place.space, member).part(place.number, operation);
             let is_away = matches!(part, Turnout::Absent | Turnout::Differs(_));
             let is_halted = || {

@@ -217,6 +217,35 @@ fn a_message_of_any_source_may_come_from_each_other_member() {
 }
 
 #[test]
+fn a_message_of_any_source_may_come_from_a_member_that_is_not_known() {
+    let with = |change: &dyn Fn(&mut Standing)| {
+        let mut job = halo_job();
+        let any = OpenReceive { space: RING, side: Side::Any, tag: -1 };
+        job.open.get_mut(&3).expect("rank 3 waits").receives.push(any);
+        change(&mut job);
+        let verdict = verdict(&job);
+        let mut messages = verdict.waiting.iter().filter_map(|one| one.open.as_ref());
+        (messages.any(|messages| messages.is_complete), named(&job))
+    };
+    let unknown = (false, (Finding::Unknown, String::new()));
+    assert!(with(&|_: &mut Standing| {}).0);
+    // On a communicator of which nothing is known.
+    let is_elsewhere = |job: &mut Standing| {
+        job.open.get_mut(&3).expect("rank 3 waits").receives[3].space = 0;
+    };
+    assert_eq!(with(&is_elsewhere), unknown);
+    let has_no_room = |job: &mut Standing| {
+        job.seats.remove(&(RING, 0));
+    };
+    assert_eq!(with(&has_no_room), unknown);
+    // The numbers there are ranks in the other group.
+    let is_between = |job: &mut Standing| {
+        job.seats.range_mut((RING, 0)..=(RING, 3)).for_each(|(_, seat)| seat.is_between = true);
+    };
+    assert_eq!(with(&is_between), unknown);
+}
+
+#[test]
 fn most_ranks_are_not_named_because_few_wait_for_several_requests() {
     let mut job = job(5);
     enter(&mut job, &[0, 1], waitall());

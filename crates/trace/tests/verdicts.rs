@@ -516,6 +516,16 @@ fn collective_calls_on_files_are_counted_together() {
 }
 
 #[test]
+fn a_rank_that_has_made_no_call_on_files_may_be_the_one_that_is_missing() {
+    let mut job = job(&[0; 4]);
+    let close = Standpoint { function: CLOSE, kind: CallKind::File, ..Standpoint::default() };
+    enter(&mut job, &[0, 1, 2], close);
+    assert_eq!(named(&job), (Finding::Unknown, String::new()));
+    enter(&mut job, &[3], close);
+    assert_eq!(named(&job), (Finding::NoneMissing, String::new()));
+}
+
+#[test]
 fn where_all_have_entered_none_is_missing() {
     let mut job = job(&[40; 3]);
     enter(&mut job, &[0, 1, 2], collective(ALLREDUCE, WORLD));

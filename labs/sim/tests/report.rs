@@ -75,9 +75,7 @@ fn figures_7_and_9_have_rates_by_length_and_over_time() {
         let rows = line["lengths"].as_array().unwrap();
         let bytes = |at: usize| rows[at]["bytes"].as_u64();
         assert_eq!(bytes(0), Some(32 << 10));
-        // A root that sends 64 MiB to each of three members takes one for dead: a known fault.
-        let last = if line["tree"] == "static" { 32 << 20 } else { 64 << 20 };
-        assert!(bytes(rows.len() - 1) >= Some(last), "{line}");
+        assert_eq!(bytes(rows.len() - 1), Some(64 << 20), "{line}");
         assert!(rows.iter().all(|row| row["mb_per_s"].as_f64() > Some(0.0)), "{line}");
     }
     assert_eq!(churn.len(), 4);

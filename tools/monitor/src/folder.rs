@@ -92,8 +92,8 @@ struct EarlierFiles<'a> {
 
 impl<'a> EarlierFiles<'a> {
     fn in_folder(folder: &'a Path) -> Self {
-        let is_of_run = names_form(&folder.join(PROFILE_FILE), "sapwood.profile/")
-            || names_form(&folder.join(ROUNDS_FILE), "sapwood.round/")
+        let is_of_run = names_form(&folder.join(PROFILE_FILE), "profile")
+            || names_form(&folder.join(ROUNDS_FILE), "round")
             || is_empty_file(&folder.join(ROUNDS_FILE));
         Self { folder, is_of_run }
     }
@@ -160,15 +160,15 @@ impl<'a> EarlierFiles<'a> {
     }
 }
 
-/// Whether a file names a form of ours at its begin. Nothing but a file is opened: a pipe would
-/// keep the command waiting.
+/// Whether a file names a form of ours, in any version, at its begin. Nothing but a file is opened:
+/// a pipe would keep the command waiting.
 fn names_form(file: &Path, form: &str) -> bool {
     let mut begin = Vec::new();
     fs::symlink_metadata(file).is_ok_and(|found| found.is_file())
         && File::open(file)
             .and_then(|file| file.take(FORM_BYTES_MAX).read_to_end(&mut begin))
             .is_ok()
-        && String::from_utf8_lossy(&begin).contains(form)
+        && String::from_utf8_lossy(&begin).contains(&["sapwood.", form, "/"].concat())
 }
 
 /// Whether it is a file without content, as a run that was killed before its first round leaves

@@ -164,10 +164,14 @@ fn with_own(users: &str, ours: &str) -> String {
     let is_shim = |library: &str| {
         library.rsplit('/').next().is_some_and(|name| name.starts_with("libsapwood-mpi-"))
     };
-    let has_shim = users.split([' ', ':']).any(is_shim);
-    let Some(shim) = own.next().filter(|_| !has_shim) else { return users.to_owned() };
-    let mut list = with_shim(Some(users.into()), shim.as_ref()).to_string_lossy().into_owned();
-    own.for_each(|library| list.extend([":", library]));
+    let are_there: Vec<&str> = users.split([' ', ':']).collect();
+    let Some(shim) = own.next() else { return users.to_owned() };
+    let mut list = match are_there.iter().any(|&library| is_shim(library)) {
+        true => users.to_owned(),
+        false => with_shim(Some(users.into()), shim.as_ref()).to_string_lossy().into_owned(),
+    };
+    let missing = own.filter(|library| !are_there.contains(library));
+    missing.for_each(|library| list.extend([":", library]));
     list
 }
 
@@ -306,6 +310,15 @@ mod tests {
         );
         let own = "mpirun env LD_PRELOAD=/y/libsapwood-mpi-x.so a";
         assert_eq!(preloaded(own), own);
+    }
+
+    #[test]
+    fn what_divides_the_world_stands_behind_a_shim_that_the_user_preloads() {
+        let ours = "/libsapwood-mpi-x.so:/libsapwood-world-x.so";
+        let users = "/u.so:/y/libsapwood-mpi-x.so";
+        assert_eq!(with_own(users, ours), format!("{users}:/libsapwood-world-x.so"));
+        assert_eq!(with_own(ours, ours), ours);
+        assert_eq!(with_own("/u.so", ours), format!("/u.so:{ours}"));
     }
 
     #[test]

@@ -320,14 +320,16 @@ mod tests {
 
     #[test]
     fn a_job_that_cannot_be_served_is_refused_with_the_reason() {
-        let several = on(&["n1", "n2"]);
+        // Names that no machine has, and so not this one.
+        let several = on(&["n1.invalid", "n2.invalid"]);
         let refused =
             |text: &str, placement: &Placement| check_hosts(tools(text), placement).unwrap_err();
         let error = refused("1", &several);
-        assert!(error.contains("run on n[1-2]: the tool's ranks are the last ones"), "{error}");
+        assert!(error.contains("run on n[1-2].invalid: the tool's ranks are the last"), "{error}");
         assert!(!error.contains('\n') && error.contains("--in-world 1/host takes"), "{error}");
         let error = refused("1/host", &several);
-        assert!(error.contains("needs ranks on this host, and these run on n[1-2]"), "{error}");
+        let told = "needs ranks on this host, and these run on n[1-2].invalid";
+        assert!(error.contains(told), "{error}");
         let error = refused("1/host", &Placement::Later);
         assert!(error.contains("inside of 'salloc'"), "{error}");
         for (text, placement) in [

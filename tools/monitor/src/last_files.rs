@@ -2,7 +2,7 @@
 //! does not answer holds this command no longer than for a while.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct LastFiles<S> {
 pub(crate) struct LeftFiles<S> {
     /// None if a step has not ended: its thread has the state.
     pub(crate) state: Option<S>,
-    /// What has failed.
+    /// What has failed; also the steps that are not written since the thread has failed.
     pub(crate) lines: Vec<String>,
     /// The names of the steps that have not ended.
     pub(crate) unwritten: Vec<String>,
@@ -84,7 +84,14 @@ impl<S: Send + 'static> LastFiles<S> {
                 Ok(Progress::All(state)) => {
                     return LeftFiles { state: Some(state), lines, unwritten: Vec::new() };
                 }
-                Err(_) => return LeftFiles { state: None, lines, unwritten: unwritten.into() },
+                Err(RecvTimeoutError::Timeout) => {
+                    return LeftFiles { state: None, lines, unwritten: unwritten.into() };
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let names = Vec::from(unwritten).join(", ");
+                    lines.push(format!("not written: {names}: the thread that writes has failed"));
+                    return LeftFiles { state: None, lines, unwritten: Vec::new() };
+                }
             }
         }
     }
@@ -140,6 +147,16 @@ mod tests {
         let lines = vec!["no room".to_owned()];
         assert_eq!(left, LeftFiles { state: Some(vec![1, 2]), lines, unwritten: Vec::new() });
         assert_eq!(unwritten_line(&left.unwritten, LONG), None);
+    }
+
+    #[test]
+    fn a_step_that_panics_is_not_told_as_a_file_system_that_gives_no_answer() {
+        let mut files = LastFiles::new(());
+        files.add("one".to_owned(), |()| None);
+        files.add("two".to_owned(), |()| panic!("a fault of this program"));
+        files.add("three".to_owned(), |()| None);
+        let lines = vec!["not written: two, three: the thread that writes has failed".to_owned()];
+        assert_eq!(files.write(LONG), LeftFiles { state: None, lines, unwritten: Vec::new() });
     }
 
     #[test]

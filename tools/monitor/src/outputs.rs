@@ -394,7 +394,7 @@ mod tests {
             is_said: false,
             wait: Duration::from_millis(1),
         };
-        // What reads it waits for a writer that does not come.
+        // A thread that reads it waits for a writer that does not come.
         let rounds = path.join(ROUNDS_FILE);
         assert!(Command::new("mkfifo").arg(&rounds).status().is_ok_and(|made| made.success()));
         let report = Report { rounds: 7, ..Report::default() };

@@ -198,7 +198,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path();
         Report::default().write_summary(path).expect("it is written");
-        // Who reads it waits, as on a file system that does not answer.
+        // A thread that reads it waits, as on a file system that does not answer.
         let rounds = path.join(sapwood_report::ROUNDS_FILE);
         assert!(Command::new("mkfifo").arg(&rounds).status().is_ok_and(|made| made.success()));
         let mut exports = RunningExports::new(&[Format::Csv, Format::Parquet]);

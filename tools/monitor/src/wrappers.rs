@@ -135,7 +135,11 @@ impl Wrapper {
                 _ => break,
             };
         }
-        // Operands that stand behind `--`.
+        // Assignments and operands that stand behind `--`.
+        let is_assignment = |word: &&OsString| word.to_str().is_some_and(|word| word.contains('='));
+        if self.has_assignments {
+            at += words.iter().skip(at).take_while(is_assignment).count();
+        }
         at + (self.operands - operands).min(words.len().saturating_sub(at))
     }
 }
@@ -155,6 +159,7 @@ mod tests {
             "mpirun -np 2 a",
             "env A=1 -u B mpirun -np 2 a",
             "env - A=1 mpirun -np 2 a",
+            "env -u B -- A=1 B=2 mpirun -np 2 a",
             "/usr/bin/nice -n 5 mpirun -np 2 a",
             "nice mpirun -np 2 a",
             "time -p env A=1 mpirun -np 2 a",
@@ -182,6 +187,7 @@ mod tests {
         assert_eq!(found("env -uP a"), [(1, EnvChange::Unsets)]);
         assert_eq!(found("env --unset=P -v a"), [(1, EnvChange::Unsets)]);
         assert_eq!(found("env -u P P=/u.so a"), [(3, sets("/u.so"))]);
+        assert_eq!(found("env -- A=1 P=/u.so a"), [(3, sets("/u.so"))]);
         for text in ["env -i a", "env - a", "env -vi a", "env --ignore-environment a"] {
             assert_eq!(found(text), [(1, EnvChange::Clears)], "{text}");
         }

@@ -39,8 +39,8 @@ fn threads_line(figures: &Figures) -> Option<String> {
     let ranks = if count == 1 { "rank calls" } else { "ranks call" };
     let unasked = match most > ASKED_THREADS_MAX {
         true => format!(
-            "; of more than {ASKED_THREADS_MAX} the others are not asked, so that MPI's share is \
-             an upper bound"
+            "; only {ASKED_THREADS_MAX} threads of a rank are asked, so that MPI's share is an \
+             upper bound"
         ),
         false => String::new(),
     };

@@ -32,6 +32,9 @@ use sapwood_hosts::tree_access::{Channels, StandardInput, Tree};
 /// The shortest time between two cohorts, which bounds the streams of a tree that starts slowly.
 const COHORT_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long hosts that are there may try to begin once no further one will come.
+const LATE_TIME: Duration = Duration::from_secs(10);
+
 /// Two Ctrl-C within this time stop the command.
 const STOP_TIME: Duration = Duration::from_secs(1);
 
@@ -58,6 +61,8 @@ pub(super) struct Conductor<'a> {
     cohorts: Vec<Cohort>,
     /// From when on the next cohort may begin; none once no further host will come.
     next_cohort: Option<Instant>,
+    /// Until when hosts that could not begin try again; none while further ones may come.
+    late_until: Option<Instant>,
     input: Option<Input>,
     pub(super) results: Results,
     pub(super) printer: Printer,
@@ -123,6 +128,7 @@ impl<'a> Conductor<'a> {
             standard_input,
             cohorts,
             next_cohort: is_starting.then(|| now + COHORT_PAUSE),
+            late_until: None,
             input: (standard_input == StandardInput::Passed).then_some(input),
             results,
             printer,
@@ -286,7 +292,12 @@ impl<'a> Conductor<'a> {
             come.subtract(cohort.members.as_ref());
         }
         let have_begun = come.is_empty() || self.begin_cohort(come, now)?;
-        if !is_starting && have_begun {
+        if is_starting {
+            return Ok(());
+        }
+        let until = *self.late_until.get_or_insert(now + LATE_TIME);
+        // Those that cannot begin within this time are silent from now on, and are lost for that.
+        if have_begun || now >= until {
             self.next_cohort = None;
             lose_absent(self.tree, &mut self.results);
             self.results.await_no_more(now);

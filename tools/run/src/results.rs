@@ -73,8 +73,8 @@ pub(super) struct Results {
     suspects: RankSet,
     /// Who counts as missing for its silence.
     silent: RankSet,
-    /// Who has counted as missing for its silence, may be there all the same, and has not told its
-    /// outcome.
+    /// Hosts that have counted as missing for their silence, may be there all the same, and have
+    /// not told their outcome.
     doubtful: RankSet,
     /// Who has given a sign of life.
     has_spoken: RankSet,
@@ -211,8 +211,8 @@ impl Results {
         self.everyone().difference(self.ended.as_ref()).difference(lost.as_ref())
     }
 
-    /// Who may still tell an outcome: those that run, and those that are missing for their silence
-    /// alone.
+    /// Hosts that may still tell an outcome: those that run, and those that are missing for their
+    /// silence alone.
     pub(super) fn asked(&self) -> RankSet {
         let mut asked = self.running();
         asked.union_with(self.doubtful.as_ref());

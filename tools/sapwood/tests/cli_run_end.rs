@@ -57,13 +57,13 @@ fn commands_that_heed_no_signal_are_told_alike_whatever_the_signal_was() {
     }
 }
 
-/// Runs a command on three hosts that are reached by this script.
-fn run_through(script: &str) -> Output {
+/// Runs a command on three hosts that are reached by this script, each within these seconds.
+fn run_through(seconds: &str, script: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let shell = folder.path().join("noisy");
     write_program(&shell, &format!("#!/bin/sh\n{script}\n"));
     let shell = shell.to_str().unwrap();
-    let reach = ["run", "--cold", "-R", "ssh", "--remote-shell", shell, "-f", "3", "-t", "1"];
+    let reach = ["run", "--cold", "-R", "ssh", "--remote-shell", shell, "-f", "3", "-t", seconds];
     let output = on_hosts(&[&reach[..], &["-w", "n[0-2]", "true"]].concat()).output().unwrap();
     assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
     output
@@ -71,7 +71,8 @@ fn run_through(script: &str) -> Output {
 
 #[test]
 fn hosts_whose_remote_shell_repeats_itself_and_gives_no_answer_are_told_in_one_short_line() {
-    let output = run_through("yes noise | head -n 1000 >&2; exec sleep 1000");
+    // The noise of each comes well within this time.
+    let output = run_through("4", "yes noise | head -n 1000 >&2; exec sleep 1000");
     let errors = text(&output.stderr);
     let line = "sapwood: n[0-2] (3): missing: could not be reached: no answer within ";
     assert!(errors.starts_with(line) && errors.ends_with(" ms: noise\n"), "{errors}");
@@ -80,7 +81,7 @@ fn hosts_whose_remote_shell_repeats_itself_and_gives_no_answer_are_told_in_one_s
 
 #[test]
 fn a_remote_shell_that_writes_no_answer_is_not_said_to_have_written_nothing() {
-    let output = run_through("head -c 3000000 /dev/zero | tr '\\0' x");
+    let output = run_through("60", "head -c 3000000 /dev/zero | tr '\\0' x");
     let errors = text(&output.stderr);
     let told = "noisy exited with status 0; what it wrote to standard output is no answer of \
                 sapwood-node, and it wrote nothing to standard error\n";

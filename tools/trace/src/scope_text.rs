@@ -95,8 +95,8 @@ impl SourcedScopes {
             (true, false, true) => Ok(Self::Hops(hops)),
             (true, true, false) => Ok(Self::Group(group)),
             _ => {
-                let text = "the scopes are of several sources; gather them by a command for each: \
-                            calls of a program, hops of a network, group of a group";
+                let text = "the scopes are of several sources (calls, hops, group); give a command \
+                            for each source";
                 Err(text.to_owned())
             }
         }
@@ -504,7 +504,10 @@ mod tests {
         assert_eq!(one("source=calls by=rank name=a"), one("by=rank name=a"));
         let both = scopes(&[], &["source=hops".to_owned(), "by=rank".to_owned()]);
         let both = both.expect_err("two sources");
-        assert!(both.starts_with("the scopes are of several sources"), "{both}");
+        assert!(
+            both.starts_with("the scopes are of several sources (calls, hops, group); give"),
+            "{both}"
+        );
         let both = scopes(&[], &["source=hops".to_owned(), "source=group".to_owned()]);
         assert!(both.is_err(), "{both:?}");
         let named = scopes(&[], &["source=hops".to_owned(), "source=hops".to_owned()]);

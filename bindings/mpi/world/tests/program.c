@@ -1,12 +1,14 @@
 /* What a program can see of its world. It prints the same lines whether its world is
  * the library's own or a divided one: the test compares them.
  *
- *   program FILE SECONDS    FILE is made, read and removed; each rank sleeps SECONDS
+ *   program FILE SECONDS [FILES]    FILE is made, read and removed; each rank sleeps SECONDS,
+ *                                   and waits until each of FILES is there
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <mpi.h>
 
@@ -281,6 +283,9 @@ int main(int argc, char **argv)
     double seconds = atof(argv[2]);
     struct timespec time = {(long)seconds, (long)((seconds - (double)(long)seconds) * 1e9)};
     nanosleep(&time, NULL);
+    for (int i = 3; i < argc; i++)
+        while (access(argv[i], F_OK) != 0)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     return 0;

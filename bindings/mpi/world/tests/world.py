@@ -234,15 +234,6 @@ class World(unittest.TestCase):
             # Its standard streams, and what the shell holds while it runs a command.
             self.assertLessEqual(len(descriptors), 5)
 
-    def text_of(self, path):
-        """What a process has written that need not end before the job."""
-        deadline = time.monotonic() + RUN_SECONDS_MAX
-        while not os.path.exists(path):
-            self.assertLess(time.monotonic(), deadline, f"there is no {path}")
-            time.sleep(0.01)
-        with open(path, encoding="ascii") as file:
-            return file.read()
-
     def join_file(self, mode):
         """A join file and its key in a folder of this mode, with their texts."""
         folder = tempfile.mkdtemp(dir=self.folder)
@@ -263,11 +254,14 @@ class World(unittest.TestCase):
         for abi in self.each_mpi():
             path, points, key = self.join_file(0o700)
             more = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/sh", "-c", script]), "SAPWOOD_JOIN": path}
-            command = [self.program(abi), os.path.join(self.folder, "file"), "1"]
-            self.lines(abi, 2, command, tools=2, **more, **BY_HOST)
-            for tool in range(2):
-                self.assertEqual(self.text_of(f"{told}-{tool}"), f"{tool} {tool}\n{points}{key}")
-                os.remove(f"{told}-{tool}")
+            # The program ends once both have written: a tool rank whose program has ended starts nothing.
+            files = [f"{told}-{tool}" for tool in range(2)]
+            self.lines(abi, 2, [self.program(abi), os.path.join(self.folder, "file"), "0", *files], tools=2, **more,
+                       **BY_HOST)
+            for tool, path in enumerate(files):
+                with open(path, encoding="ascii") as file:
+                    self.assertEqual(file.read(), f"{tool} {tool}\n{points}{key}")
+                os.remove(path)
 
     def test_a_join_file_that_others_may_have_put_there_is_not_read(self):
         # Another user may make a folder of that name on a host that has none.

@@ -135,7 +135,7 @@ class Membership:
         grace: float | None = None,
     ) -> Self:
         """`grace` is the longest time, in seconds, for which a call with `bypass=True` waits where earlier values came
-        within it: 0.0001 if none is given, and 0 for no wait."""
+        within it: 0.0001 if none is given, 0.01 at most, and 0 for no wait."""
         if isinstance(names, int):
             names = [names]
         member = GroupMember(entry, key, names, space, listen, site, tree, timeout, encryption, shared_memory, grace)

@@ -126,6 +126,30 @@ fn late_hosts_of_which_one_goes_as_they_begin_try_again_though_no_further_one_co
 }
 
 #[test]
+fn late_hosts_that_can_never_begin_are_awaited_for_a_while_only() {
+    let there = RankSet::range(0, 0);
+    let script = Script { there, is_starting: true, ..Script::default() };
+    let script = Rc::new(RefCell::new(script));
+    let (mut tree, mut signals) = (ScriptedTree(Rc::clone(&script)), Signals::default());
+    let mut conductor = begin(&mut tree, &mut signals);
+    {
+        let mut script = script.borrow_mut();
+        script.there = RankSet::range(0, 1);
+        (script.is_starting, script.refuses) = (false, true);
+    }
+    conductor.take_late_hosts().unwrap();
+    assert_eq!(conductor.results.awaited(), &RankSet::range(1, 2), "they try again");
+    let until = conductor.late_until.as_mut().expect("no further host comes");
+    *until -= LATE_TIME;
+    conductor.take_late_hosts().unwrap();
+    assert!(conductor.results.awaited().is_empty() && conductor.next_cohort.is_none());
+    assert_eq!(conductor.results.running(), RankSet::range(0, 1), "the third is missing");
+    conductor.results.lose_silent(Instant::now() + SILENCE_MAX);
+    assert!(conductor.results.is_complete());
+    assert_eq!(script.borrow().begun, [RankSet::range(0, 0)]);
+}
+
+#[test]
 fn a_host_whose_start_was_lost_begins_when_it_comes_after_all() {
     let there = RankSet::range(0, 0);
     let script = Script { there, is_starting: true, ..Script::default() };
