@@ -17,9 +17,10 @@ import unittest
 
 import turns
 import watched
-from marks import MARK, end_what_is_left, kill, marked, new_mark
+from marks import MARK, end_what_is_left, kill_and_wait, marked, new_mark
 from paced import Paced
-from watched import LAUNCHERS, OneMpi, Watched, sapwood, shim_of, test_program, wait_until, words_until
+from watched import (LAUNCHERS, Hang, OneMpi, Watched, sapwood, shim_of, test_program, wait_until, whereabouts,
+                     words_until)
 from why import WhyTruth, expected_of, ranks_of
 
 CASE = "early_break"
@@ -67,12 +68,14 @@ class Doomed:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, _, error, __):
+        if isinstance(error, Hang):
+            error.add_note(whereabouts(self.mark))
         self.kill()
         self.process.communicate(timeout=watched.RUN_SECONDS_MAX)
 
     def kill(self):
-        kill(pid for pid, _ in marked(self.mark))
+        kill_and_wait(pid for pid, _ in marked(self.mark))
         end_what_is_left(self.mark)
 
 
@@ -188,7 +191,7 @@ class FolderTruth(OneMpi):
         with Doomed([sapwood(), "trace", "why", "--json", file, "--events-folder", folder, "--", *command]) as run:
             words_until(run, "sapwood:   waiting: ")
             [name] = [name for name in os.listdir(folder) if name.startswith("rank-3.") and name.endswith(".profile")]
-            kill([int(name.split(".")[-2])])
+            kill_and_wait([int(name.split(".")[-2])])
             run.process.communicate(timeout=watched.RUN_SECONDS_MAX)
         with open(file, encoding="utf-8") as text:
             told = json.load(text)
@@ -258,7 +261,7 @@ class FolderTruth(OneMpi):
                 pass
             why = self.until_stuck(lambda stuck: {one["function"] for one in stuck["waiting"]} == {"MPI_Barrier"})
             self.assertIn("rank 3 is stopped by a signal, in MPI_Bcast", why["stuck"]["statement"])
-            kill([process])
+            kill_and_wait([process])
         why = found(self.folder)
         self.assertEqual((why["has_ended"], why["stuck"]["culprits"]), (True, "3"), why)
         place = "MPI_Bcast number 6 with root 0 on MPI_COMM_WORLD"
@@ -277,7 +280,7 @@ class FolderTruth(OneMpi):
             ranks = {self.process_of(rank) for rank in range(4)}
             for process in {pid for pid, _ in marked(run.mark)} - ranks:
                 os.kill(process, signal.SIGSTOP)
-            kill([self.process_of(2)])
+            kill_and_wait([self.process_of(2)])
             why = self.until_stuck(lambda stuck: "rank 2 has died" in stuck["statement"])
             self.assertTrue(why["stuck"]["statement"].startswith(unlike), why["stuck"])
             self.assertEqual((why["has_ended"], why["stuck"]["culprits"]), (False, "1-2"), why["stuck"])

@@ -5,6 +5,7 @@ A launcher's ranks may leave its group and its session; what they inherit stays 
 
 import contextlib
 import os
+import select
 import signal
 import time
 import uuid
@@ -62,6 +63,22 @@ def kill(pids):
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def kill_and_wait(pids, seconds_max=GONE_SECONDS_MAX):
+    """Kills processes and waits until each has ended. Of one that is ending its memory, and with it its mark, is gone
+    before its files are closed and its locks given back."""
+    deadline = time.monotonic() + seconds_max
+    with contextlib.ExitStack() as opened:
+        ends = []
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                ends.append(os.pidfd_open(pid))
+                opened.callback(os.close, ends[-1])
+                signal.pidfd_send_signal(ends[-1], signal.SIGKILL)
+        for end in ends:
+            if not select.select([end], [], [], max(0, deadline - time.monotonic()))[0]:
+                raise LeftBehind(f"a process that was killed has not ended within {seconds_max} s")
 
 
 def end_a_launcher_that_hangs(process, mark, seconds_max):

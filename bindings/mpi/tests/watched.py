@@ -138,6 +138,19 @@ def preloaded(abi, command, **settings):
         end_what_is_left(mark)
 
 
+def whereabouts(mark):
+    """What each process of a run does, and the call stacks of its ranks: MPICH's run while they wait, too."""
+    told = [states(mark)]
+    ranks = [word for pid, command in marked(mark) if is_of_rank(command) for word in ("--pid", str(pid))]
+    if ranks:
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            words = [sapwood(), "stacks", "--timeout", f"{STACKS_SECONDS_MAX - 10}", *ranks]
+            read = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                                  timeout=STACKS_SECONDS_MAX)
+            told += [read.stdout, read.stderr]
+    return "\n".join(told)
+
+
 class Watched:
     """One run of `sapwood mpi`: `code`, `output`, `errors`, and what it left.
 
@@ -204,16 +217,8 @@ class Watched:
         raise Hang(f"waited for {what}")
 
     def whereabouts(self):
-        """What each process of this run does, and the call stacks of its ranks: MPICH's run while they wait, too."""
-        told = [states(self.mark)]
-        ranks = [word for pid, command in marked(self.mark) if is_of_rank(command) for word in ("--pid", str(pid))]
-        if ranks:
-            with contextlib.suppress(OSError, subprocess.SubprocessError):
-                words = [sapwood(), "stacks", "--timeout", f"{STACKS_SECONDS_MAX - 10}", *ranks]
-                read = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-                                      timeout=STACKS_SECONDS_MAX)
-                told += [read.stdout, read.stderr]
-        return "\n".join(told)
+        """What each of its processes does."""
+        return whereabouts(self.mark)
 
     def processes(self, *words):
         """Pids of this run's processes whose first arguments are these, by the file's name."""
