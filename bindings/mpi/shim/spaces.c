@@ -404,14 +404,13 @@ void sapwood_window_closed(uint64_t closing)
 
 void sapwood_window_made(MPI_Comm comm, uint64_t window)
 {
-    /* Of one that was freed unseen. */
+    /* What is known of the handle is of a window that was freed unseen. */
     sapwood_forget_name(window);
     if (sapwood_events == NULL)
         return;
     const struct sapwood_space *origin = sapwood_space_of(comm);
     bool is_known = origin != &sapwood_no_space;
     sapwood_table_lock();
-    /* The same. */
     forget(window);
     /* Also of one that finds no place here: in other processes it may have one. */
     uint32_t before = is_known ? descent_of(origin)->windows++ : 0;

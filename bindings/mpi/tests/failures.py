@@ -372,6 +372,12 @@ class Ends(unittest.TestCase):
         run = Watched(launch(SYSTEM_PYTHON, "-c", text, ranks=1), *SHORT, environment={"LD_PRELOAD": "libm.so.6"})
         self.assertEqual(run.output, f"libm.so.6:{shim_of(ABI)}\n")
 
+    def test_what_the_launchers_environment_preloads_goes_to_the_ranks_beside_options_for_variables(self):
+        text = "import os; print(os.environ['LD_PRELOAD'])"
+        launcher, *words = launch(SYSTEM_PYTHON, "-c", text, ranks=1)
+        run = Watched(["env", "LD_PRELOAD=libm.so.6", launcher, "-x", "LD_PRELOAD", *words], *SHORT)
+        self.assertEqual(run.output, f"libm.so.6:{shim_of(ABI)}\n", run.errors)
+
     def test_reductions_that_the_bypass_takes_are_counted(self):
         text = ("from mpi4py import MPI; from array import array; mine, sums = array('d', [1] * 4), array('d', [0] * 4)\n"
                 "for _ in range(100): MPI.COMM_WORLD.Reduce(mine, sums)")

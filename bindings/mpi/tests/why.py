@@ -395,6 +395,12 @@ class WhyTruth(OneMpi):
         started = {one["function"]: one["started_by"] for one in stuck["waiting"]}
         self.assertEqual(started, {"MPI_Test": "MPI_Ibarrier", "MPI_Barrier": None})
 
+    def test_halo_arrived(self):
+        stuck = self.stuck("halo_arrived")
+        self.assertEqual([one["doing"] for one in stuck["odd"]], ["sleeping"], stuck)
+        [one] = [one for one in stuck["waiting"] if one["ranks"] == "0"]
+        self.assertEqual((one["any"], one["other_requests"]), (False, True), one)
+
     def test_any_source_count(self):
         self.stuck("any_source_count")
 
@@ -480,6 +486,10 @@ class OpenMpi(WhyTruth, unittest.TestCase):
 
     def test_fence_parts(self):
         self.assertEqual(self.stuck("fence_parts")["finding"], "deviation")
+
+    def test_free_order(self):
+        stuck = self.stuck("free_order")
+        self.assertEqual((stuck["finding"], stuck["ring"]), ("ring", [0, 1]), stuck)
 
     def test_halo_several(self):
         stuck = self.stuck("halo_several")

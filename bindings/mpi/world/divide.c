@@ -60,14 +60,6 @@ static int is_spawned(void)
     return parent != none;
 }
 
-MPI_Comm sapwood_world_on_host(MPI_Comm comm)
-{
-    MPI_Comm host;
-    MPI_Info none = SAPWOOD_WORLD_HANDLE(MPI_INFO_NULL, ompi_mpi_info_null);
-    SAPWOOD_BEHIND(PMPI_Comm_split_type)(comm, MPI_COMM_TYPE_SHARED, 0, none, &host);
-    return host;
-}
-
 /* The number of this rank among those of a communicator on its host. */
 static int number_on_host(MPI_Comm comm)
 {

@@ -4,7 +4,8 @@
  * The front-end names the hosts of leaves by their numbers, so that a rank of the tool looks
  * for its own host among those that the command names. Where one has no such name, as where
  * the command names addresses, or two have the same one, hosts count in the order of their
- * first ranks of the tool.
+ * first ranks of the tool. Ranks that share memory are on one host; where MPI sees no memory
+ * that ranks share, those whose hosts have one name are.
  */
 #include "world.h"
 
@@ -22,6 +23,9 @@ struct listed {
     int count;
     int own;
 };
+
+/* MPI sees no memory that ranks share. */
+static bool are_hosts_named;
 
 bool sapwood_world_has_hosts(void)
 {
@@ -63,12 +67,62 @@ static struct listed listed_hosts(void)
     return listed;
 }
 
+/* The ranks of a communicator whose hosts have the name of this one, in the same order. */
+static MPI_Comm of_one_name(MPI_Comm comm)
+{
+    char own[HOST_NAME_BYTES];
+    int size, first = 0;
+    MPI_Comm same;
+    MPI_Datatype byte = SAPWOOD_WORLD_HANDLE(MPI_BYTE, ompi_mpi_byte);
+    own_name(own);
+    SAPWOOD_BEHIND(PMPI_Comm_size)(comm, &size);
+    char *names = malloc((size_t)size * HOST_NAME_BYTES);
+    if (names == NULL) {
+        sapwood_say("there is no memory for the names of the hosts of %d ranks", size);
+        SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
+    }
+    SAPWOOD_BEHIND(PMPI_Allgather)(own, HOST_NAME_BYTES, byte, names, HOST_NAME_BYTES, byte, comm);
+    /* One of them is this rank's own. */
+    while (memcmp(names + (size_t)first * HOST_NAME_BYTES, own, HOST_NAME_BYTES) != 0)
+        first++;
+    free(names);
+    SAPWOOD_BEHIND(PMPI_Comm_split)(comm, first, 0, &same);
+    return same;
+}
+
+MPI_Comm sapwood_world_on_host(MPI_Comm comm)
+{
+    MPI_Comm host;
+    MPI_Info none = SAPWOOD_WORLD_HANDLE(MPI_INFO_NULL, ompi_mpi_info_null);
+    if (are_hosts_named)
+        return of_one_name(comm);
+    SAPWOOD_BEHIND(PMPI_Comm_split_type)(comm, MPI_COMM_TYPE_SHARED, 0, none, &host);
+    return host;
+}
+
+/* Whether each rank of the world is alone where MPI divides it by shared memory, and this cannot be so: there are fewer
+ * hosts. All call it, each with the size of its part. */
+static bool sees_no_shared_memory(int part)
+{
+    int size, most;
+    SAPWOOD_BEHIND(PMPI_Comm_size)(sapwood_world_whole, &size);
+    SAPWOOD_BEHIND(PMPI_Allreduce)(&part, &most, 1, SAPWOOD_WORLD_HANDLE(MPI_INT, ompi_mpi_int),
+                                   SAPWOOD_WORLD_HANDLE(MPI_MAX, ompi_mpi_op_max), sapwood_world_whole);
+    return most == 1 && size > listed_hosts().count;
+}
+
 bool sapwood_world_is_last_of_host(int tools)
 {
     int rank, size;
     MPI_Comm host = sapwood_world_on_host(sapwood_world_whole);
-    SAPWOOD_BEHIND(PMPI_Comm_rank)(host, &rank);
     SAPWOOD_BEHIND(PMPI_Comm_size)(host, &size);
+    if (sees_no_shared_memory(size)) {
+        are_hosts_named = true;
+        SAPWOOD_BEHIND(PMPI_Comm_free)(&host);
+        host = sapwood_world_on_host(sapwood_world_whole);
+        SAPWOOD_BEHIND(PMPI_Comm_size)(host, &size);
+    }
+    SAPWOOD_BEHIND(PMPI_Comm_rank)(host, &rank);
     SAPWOOD_BEHIND(PMPI_Comm_free)(&host);
     if (size <= tools && rank == 0) {
         char name[HOST_NAME_BYTES];

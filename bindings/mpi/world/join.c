@@ -4,13 +4,14 @@
  * the join file and the key's file there once the tree takes leaves. The first rank of the tool
  * that sees the folder waits for them and sends both to the others, so that hosts need no file
  * system in common. It sends one message to each, in any case: an empty one if the program has
- * ended before. At the other end they are files in memory.
+ * ended before, or where the files cannot be read. At the other end they are files in memory.
  *
  *   message   the key's line, and then the lines of the join file
  */
 #define _GNU_SOURCE
 #include "world.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -72,29 +73,35 @@ void sapwood_world_join_open(struct sapwood_world_join *join, MPI_Comm all)
                     getenv("SAPWOOD_JOIN") != NULL ? getenv("SAPWOOD_JOIN") : "");
 }
 
-/* Appends a file; whether it was there, and there was room for all of it. */
-static bool append_file(struct text *text, const char *path)
+/* Appends a file. Gives 0, or what is wrong. */
+static int append_file(struct text *text, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
+        return errno;
     ssize_t count;
     while ((count = read(fd, text->bytes + text->length, TEXT_BYTES_MAX - text->length)) > 0)
         text->length += (size_t)count;
+    int failure = count < 0 ? errno : 0;
     close(fd);
-    return count == 0 && text->length < TEXT_BYTES_MAX;
+    /* Where the room is full there may be more. */
+    return failure == 0 && text->length == TEXT_BYTES_MAX ? EFBIG : failure;
 }
 
-/* Reads the message out of the files. The join file comes after the key's. */
-static bool read_files(struct text *text)
+/* Reads the message out of the files. The join file comes after the key's. Gives 0, ENOENT while they are not there,
+ * or what is wrong. */
+static int read_files(struct text *text)
 {
     char key[PATH_MAX];
     const char *path = getenv("SAPWOOD_JOIN");
-    if (access(path, R_OK) != 0)
-        return false;
+    if (access(path, F_OK) != 0)
+        return errno;
     snprintf(key, sizeof key, "%s.key", path);
     text->bytes = malloc(TEXT_BYTES_MAX);
-    return text->bytes != NULL && append_file(text, key) && append_file(text, path);
+    if (text->bytes == NULL)
+        return ENOMEM;
+    int failure = append_file(text, key);
+    return failure != 0 ? failure : append_file(text, path);
 }
 
 static void forget(struct text *text)
@@ -125,6 +132,22 @@ static void send_to_others(struct sapwood_world_join *join, const struct text *t
         SAPWOOD_BEHIND(PMPI_Wait)(&requests[--sent], MPI_STATUS_IGNORE);
     free(requests);
     join->is_over = true;
+}
+
+/* Reads the files and sends them to the others, once they are there. Where they cannot be read the others wait no
+ * longer: they get an empty message. */
+static bool pass_on(struct sapwood_world_join *join, struct text *text)
+{
+    int failure = read_files(text);
+    if (failure == ENOENT)
+        return false;
+    if (failure != 0) {
+        forget(text);
+        sapwood_say("the join file '%.200s', or its key, cannot be read: %s; the program runs on unobserved",
+                    getenv("SAPWOOD_JOIN"), strerror(failure));
+    }
+    send_to_others(join, text);
+    return true;
 }
 
 /* Receives it, if it has come. */
@@ -213,9 +236,7 @@ bool sapwood_world_join_look(struct sapwood_world_join *join)
     struct text text = {NULL, 0};
     if (join->is_over)
         return false;
-    bool has_come = join->own == join->reader ? read_files(&text) : receive(join, &text);
-    if (has_come && join->own == join->reader)
-        send_to_others(join, &text);
+    bool has_come = join->own == join->reader ? pass_on(join, &text) : receive(join, &text);
     bool is_there = has_come && text.length > 0 && unpack(join, &text);
     forget(&text);
     return is_there;

@@ -96,7 +96,7 @@ pub use outliers::{
 pub use rank::{Counters, Metric, RankProfile, RankState};
 pub use rank_values::{RANK_BINS_MAX, RANK_METRICS, RankValues};
 pub use report::{
-    Cause, END_KINDS_MAX, EndKind, EndStatistics, PROGRAMS_MAX, RANK_REPORTS, RankReport,
+    Cause, END_KINDS_MAX, EndKind, EndStatistics, PROGRAMS_MAX, RANK_REPORTS, RankReport, ToolEnd,
     add_programs,
 };
 pub use round::{EVENTS_MAX, Round};

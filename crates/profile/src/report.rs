@@ -3,7 +3,7 @@
 //! It travels as the values of one packet; sets of ranks are numbers of ranges and then the ranges:
 //!
 //! ```text
-//!  0  %ud    version of this format, 3
+//!  0  %ud    version of this format, 4
 //!  1  %ud    1 if a rank has asked for advice
 //!  2  %uld   marks of iterations that are in no round
 //!  3  %aud   numbers of changes of settings, increasing
@@ -20,6 +20,10 @@
 //! 14  %as    the file names of the programs that the ranks run
 //! 15  %aud   K numbers of the leaves that have noticed the first of them
 //! 16  %auld  K times since the first of them that another leaf has noticed; 0 none
+//! 17  %auc   the cause of the end of a rank of the tool; none if none has ended
+//! 18  %aud   its code
+//! 19  %auld  the time since it ended, in nanoseconds before the question
+//! 20  %aud   its number in the job; none if that is not known
 //! ```
 
 use alloc::boxed::Box;
@@ -44,10 +48,10 @@ pub const END_KINDS_MAX: usize = 256;
 /// Names of programs in a report, at most; of more the first in order.
 pub const PROGRAMS_MAX: usize = 8;
 
-const VERSION: u32 = 3;
-const LAYOUT: [Directive; 17] = [
+const VERSION: u32 = 4;
+const LAYOUT: [Directive; 21] = [
     WORD, WORD, LONG, WORDS, WORDS, WORDS, BYTES, WORDS, BYTES, NAMES, WORDS, WORDS, LONGS, WORDS,
-    NAMES, WORDS, LONGS,
+    NAMES, WORDS, LONGS, BYTES, WORDS, LONGS, WORDS,
 ];
 const WRONG: ProfileError = ProfileError::Contradiction { what: "ends of ranks" };
 
@@ -131,6 +135,17 @@ pub struct EndStatistics {
     pub next_ns: u64,
 }
 
+/// The end of a rank of the tool, in a job that has some: none of the program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolEnd {
+    /// Its number in the job, if that is known.
+    pub rank: Option<Rank>,
+    /// Why.
+    pub cause: Cause,
+    /// How long before the question it ended, in nanoseconds.
+    pub age_ns: u64,
+}
+
 /// What some ranks report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankReport {
@@ -144,6 +159,8 @@ pub struct RankReport {
     pub marks_left_out: u64,
     /// The file names of the programs that the ranks run.
     pub programs: BTreeSet<String>,
+    /// Of the ranks of the tool the one that ended first.
+    pub tool_end: Option<ToolEnd>,
     /// The leaf that notices ends. Not part of the packet, which has that of each end.
     pub leaf: u32,
 }
@@ -208,6 +225,8 @@ impl RankReport {
         self.wants_advice |= other.wants_advice;
         self.marks_left_out = self.marks_left_out.saturating_add(other.marks_left_out);
         add_programs(&mut self.programs, other.programs);
+        let tool_ends = self.tool_end.into_iter().chain(other.tool_end);
+        self.tool_end = tool_ends.max_by_key(|end| (end.age_ns, end.rank));
     }
 
     /// The report as the values of a packet.
@@ -229,12 +248,13 @@ impl RankReport {
             .array(&codes)
             .array(&kinds.iter().map(|kind| u8::from(kind.is_finalized)).collect::<Vec<_>>())
             .strings(&texts);
-        push_sets(values, all.iter().map(|one| &one.ranks))
+        values = push_sets(values, all.iter().map(|one| &one.ranks))
             .array(&all.iter().map(|one| one.oldest_ns).collect::<Vec<_>>())
             .array(&all.iter().map(|one| one.oldest_rank).collect::<Vec<_>>())
             .strings(&self.programs.iter().map(String::as_str).collect::<Vec<_>>())
             .array(&all.iter().map(|one| one.leaf).collect::<Vec<_>>())
-            .array(&all.iter().map(|one| one.next_ns).collect::<Vec<_>>())
+            .array(&all.iter().map(|one| one.next_ns).collect::<Vec<_>>());
+        push_tool_end(values, self.tool_end)
     }
 
     /// Reads the values of a packet.
@@ -278,7 +298,36 @@ impl RankReport {
         }
         let names = values.strings(14)?.map(|name| String::from_utf8_lossy(name).into_owned());
         add_programs(&mut report.programs, names);
+        report.tool_end = tool_end(values)?;
         Ok(report)
+    }
+}
+
+/// Adds the last four values.
+fn push_tool_end(values: Values, end: Option<ToolEnd>) -> Values {
+    let codes = end.map(|end| end.cause.codes());
+    let kind: Option<u8> = codes.map(|(kind, _)| kind);
+    let code: Option<u32> = codes.map(|(_, code)| code.cast_unsigned());
+    values
+        .array(kind.as_slice())
+        .array(code.as_slice())
+        .array(end.map(|end| end.age_ns).as_slice())
+        .array(end.and_then(|end| end.rank).as_slice())
+}
+
+/// Reads the last four values.
+fn tool_end(values: &IndexedValues<'_>) -> Result<Option<ToolEnd>, ProfileError> {
+    let kinds: &[u8] = values.array(17)?;
+    let codes: &[u32] = column(values, 18, kinds.len())?;
+    let ages: &[u64] = column(values, 19, kinds.len())?;
+    let ranks: &[u32] = values.array(20)?;
+    match (kinds, codes, ages) {
+        ([], ..) => Ok(None),
+        (&[kind], &[code], &[age_ns]) => {
+            let cause = Cause::of(kind, code.cast_signed()).ok_or(WRONG)?;
+            Ok(Some(ToolEnd { rank: ranks.first().copied(), cause, age_ns }))
+        }
+        _ => Err(WRONG),
     }
 }
 
@@ -327,6 +376,9 @@ mod tests {
         other.obeyed.insert(2, RankSet::range(2, 2));
         other.obeyed.insert(3, RankSet::range(3, 3));
         other.end(3, kind(Cause::Signal(9)), 900);
+        let tool = ToolEnd { rank: Some(4), cause: Cause::Signal(9), age_ns: 950 };
+        one.tool_end = Some(ToolEnd { rank: None, age_ns: 940, ..tool });
+        other.tool_end = Some(tool);
         add_programs(&mut one.programs, ["a.out".to_owned()]);
         add_programs(&mut other.programs, ["python3".to_owned()]);
         one.merge(RankReport::decode(other.encode().as_ref()).expect("its own packet"));
@@ -335,6 +387,7 @@ mod tests {
         let killed = &one.ends[&kind(Cause::Signal(9))];
         let told = (killed.ranks.to_string(), killed.oldest_ns, killed.oldest_rank);
         assert_eq!(told, ("1,3".to_owned(), 900, 3));
+        assert_eq!(one.tool_end, Some(tool), "the first of both");
         assert_eq!(RankReport::decode(one.encode().as_ref()), Ok(one));
     }
 

@@ -60,6 +60,24 @@ pub enum RuntimeError {
         /// Its answer, or what was observed.
         reason: String,
     },
+    /// A member of a group that was asked did not answer in time. Cure: continue its process if
+    /// that is stopped, ask any other member, or allow more time.
+    SilentMember {
+        /// Its address.
+        address: String,
+        /// How long was waited.
+        waited: std::time::Duration,
+        /// Whether it had taken the connection.
+        has_link: bool,
+    },
+    /// A member of a group that was asked does not answer. Cure: see the reason; ask with the
+    /// release of Sapwood that the group runs.
+    MemberVisit {
+        /// Its address.
+        address: String,
+        /// Its answer, or what was observed.
+        reason: String,
+    },
 }
 
 impl fmt::Display for RuntimeError {
@@ -89,6 +107,16 @@ impl fmt::Display for RuntimeError {
                 waited.as_millis()
             ),
             Self::Visit { reason } => write!(f, "the front-end does not answer: {reason}"),
+            Self::SilentMember { address, waited, has_link } => write!(
+                f,
+                "no answer from the member at {address} within {} ms: it is stopped or busy{}; \
+                 continue it, ask any other member, or allow more time",
+                waited.as_millis(),
+                if *has_link { "" } else { ", or cannot be reached" }
+            ),
+            Self::MemberVisit { address, reason } => {
+                write!(f, "the member at {address} does not answer: {reason}")
+            }
             Self::NotTaken { reason } => {
                 write!(f, "no process of the network adopts this one: {reason}")
             }

@@ -55,10 +55,11 @@ pub(crate) fn deviations(
     let known = inside.iter().filter(|group| group.place.kind != CallKind::Exchange);
     for group in known {
         let Place { space, number, .. } = group.place;
-        if number > 0 && !seen.insert((space, number)) {
+        let is_joint = number > 0 && !is_crossed(group, inside);
+        if is_joint && !seen.insert((space, number)) {
             continue;
         }
-        let mut one = if number > 0 {
+        let mut one = if is_joint {
             joint(standing, group, inside, all)
         } else {
             Deviation {
@@ -66,7 +67,7 @@ pub(crate) fn deviations(
                 odd: group.targets.clone(),
                 common: None,
                 is_split: false,
-                is_sure: true,
+                is_sure: number == 0 || standing.unread_members(space) == 0,
                 waiters: group.ranks.len(),
                 company: (0, 0),
             }
@@ -77,6 +78,13 @@ pub(crate) fn deviations(
         }
     }
     found
+}
+
+/// Whether a group waits for ranks that wait in the same place, as those do that are in one call
+/// on two windows: each group lacks the other, and both have made as many calls.
+fn is_crossed(group: &Waiting, inside: &[&Waiting]) -> bool {
+    let targets = group.targets.as_ref();
+    inside.iter().any(|one| one.place == group.place && one.ranks.as_ref().intersects(targets))
 }
 
 /// Of a collective.

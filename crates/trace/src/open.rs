@@ -17,7 +17,7 @@ pub struct OpenMessages {
     pub space: u64,
     /// Their tags, but for those of any.
     pub tags: BTreeSet<i32>,
-    /// Whether the ranks wait for no other request, and all that may send are known.
+    /// Whether the ranks wait for no other request, and all ranks that may send are known.
     pub is_complete: bool,
 }
 
@@ -32,7 +32,7 @@ impl OpenMessages {
     }
 }
 
-/// Who may send what a rank waits for.
+/// The ranks that may send what one waits for.
 pub(crate) struct Senders {
     pub(crate) ranks: RankSet,
     pub(crate) messages: OpenMessages,

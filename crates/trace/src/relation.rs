@@ -299,7 +299,7 @@ fn joint(
         one.is_known = false;
         return;
     }
-    one.targets = of_window(standing, call, missing);
+    one.targets = of_window(standing, rank, call, missing);
     let is_whole = is_whole(standing, place) && is_window_whole(standing, call);
     let is_open = call.space == 0 && one.targets.is_empty() && attendance.has_outsiders(place);
     one.is_known = is_whole && !is_open;
@@ -370,6 +370,11 @@ fn is_for_others(standing: &Standing, rank: Rank, place: &Place) -> bool {
     place.kind != CallKind::Creation && seat.is_some_and(|seat| seat.is_between)
 }
 
+/// Whether a communicator joins two groups, so that a number may be a rank in either.
+fn joins_groups(standing: &Standing, space: u64) -> bool {
+    standing.members(space).next().is_some_and(|(_, seat)| seat.is_between)
+}
+
 /// Whether all members of a place are known.
 fn is_whole(standing: &Standing, place: &Place) -> bool {
     match place.kind {
@@ -387,20 +392,31 @@ fn has_all_members(standing: &Standing, space: u64) -> bool {
 }
 
 /// Of ranks that have made fewer calls on windows, or none, those that may be missing in one on
-/// this window: its processes that are not in the same call.
-fn of_window(standing: &Standing, call: &Standpoint, missing: RankSet) -> RankSet {
+/// this window: its processes that are not in the same call. So are those of its processes that
+/// have made as many calls as this rank and are in one on another window.
+fn of_window(standing: &Standing, rank: Rank, call: &Standpoint, missing: RankSet) -> RankSet {
     if call.kind != CallKind::Window || call.space == 0 {
         return missing;
     }
-    let has_come = |rank: Rank| {
-        let other = standing.postures.get(&rank).and_then(|posture| posture.call);
-        other.is_some_and(|other| (other.space, other.function) == (call.space, call.function))
+    let call_of = |other: Rank| standing.postures.get(&other).and_then(|posture| posture.call);
+    let has_come = |other: Rank| {
+        let same = |own: Standpoint| (own.space, own.function) == (call.space, call.function);
+        call_of(other).is_some_and(same)
     };
-    let may_miss = |&rank: &Rank| standing.seats.contains_key(&(call.space, rank));
-    let has_made_none = |&rank: &Rank| standing.shared_calls(rank, CallKind::Window) == 0;
-    let have_made_none = standing.members(call.space).map(|(rank, _)| rank).filter(has_made_none);
-    let others = missing.iter().filter(may_miss).chain(have_made_none);
-    others.filter(|&rank| !has_come(rank)).collect()
+    let is_elsewhere = |other: Rank| {
+        let kind = CallKind::Window;
+        call_of(other).is_some_and(|own| own.kind == kind && ![0, call.space].contains(&own.space))
+    };
+    let may_miss = |&other: &Rank| standing.seats.contains_key(&(call.space, other));
+    let made = standing.shared_calls(rank, CallKind::Window);
+    let lacks = |&(other, seat): &(Rank, &Seat)| {
+        let made_there = standing.shared_calls(other, CallKind::Window);
+        // One that has been in this call, which then returns here too, has made more.
+        made_there == 0 || made_there == made && !seat.is_freed && is_elsewhere(other)
+    };
+    let lacking = standing.members(call.space).filter(lacks).map(|(other, _)| other);
+    let others = missing.iter().filter(may_miss).chain(lacking);
+    others.filter(|&other| !has_come(other)).collect()
 }
 
 /// Whether all processes of the window of a call are known, if it is one on a window that is.
@@ -425,9 +441,11 @@ fn holders(standing: &Standing, rank: Rank, place: &Place) -> RankSet {
     others.filter(|(_, seat)| has_it(seat.held)).map(|(member, _)| member).collect()
 }
 
-/// The other side of a message.
+/// The other side of a message. On an inter-communicator it is of the other group, whose members
+/// are not told from those of the own one.
 fn message(standing: &Standing, rank: Rank, place: &Place, one: &mut Waiting) {
     match place.side {
+        _ if joins_groups(standing, place.space) => one.is_known = false,
         Side::Rank(local) => {
             one.targets = standing.member(place.space, local).into_iter().collect();
             one.is_known = !one.targets.is_empty();
@@ -447,6 +465,9 @@ fn message(standing: &Standing, rank: Rank, place: &Place, one: &mut Waiting) {
 fn exchange(standing: &Standing, rank: Rank, place: &Place, destination: Side, one: &mut Waiting) {
     message(standing, rank, place, one);
     let Side::Rank(local) = destination else { return };
+    if joins_groups(standing, place.space) {
+        return;
+    }
     let member = standing.member(place.space, local).filter(|&member| member != rank);
     match place.side {
         Side::None => {

@@ -16,6 +16,7 @@ const JOIN: u32 = 4;
 const TEST: u32 = 5;
 const IBARRIER: u32 = 6;
 const FENCE: u32 = 7;
+const FREE: u32 = 8;
 
 /// A job whose ranks have made 40 collectives on each communicator, and have been where they are
 /// for three seconds.
@@ -246,6 +247,30 @@ fn a_message_of_any_source_may_come_from_a_member_that_is_not_known() {
 }
 
 #[test]
+fn a_message_between_two_groups_is_of_no_rank_of_the_own_group() {
+    for (kind, side, destination) in [
+        (CallKind::Receive, Side::Rank(0), Side::None),
+        (CallKind::Receive, Side::Any, Side::None),
+        (CallKind::Send, Side::Rank(1), Side::None),
+        (CallKind::Exchange, Side::Rank(1), Side::Rank(0)),
+        (CallKind::Exchange, Side::None, Side::Rank(0)),
+    ] {
+        let mut job = job(4);
+        // Each number is that of a rank in both groups.
+        for rank in 0..4 {
+            let seat = job.seats.get_mut(&(RING, rank)).expect("a seat");
+            (seat.rank, seat.size, seat.is_between) = (rank % 2, 2, true);
+        }
+        let call = Standpoint { kind, space: RING, side, destination, ..waitall() };
+        enter(&mut job, &[3], call);
+        let verdict = verdict(&job);
+        assert_eq!(verdict.culprits().to_string(), "", "{kind:?} {side:?}");
+        let [one] = verdict.waiting.as_slice() else { panic!("rank 3 waits") };
+        assert!(!one.is_known && one.targets.is_empty() && one.also.is_empty(), "{one:?}");
+    }
+}
+
+#[test]
 fn most_ranks_are_not_named_because_few_wait_for_several_requests() {
     let mut job = job(5);
     enter(&mut job, &[0, 1], waitall());
@@ -325,4 +350,52 @@ fn of_several_windows_the_rank_that_left_out_a_fence_of_its_own_one_is_named() {
     // No process found room for their windows.
     job.seats.retain(|&(space, _), _| space != lower && space != upper);
     assert_eq!(named(&job), (Finding::Unknown, String::new()));
+}
+
+/// All ranks free the first of two windows, but rank 1 the second one; they have made this many
+/// fences before.
+fn crossed_job(size: u32, fences: u64) -> Standing {
+    let mut job = job(size);
+    let (kind, first, second) = (CallKind::Window, 300, 400);
+    for rank in 0..size {
+        for space in [first, second] {
+            job.seats.insert((space, rank), Seat { rank, size, ..Seat::default() });
+        }
+        job.shared.insert((rank, FENCE), (kind, fences));
+        let space = if rank == 1 { second } else { first };
+        let free = Standpoint { function: FREE, kind, space, ..Standpoint::default() };
+        enter(&mut job, &[rank], free);
+    }
+    job
+}
+
+#[test]
+fn two_ranks_that_free_two_windows_in_another_order_wait_for_each_other() {
+    for fences in [0, 6] {
+        let verdict = verdict(&crossed_job(2, fences));
+        assert_eq!((verdict.finding, verdict.ring), (Finding::Ring, vec![0, 1]), "{fences}");
+    }
+}
+
+#[test]
+fn of_ranks_that_free_two_windows_the_one_is_named_whose_order_is_not_that_of_most() {
+    for fences in [0, 6] {
+        let job = crossed_job(4, fences);
+        assert_eq!(named(&job), (Finding::Deviation, "1".into()), "{fences}");
+        let targets = |rank| {
+            let waiting = verdict(&job).waiting;
+            let one = waiting.iter().find(|one| one.ranks.contains(rank)).expect("it waits");
+            one.targets.to_string()
+        };
+        assert_eq!((targets(0), targets(1)), ("1".into(), "0,2-3".into()), "{fences}");
+    }
+}
+
+#[test]
+fn a_rank_that_frees_another_window_after_this_one_is_not_waited_for() {
+    let mut job = crossed_job(4, 6);
+    job.seats.get_mut(&(300, 1)).expect("a seat").is_freed = true;
+    let waiting = verdict(&job).waiting;
+    let one = waiting.iter().find(|one| one.ranks.contains(0)).expect("it waits");
+    assert!(one.targets.is_empty(), "{}", one.targets);
 }

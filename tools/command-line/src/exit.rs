@@ -66,6 +66,11 @@ impl Failure {
         Self { code, text: format!("cannot write to standard output: {cause}") }
     }
 
+    /// The exit code of a command that fails so.
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+
     /// Says it on standard error, in one line.
     pub fn report(&self) -> ExitCode {
         if self.code != READER_GONE {

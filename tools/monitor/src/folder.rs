@@ -3,16 +3,13 @@
 
 use sapwood_command_line::exit::complain;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sapwood_export::Format;
-use sapwood_report::{REPORT_FILES, ROUNDS_FILE};
+use sapwood_report::REPORT_FILES;
 
-/// The file of a report in which its form is named.
-const PROFILE_FILE: &str = "profile.json";
-/// A file of ours names its form within this many bytes from its begin.
-const FORM_BYTES_MAX: u64 = 256;
+use super::signs::{is_of_run, is_of_tau};
 
 /// A folder that was written to.
 #[derive(Debug)]
@@ -43,7 +40,7 @@ impl OutFolder {
             folder.abandon();
             return Err(failed(error));
         }
-        let earlier = EarlierFiles::in_folder(path);
+        let earlier = EarlierFiles { folder: path };
         if let Some(line) = earlier.refusal(formats) {
             return Err(line);
         }
@@ -86,26 +83,12 @@ impl OutFolder {
 /// Files with the names of a report's that lie in the folder before the run.
 struct EarlierFiles<'a> {
     folder: &'a Path,
-    /// Whether a run has left its report there. If not, these files are the user's.
-    is_of_run: bool,
 }
 
-impl<'a> EarlierFiles<'a> {
-    fn in_folder(folder: &'a Path) -> Self {
-        let is_of_run = names_form(&folder.join(PROFILE_FILE), "profile")
-            || names_form(&folder.join(ROUNDS_FILE), "round")
-            || is_empty_file(&folder.join(ROUNDS_FILE));
-        Self { folder, is_of_run }
-    }
-
-    /// Whether an earlier run has left it: links, pipes and folders are the user's in any case.
-    fn is_left(&self, file: &Path) -> bool {
-        self.is_of_run && fs::symlink_metadata(file).is_ok_and(|found| found.is_file())
-    }
-
+impl EarlierFiles<'_> {
     /// Whether it is there, and the user's.
-    fn is_users(&self, file: &Path) -> bool {
-        fs::symlink_metadata(file).is_ok() && !self.is_left(file)
+    fn is_users(file: &Path) -> bool {
+        fs::symlink_metadata(file).is_ok() && !is_of_run(file)
     }
 
     /// Why a run with these formats may not begin: it would replace what is the user's.
@@ -114,10 +97,10 @@ impl<'a> EarlierFiles<'a> {
         let mut names: Vec<&str> = REPORT_FILES
             .into_iter()
             .chain(exported)
-            .filter(|name| self.is_users(&self.folder.join(name)))
+            .filter(|name| Self::is_users(&self.folder.join(name)))
             .collect();
         let has_tau = formats.contains(&Format::Tau);
-        if has_tau && self.tau_files().iter().any(|file| self.is_users(file)) {
+        if has_tau && self.tau_files().iter().any(|file| Self::is_users(file)) {
             names.push("tau/profile.*");
         }
         (!names.is_empty()).then(|| {
@@ -135,13 +118,13 @@ impl<'a> EarlierFiles<'a> {
     fn clear(&self, removed: &mut Vec<&'static str>) -> io::Result<()> {
         for name in REPORT_FILES.into_iter().chain(Format::FILES) {
             let file = self.folder.join(name);
-            if self.is_left(&file) {
+            if is_of_run(&file) {
                 fs::remove_file(file)?;
                 removed.push(name);
             }
         }
         let before = removed.len();
-        for file in self.tau_files().iter().filter(|file| self.is_left(file)) {
+        for file in self.tau_files().iter().filter(|file| is_of_run(file)) {
             fs::remove_file(file)?;
             removed.truncate(before);
             removed.push("tau/profile.*");
@@ -160,23 +143,6 @@ impl<'a> EarlierFiles<'a> {
     }
 }
 
-/// Whether a file names a form of ours, in any version, at its begin. Nothing but a file is opened:
-/// a pipe would keep the command waiting.
-fn names_form(file: &Path, form: &str) -> bool {
-    let mut begin = Vec::new();
-    fs::symlink_metadata(file).is_ok_and(|found| found.is_file())
-        && File::open(file)
-            .and_then(|file| file.take(FORM_BYTES_MAX).read_to_end(&mut begin))
-            .is_ok()
-        && String::from_utf8_lossy(&begin).contains(&["sapwood.", form, "/"].concat())
-}
-
-/// Whether it is a file without content, as a run that was killed before its first round leaves
-/// the file of rounds.
-fn is_empty_file(file: &Path) -> bool {
-    fs::symlink_metadata(file).is_ok_and(|found| found.is_file() && found.len() == 0)
-}
-
 /// What is said of the report that stood in the folder.
 fn told(path: &Path, replaced: &[&str]) -> String {
     let path = path.display();
@@ -184,14 +150,10 @@ fn told(path: &Path, replaced: &[&str]) -> String {
     format!("the report of an earlier run in '{path}' is replaced: {names}")
 }
 
-/// Whether a file has the name of a rank's profile as TAU leaves it, `profile.3.0.0`.
-fn is_of_tau(name: &str) -> bool {
-    let rank = name.strip_prefix("profile.").and_then(|rest| rest.strip_suffix(".0.0"));
-    rank.is_some_and(|rank| !rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
 #[cfg(test)]
 mod tests {
+    use sapwood_report::ROUNDS_FILE;
+
     use super::*;
 
     #[test]
@@ -206,6 +168,15 @@ mod tests {
         assert!(above.path().exists());
     }
 
+    /// The begin of files as a run leaves them.
+    const LEFT: [(&str, &str); 4] = [
+        ("report.txt", "\nTime by class, inclusive; a region holds what is called in it\n"),
+        ("rounds.csv", "number,iteration,elapsed_s,world_size,covered\n"),
+        ("tau/profile.0.0.0", TAU),
+        ("tau/profile.1.0.0", TAU),
+    ];
+    const TAU: &str = "<value>TIME</value></attribute><attribute><name>Hostname</name>";
+
     fn put(folder: &Path, name: &str, content: &str) {
         fs::create_dir_all(folder.join("tau")).expect("it may be made");
         fs::write(folder.join(name), content).expect("it may be written");
@@ -215,13 +186,11 @@ mod tests {
     fn what_an_earlier_run_has_left_is_gone_and_all_else_stays() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path();
-        for name in ["report.txt", "rounds.csv", "notes.txt", "tau/profile.0.0.0"] {
-            put(path, name, "old");
-        }
-        put(path, "tau/profile.1.0.0", "old");
+        LEFT.iter().for_each(|(name, content)| put(path, name, content));
+        put(path, "notes.txt", "mine");
         put(path, ROUNDS_FILE, "{\"schema\":\"sapwood.round/1\",\"number\":0}\n");
         let mut names = Vec::new();
-        EarlierFiles::in_folder(path).clear(&mut names).expect("it may be written");
+        EarlierFiles { folder: path }.clear(&mut names).expect("it may be written");
         assert_eq!(names, ["report.txt", "rounds.ndjson", "rounds.csv", "tau/profile.*"]);
         let line = told(Path::new("run1"), &names[..2]);
         assert_eq!(
@@ -239,6 +208,21 @@ mod tests {
         assert!(error.contains("another run that goes on"), "{error}");
         drop(prepared);
         OutFolder::prepare(path, &[]).expect("the run has ended");
+    }
+
+    #[test]
+    fn a_file_of_the_user_beside_the_report_of_a_run_is_neither_removed_nor_replaced() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path();
+        put(path, "profile.json", "{\n  \"schema\": \"sapwood.profile/1\"\n}\n");
+        put(path, "report.html", "mine");
+        let error = OutFolder::prepare(path, &[Format::Html]).expect_err("it would be replaced");
+        assert!(error.contains(" would replace: report.html; "), "{error}");
+        assert!(path.join("profile.json").exists(), "nothing is removed before");
+        // Without this format it may lie there.
+        OutFolder::prepare(path, &[]).expect("nothing is in the way");
+        let left = fs::read_to_string(path.join("report.html")).expect("it is there");
+        assert_eq!((left.as_str(), path.join("profile.json").exists()), ("mine", false));
     }
 
     #[test]
@@ -273,11 +257,11 @@ mod tests {
     fn a_link_beside_the_report_of_an_earlier_run_is_the_users() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path();
-        put(path, PROFILE_FILE, "{\n  \"schema\": \"sapwood.profile/1\"\n}\n");
+        put(path, "profile.json", "{\n  \"schema\": \"sapwood.profile/1\"\n}\n");
         std::os::unix::fs::symlink("elsewhere", path.join("report.txt")).expect("a link");
         let error = OutFolder::prepare(path, &[]).expect_err("the link would be replaced");
         assert!(error.contains(" would replace: report.txt; "), "{error}");
-        assert!(path.join("report.txt").is_symlink() && path.join(PROFILE_FILE).exists());
+        assert!(path.join("report.txt").is_symlink() && path.join("profile.json").exists());
     }
 
     #[test]

@@ -67,6 +67,17 @@ pub(crate) fn preloading(
     words
 }
 
+/// What an `env` before the launcher has preloaded there, and so where the launcher hands its
+/// environment on.
+fn preloaded_before(words: &[OsString], command: &JobCommand) -> Option<String> {
+    let launcher = command.parts.first().map_or(0, |part| part.at);
+    let mut before = env_of(words, command).into_iter().rev().filter(|word| word.at < launcher);
+    before.find_map(|word| match word.change {
+        EnvChange::Sets(users) => Some(users),
+        EnvChange::Unsets | EnvChange::Clears => None,
+    })
+}
+
 /// The words of an `env` that keep the shim from ranks; none if the ranks get its variables past
 /// it, from the options of their launcher.
 pub(crate) fn hides_shim(
@@ -103,9 +114,15 @@ pub(crate) fn forwarded(
     variables: &[(OsString, OsString)],
     comment: Option<&str>,
 ) -> Forwarded {
+    // What an option says of the list takes the place of what the launcher's environment has.
+    let before = preloaded_before(words, command);
+    let value_of = |name: &OsString, value: &OsString| match &before {
+        Some(users) if name == PRELOAD_VARIABLE => with_own(users, &value.to_string_lossy()),
+        _ => value.to_string_lossy().into_owned(),
+    };
     let all: Vec<(String, String)> = variables
         .iter()
-        .map(|(name, value)| (name.to_string_lossy().into(), value.to_string_lossy().into()))
+        .map(|(name, value)| (name.to_string_lossy().into(), value_of(name, value)))
         .collect();
     let parts: &[Part] = &command.parts;
     match (command.kind, launcher_of) {
@@ -352,6 +369,32 @@ mod tests {
         assert_eq!(
             told("mpirun -x LD_PRELOAD a", Abi::OpenMpi, None),
             "mpirun -x LD_PRELOAD=/libsapwood-mpi.so -x S=1 a"
+        );
+    }
+
+    #[test]
+    fn what_the_launcher_preloads_itself_goes_to_the_ranks_unless_an_option_says_otherwise() {
+        let ours = "LD_PRELOAD=/u.so:/libsapwood-mpi.so -x S=1";
+        assert_eq!(
+            told("env LD_PRELOAD=/u.so mpirun -x LD_PRELOAD a", Abi::OpenMpi, None),
+            format!("env LD_PRELOAD=/u.so mpirun -x {ours} a")
+        );
+        assert_eq!(
+            told("env LD_PRELOAD=/u.so mpirun -x A=1 a", Abi::OpenMpi, None),
+            format!("env LD_PRELOAD=/u.so mpirun -x A=1 -x {ours} a")
+        );
+        assert_eq!(
+            told("env LD_PRELOAD=/u.so mpirun -x LD_PRELOAD=/v.so a", Abi::OpenMpi, None),
+            "env LD_PRELOAD=/u.so mpirun -x LD_PRELOAD=/v.so:/libsapwood-mpi.so -x S=1 a"
+        );
+        // An `env` before the program is behind the launcher.
+        assert_eq!(
+            told("mpirun -x LD_PRELOAD env LD_PRELOAD=/u.so a", Abi::OpenMpi, None),
+            "mpirun -x LD_PRELOAD=/libsapwood-mpi.so -x S=1 env LD_PRELOAD=/u.so a"
+        );
+        assert_eq!(
+            told("env LD_PRELOAD=/u.so mpiexec -genv A 1 -n 2 a", Abi::Mpich, None),
+            "env LD_PRELOAD=/u.so mpiexec -genv LD_PRELOAD /u.so:/libsapwood-mpi.so -genv S 1 -genv A 1 -n 2 a"
         );
     }
 

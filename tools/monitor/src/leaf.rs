@@ -21,6 +21,7 @@ use super::stack_reader::StackReader;
 use super::standing::STANDING;
 use super::tables::Tables;
 use super::tallies;
+use super::tool_rank::ToolRank;
 use super::waits::{WAITS, WaitsQuestion};
 use sapwood_command_line::exit::{Failure, complain};
 
@@ -110,6 +111,12 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode, Failure> {
     if let Some(listener) = tables.listener() {
         back_end.watch(listener)?;
     }
+    if std::env::var_os(NUMBER_VARIABLE).is_some() {
+        tables.tool_rank = ToolRank::own();
+        if let Some(tool) = &tables.tool_rank {
+            back_end.watch(tool)?;
+        }
+    }
     if let [ranks_per_leaf, count, processes] = adopted {
         adopt(back_end.rank(), &mut tables, [ranks_per_leaf, count, processes]);
     }
@@ -186,6 +193,12 @@ fn look(back_end: &mut BackEnd, tables: &mut Tables) {
         // A connection that is not watched is still looked at whenever the front-end asks.
         let _ = back_end.watch(peer);
     });
+    if let Some(tool) = &mut tables.tool_rank
+        && tool.look()
+    {
+        // One that is not watched is still looked at whenever the front-end asks.
+        let _ = back_end.unwatch(&*tool);
+    }
 }
 
 fn answer(

@@ -44,7 +44,7 @@ const ABORTED: u32 = 2;
 const MAGIC: u64 = u64::from_le_bytes(*b"SWCONTRL");
 
 /// How long the system may take to say how a process ended.
-const SETTLING: Duration = Duration::from_secs(1);
+pub(crate) const SETTLING: Duration = Duration::from_secs(1);
 
 /// What a leaf knows of one rank beside its table.
 #[derive(Debug)]

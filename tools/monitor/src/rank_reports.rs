@@ -17,7 +17,9 @@ use super::tables::{RankTable, Tables};
 impl Tables {
     /// Hands the settings on, and gives what the ranks of this leaf report.
     pub(crate) fn control(&mut self, leaf: u32, question: &ControlQuestion) -> RankReport {
-        let mut report = RankReport { leaf, ..RankReport::default() };
+        // Before those of ranks: of ends that are seen at once it is not the first.
+        let tool_end = self.tool_rank.as_mut().and_then(|tool| tool.end(question.is_last));
+        let mut report = RankReport { leaf, tool_end, ..RankReport::default() };
         self.settings = Some(question.settings.clone());
         for (&number, rank) in &mut self.ranks {
             rank.control.set(&question.settings, number);

@@ -25,6 +25,7 @@ use super::effort::processor_time;
 use super::host_time::now_ns;
 use super::open_files::open_files;
 use super::proc_stat::TICK;
+pub(crate) use rank_processes::RANK_VARIABLES;
 use rank_processes::{Candidate, Life, RankProcesses, first_of_each};
 
 /// Ranks that a leaf tells of, at most, of those that have not come.

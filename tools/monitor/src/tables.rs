@@ -36,6 +36,7 @@ use super::scope::{LeafScopes, ScopeQuestion};
 use super::started::StartedRanks;
 use super::tcp_links::{TcpJob, TcpLinks, TcpSeat};
 use super::thread_use::ThreadUse;
+use super::tool_rank::ToolRank;
 use super::usage;
 use super::waits::{LeafWaits, WaitsQuestion};
 pub(crate) use kept::{KeptError, KeptRank, KeptTime};
@@ -74,6 +75,8 @@ pub(crate) struct Tables {
     tcp: TcpLinks,
     /// Ranks that have not come yet.
     started: StartedRanks,
+    /// The rank of the tool that has started this leaf, in a tree inside the job.
+    pub(crate) tool_rank: Option<ToolRank>,
 }
 
 /// The table of one rank.
@@ -200,6 +203,7 @@ impl Tables {
             patience: Patience::default(),
             tcp: TcpLinks::default(),
             started: StartedRanks::default(),
+            tool_rank: None,
         }
     }
 

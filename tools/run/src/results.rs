@@ -71,12 +71,12 @@ pub(super) struct Results {
     heard: BTreeMap<Rank, Instant>,
     /// Who was silent in the last command, and has said nothing in this one.
     suspects: RankSet,
-    /// Who counts as missing for its silence.
+    /// Hosts that count as missing for their silence.
     silent: RankSet,
     /// Hosts that have counted as missing for their silence, may be there all the same, and have
     /// not told their outcome.
     doubtful: RankSet,
-    /// Who has given a sign of life.
+    /// Hosts that have given a sign of life.
     has_spoken: RankSet,
 }
 
@@ -128,7 +128,7 @@ impl Results {
         self.suspects.union_with(ranks.as_ref());
     }
 
-    /// Who counts as missing for its silence, and who has given a sign of life.
+    /// Hosts that count as missing for their silence, and those that have given a sign of life.
     pub(super) fn silence(&self) -> (&RankSet, &RankSet) {
         (&self.silent, &self.has_spoken)
     }

@@ -222,6 +222,24 @@ fn a_member_that_does_not_answer_is_counted_in_the_table() {
 }
 
 #[test]
+fn a_stopped_member_that_is_asked_is_named_with_the_ways_on() {
+    let folder = Folder::new();
+    let key = folder.key("key");
+    let member = Member::start(&key, &["create"]);
+    let at = &member.address;
+    let pid = rustix::process::Pid::from_child(&member.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let arguments = ["--group", at, "--key", key.to_str().unwrap(), "--scope", "source=group"];
+    let output = command(&arguments).output().unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    let said = text(&output.stderr);
+    assert_eq!((output.status.code(), said.lines().count()), (Some(125), 1), "{said}");
+    assert!(said.contains(&format!("no answer from the member at {at} within 500 ms")), "{said}");
+    assert!(said.contains("ask any other member") && !said.contains("front-end"), "{said}");
+    member.leave();
+}
+
+#[test]
 fn what_does_not_fit_a_group_is_refused_in_one_line() {
     for (arguments, what) in [
         (&["--scope", "source=group"][..], "name the address of any member by --group"),

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
-use crate::cli::{LIMIT, assert_refused, assert_signals_end_reaching, text};
+use crate::cli::{LIMIT, assert_refused, assert_signals_end_reaching, read_until, text};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
@@ -368,17 +368,6 @@ fn resize(terminal: &OwnedFd, columns: u16, rows: u16) {
     rustix::termios::tcsetwinsize(terminal, size).unwrap();
 }
 
-/// Reads what a program writes until it has written this.
-fn read_until(terminal: &mut std::fs::File, what: &str) -> String {
-    let mut seen = Vec::new();
-    let mut bytes = [0; 4096];
-    while !String::from_utf8_lossy(&seen).contains(what) {
-        let count = terminal.read(&mut bytes).unwrap();
-        seen.extend_from_slice(&bytes[..count]);
-    }
-    String::from_utf8_lossy(&seen).into_owned()
-}
-
 #[test]
 fn a_terminal_has_a_view_with_keys_and_is_given_back() {
     let folder = hosts(3);
@@ -391,15 +380,15 @@ fn a_terminal_has_a_view_with_keys_and_is_given_back() {
     command.stdin(program.try_clone().unwrap()).stdout(program.try_clone().unwrap());
     let mut child = command.spawn().unwrap();
     let mut seen = std::fs::File::from(seen);
-    let first = read_until(&mut seen, "q quit");
+    let first = read_until(&mut seen, |seen| seen.ends_with("q quit"));
     assert!(first.contains("\x1b[?1049h") && first.contains("3 of 3 hosts"), "{first:?}");
     assert!(!first.contains("\x1b[0;31m"), "colours are not wanted");
     seen.write_all(b"s").unwrap();
-    read_until(&mut seen, "spread");
+    read_until(&mut seen, |seen| seen.ends_with("spread"));
     resize(&program, 100, 45);
-    read_until(&mut seen, "\x1b[45;1H");
+    read_until(&mut seen, |seen| seen.ends_with("\x1b[45;1H"));
     seen.write_all(b"q").unwrap();
-    read_until(&mut seen, "\x1b[?1049l");
+    read_until(&mut seen, |seen| seen.ends_with("\x1b[?1049l"));
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let after = rustix::termios::tcgetattr(&program).unwrap();
     assert_eq!(before.local_modes, after.local_modes);

@@ -51,6 +51,23 @@ fn a_tree_without_an_idle_time_ends_when_its_runtime_folder_is_removed() {
     }
 }
 
+#[test]
+fn down_all_names_a_tree_that_does_not_answer_and_ends_the_others() {
+    let user = User::new();
+    let stopped = user.up(&["--name", "deaf", "-w", "n0"]);
+    user.up(&["--name", "other", "-w", "n1"]);
+    kill_process(pid_of(stopped), Signal::STOP).unwrap();
+    let [named, all] = [["down", "deaf"], ["down", "--all"]].map(|words| user.say(&words));
+    kill_process(pid_of(stopped), Signal::CONT).unwrap();
+    assert!(text(&named.stderr).contains(&format!("process {stopped}, is stopped")));
+    assert_eq!((code(&named), text(&named.stdout)), (Some(124), ""));
+    assert_eq!(text(&all.stderr), text(&named.stderr));
+    assert_eq!((code(&all), text(&all.stdout)), (Some(124), "tree 'other' has ended: n1\n"));
+    let rest = user.say(&["down", "--all"]);
+    assert_eq!((code(&rest), text(&rest.stdout)), (Some(0), "tree 'deaf' has ended: n0\n"));
+    wait_for_end(stopped);
+}
+
 /// When the second of two commands begins.
 #[derive(Clone, Copy, Debug)]
 enum Begins {

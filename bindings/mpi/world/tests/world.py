@@ -8,6 +8,7 @@ Open MPI has three ranks of the program, MPICH two, which spin while they wait.
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -55,9 +56,10 @@ class World(unittest.TestCase):
     def program(self, abi, name="world/program"):
         return os.path.join(LIBRARIES, "tests", abi, name)
 
-    def start(self, abi, ranks, command, tools=0, shim=False, **more):
+    def start(self, abi, ranks, command, tools=0, shim=False, behind=(), **more):
         preload = [os.path.join(LIBRARIES, f"libsapwood-mpi-{abi}.so")] if shim else []
         preload += [os.path.join(LIBRARIES, f"libsapwood-world-{abi}.so")] if tools else []
+        preload += behind
         environment = {"PYTHONPATH": os.path.join(HERE, "..", "..", "region"), **more}
         if preload:
             environment["LD_PRELOAD"] = ":".join(preload)
@@ -95,6 +97,14 @@ class World(unittest.TestCase):
             command = [self.program(abi), os.path.join(self.folder, "file"), "0"]
             whole = self.lines(abi, RANKS[abi], command)
             self.assertEqual(self.lines(abi, RANKS[abi], command, tools=1, **BY_HOST), whole)
+
+    def test_ranks_are_on_the_host_of_their_name_where_mpi_sees_no_shared_memory(self):
+        for abi in self.each_mpi():
+            behind = [self.program(abi, "own_host.so")]
+            command = [self.program(abi), os.path.join(self.folder, "file"), "0"]
+            whole = self.lines(abi, RANKS[abi], command, behind=behind)
+            for tools in (1, 2) if abi == "openmpi" else (1,):
+                self.assertEqual(self.lines(abi, RANKS[abi], command, tools=tools, behind=behind, **BY_HOST), whole)
 
     def test_a_program_of_more_ranks_sees_something_else(self):
         # The comparison above can fail.
@@ -198,8 +208,7 @@ class World(unittest.TestCase):
         self.fail("there is no tool rank")
 
     def cpu_seconds(self, pid):
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            words = file.read().rpartition(")")[2].split()
+        words = self.stat(pid)
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
     @turns.alone("where there is other work a rank that does not sleep takes a smaller share, too")
@@ -219,6 +228,48 @@ class World(unittest.TestCase):
                 out, error = running.communicate(timeout=RUN_SECONDS_MAX)
             self.assertEqual(running.returncode, 0, error)
             self.assertLess(share, TOOL_SHARE_MAX)
+
+    def stat(self, pid):
+        """The fields of a process's state, from the third on."""
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()
+
+    def kill_tool(self, running):
+        """Kills the tool's rank. Its launcher, which ends the others, sees that later than the leaf may."""
+        pid = self.tool_process(running, "program")
+        launcher = int(self.stat(pid)[1])
+        os.kill(launcher, signal.SIGSTOP)
+        try:
+            os.kill(pid, signal.SIGKILL)
+            deadline = time.monotonic() + RUN_SECONDS_MAX
+            while self.stat(pid)[0] != "Z":
+                self.assertLess(time.monotonic(), deadline, "a killed rank lives on")
+                time.sleep(0.001)
+        finally:
+            os.kill(launcher, signal.SIGCONT)
+
+    def test_a_tool_rank_that_is_killed_is_named_as_the_tools(self):
+        for abi in self.each_mpi():
+            out = tempfile.mkdtemp(dir=self.folder)
+            program = [self.program(abi), os.path.join(out, "file"), "60"]
+            options = ["--quiet", "--out", out, "--in-world", "1"]
+            line = [os.environ["SAPWOOD"], "mpi", *options, "--", *LAUNCHERS[abi], "3", *program]
+            running = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       env={**os.environ, "SAPWOOD_TEST_RUN": self.folder}, stdin=subprocess.DEVNULL)
+            try:
+                for said in running.stdout:
+                    if said.startswith("no parent"):
+                        break
+                self.kill_tool(running)
+            finally:
+                _, error = running.communicate(timeout=RUN_SECONDS_MAX)
+            told = "rank 2 of the job, which is the tool's (--in-world), had died before: "
+            with open(os.path.join(out, "report.txt"), encoding="utf-8") as file:
+                report = file.read()
+            self.assertNotEqual(running.returncode, 0)
+            for text in (error, report):
+                self.assertIn(told, text)
+                self.assertNotIn("died first", text)
 
     def test_each_tool_rank_starts_its_command_apart(self):
         told = os.path.join(self.folder, "told")
@@ -272,6 +323,18 @@ class World(unittest.TestCase):
         code, _, error = self.run_to_end("openmpi", 4, command, tools=2, **more)
         self.assertEqual(code, 0, error)
         self.assertIn("no rank of the tool sees the folder", error)
+        self.assertFalse(os.path.exists(told))
+
+    def test_a_join_file_that_finds_no_room_is_said_and_the_program_runs_on(self):
+        told = os.path.join(self.folder, "told")
+        path, _, _ = self.join_file(0o700)
+        with open(path, "a", encoding="ascii") as file:
+            file.write("8 tcp:192.0.2.7:4001 2 on /key\n" * (1 << 16))
+        more = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/touch", told]), "SAPWOOD_JOIN": path, **BY_HOST}
+        command = [self.program("openmpi"), os.path.join(self.folder, "file"), "0"]
+        code, _, error = self.run_to_end("openmpi", 4, command, tools=2, **more)
+        self.assertEqual(code, 0, error)
+        self.assertIn("or its key, cannot be read: File too large; the program runs on unobserved", error)
         self.assertFalse(os.path.exists(told))
 
     def aborted(self, abi, ranks, command, **more):

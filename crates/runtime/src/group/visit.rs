@@ -8,7 +8,9 @@ use sapwood_group::limits::MESSAGE_BYTES_MAX;
 use sapwood_group::message::{GROUP_VERSION, Greeting, Inbox, frame_of};
 use sapwood_group::status::Status;
 use sapwood_group::{GroupHopQuestion, MemberHops, TreeKind};
-use sapwood_transport::{Address, Encryption, Key, Link, WhenRefused, connect};
+use sapwood_transport::{
+    Address, Encryption, Error as TransportError, Key, Link, WhenRefused, connect,
+};
 
 use super::ways::Manners;
 use crate::clock::clock;
@@ -83,7 +85,7 @@ fn difference(one: u64, other: u64) -> i64 {
 }
 
 fn wrong(address: &Address, reason: &dyn std::fmt::Display) -> RuntimeError {
-    RuntimeError::Visit { reason: format!("{address}: {reason}") }
+    RuntimeError::MemberVisit { address: address.to_string(), reason: reason.to_string() }
 }
 
 /// One question to one member.
@@ -107,13 +109,24 @@ impl Visit<'_> {
         let Self { address, key, encryption, deadline } = *self;
         let begun = Instant::now();
         let terms = Manners { encryption, shares_memory: false }.terms(address);
-        let mut link = connect(address, key, terms, deadline, WhenRefused::Fail)?;
+        let silent = |has_link| {
+            let address = address.to_string();
+            RuntimeError::SilentMember { address, waited: deadline, has_link }
+        };
+        let link = connect(address, key, terms, deadline, WhenRefused::Fail);
+        let mut link = link.map_err(|error| match error {
+            TransportError::TimedOut { .. } => silent(false),
+            error => error.into(),
+        })?;
         let wrong = |reason: &dyn std::fmt::Display| wrong(address, reason);
         let frame = greeting.encode().and_then(|bytes| frame_of(&bytes));
         let frame = frame.map_err(|error| wrong(&error))?;
         let left = || deadline.saturating_sub(begun.elapsed());
         let sent = clock().0;
-        write(&mut link, &frame.head, left).map_err(|error| wrong(&error))?;
+        write(&mut link, &frame.head, left).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => silent(true),
+            _ => wrong(&error),
+        })?;
         let mut inbox = Inbox::default();
         let mut buffer = vec![0; 64 << 10];
         let mut frames = 0;
@@ -134,7 +147,7 @@ impl Visit<'_> {
                 Ok(count) => inbox.extend(&buffer[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if left().is_zero() {
-                        return Err(RuntimeError::NoReply { waited: deadline });
+                        return Err(silent(true));
                     }
                     wait(&link, PollFlags::IN, left());
                 }

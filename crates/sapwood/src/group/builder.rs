@@ -268,8 +268,8 @@ impl GroupBuilder {
         match asked {
             Ok(_)
             | Err(
-                RuntimeError::NoReply { .. }
-                | RuntimeError::Visit { .. }
+                RuntimeError::SilentMember { has_link: true, .. }
+                | RuntimeError::MemberVisit { .. }
                 | RuntimeError::Transport(
                     TransportError::WrongKey { .. }
                     | TransportError::EncryptionMismatch { .. }

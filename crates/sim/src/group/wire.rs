@@ -21,6 +21,16 @@ pub(super) struct Wires {
     chance: Random,
 }
 
+/// What a message is to the wires.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Freight {
+    pub(super) bytes: usize,
+    /// It passes between the segments of transfers.
+    pub(super) is_probe: bool,
+    /// What it measures is not exact.
+    pub(super) is_noisy: bool,
+}
+
 /// The way of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passage {
@@ -48,9 +58,9 @@ impl Wires {
         network: &Network,
         now: Time,
         (from, to): (usize, usize),
-        bytes: usize,
-        (is_probe, is_noisy): (bool, bool),
+        freight: Freight,
     ) -> Passage {
+        let Freight { bytes, is_probe, is_noisy } = freight;
         let layout = &network.layout;
         let span = |rate: f64| (bytes as f64 * 1000.0 / rate) as Time;
         // A kernel serves connections in turn: a probe does not wait behind the bulk of others.
@@ -95,14 +105,13 @@ impl Wires {
         network: &Network,
         now: Time,
         to: usize,
-        bytes: usize,
-        is_probe: bool,
+        freight: Freight,
     ) -> Time {
-        if is_probe {
+        if freight.is_probe {
             return now + network.overhead;
         }
         // The card receives while the message arrives, one message after the other.
-        let span = (bytes as f64 * 1000.0 / network.layout.card) as Time;
+        let span = (freight.bytes as f64 * 1000.0 / network.layout.card) as Time;
         let received = now.max(self.receive[to] + span);
         self.receive[to] = received;
         self.work[to] = received.max(self.work[to]) + network.overhead;
@@ -127,10 +136,12 @@ mod tests {
         let near = (1..6).find(|host| !there(host)).expect("three hosts are in each cluster");
         let mut wires = Wires::new(6, 1);
         for to in &far {
-            wires.carry(&network, 0, (0, *to), 4 * MIB, (false, false));
+            let segments = Freight { bytes: 4 * MIB, is_probe: false, is_noisy: false };
+            wires.carry(&network, 0, (0, *to), segments);
         }
         for from in [0, near] {
-            let passage = wires.carry(&network, 0, (from, far[2]), 32, (true, false));
+            let ping = Freight { bytes: 32, is_probe: true, is_noisy: false };
+            let passage = wires.carry(&network, 0, (from, far[2]), ping);
             let unhindered = network.overhead + network.latency(from, far[2]);
             let most = unhindered + network.overhead;
             assert!((unhindered..most).contains(&passage.arrival), "{from}: {passage:?}");

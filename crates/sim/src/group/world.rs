@@ -13,7 +13,7 @@ use sapwood_group::{
 use super::connection::{Connection, Connections};
 use super::layout::Network;
 use super::queue::{Departure, Overfull, Queues};
-use super::wire::Wires;
+use super::wire::{Freight, Wires};
 
 /// What an application was told, and when.
 #[derive(Clone, Debug)]
@@ -239,7 +239,7 @@ impl GroupWorld {
                 }
                 GroupInput::Departure(departure) => self.depart(departure),
                 GroupInput::Arrival { to, generation, connection, bytes, from, message } => {
-                    let time = self.wires.take(&self.network, time, to, bytes, is_probe(&message));
+                    let time = self.wires.take(&self.network, time, to, freight(&message, bytes));
                     let time = self.turn(to, time);
                     let input = Input::Message { from, message };
                     self.count += 1;
@@ -442,12 +442,11 @@ impl GroupWorld {
             self.connections.keep(host, to, message);
             return;
         }
-        let noisy = matches!(message, Message::Pong { .. } | Message::ProbeReply { .. });
-        let kind = (is_probe(&message), noisy);
         let bytes = encoded_bytes(&message);
         debug_assert!(is_taken(&message, bytes), "the receiver refuses {message:?}");
         let ends = (host, peer);
-        let passage = self.wires.carry(&self.network, self.now, ends, bytes, kind);
+        let freight = freight(&message, bytes);
+        let passage = self.wires.carry(&self.network, self.now, ends, freight);
         self.queue(ends, message.bulk_bytes(), passage.departure);
         let from = self.id_of(host);
         if self.hosts[host].side != self.hosts[peer].side {
@@ -479,6 +478,11 @@ fn is_taken(message: &Message, bytes: usize) -> bool {
     bytes > TRIED_BYTES_MAX || read().as_ref() == Ok(message)
 }
 
-fn is_probe(message: &Message) -> bool {
-    matches!(message, Message::Ping { .. } | Message::Pong { .. })
+/// What a message of this length is to the wires.
+fn freight(message: &Message, bytes: usize) -> Freight {
+    Freight {
+        bytes,
+        is_probe: matches!(message, Message::Ping { .. } | Message::Pong { .. }),
+        is_noisy: matches!(message, Message::Pong { .. } | Message::ProbeReply { .. }),
+    }
 }

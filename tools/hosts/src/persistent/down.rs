@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::Found;
 use super::shared::SharedTree;
-use sapwood_command_line::exit::{Failure, complain_all, print};
+use super::{Found, KeptTrees, UnusableTree};
+use sapwood_command_line::exit::{Failure, complain, complain_all, print};
 
 /// How long a tree may take to end.
 const END_TIME: Duration = Duration::from_secs(30);
@@ -21,23 +21,36 @@ pub struct Arguments {
     all: bool,
 }
 
-/// Ends a tree, and says which.
+/// Ends a tree, or all of them, and says which.
 ///
 /// # Errors
 /// [`Failure`] where none is up, or it does not end.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let trees = match arguments.all {
-        true => {
-            let trees = super::all()?;
-            complain_all(&super::ended(|_, _| true));
-            trees
-        }
-        false => vec![super::named(arguments.name.as_deref())?],
-    };
-    for tree in trees {
-        print(&end(tree)?)?;
+    if arguments.all {
+        return end_all();
     }
+    print(&end(super::named(arguments.name.as_deref())?)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends all trees. One that cannot be ended does not keep the others up: it is named, and the exit
+/// code is that of `sapwood down` with its name, or the largest where there are several.
+fn end_all() -> Result<ExitCode, Failure> {
+    let KeptTrees { found, unusable } = super::own_trees()?;
+    complain_all(&super::ended(|_, _| true));
+    let mut failures: Vec<Failure> = unusable.iter().map(UnusableTree::to_failure).collect();
+    for tree in found {
+        match end(tree) {
+            Ok(line) => print(&line)?,
+            Err(failure) => failures.push(failure),
+        }
+    }
+    let mut code = 0;
+    for failure in &failures {
+        complain(failure);
+        code = failure.code().max(code);
+    }
+    Ok(ExitCode::from(code))
 }
 
 /// Ends a tree, and gives the line that says which.

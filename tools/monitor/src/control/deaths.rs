@@ -36,6 +36,29 @@ pub(crate) struct Deaths {
     launcher: Option<i32>,
     /// By what the front-end was told first to end the program.
     told: Option<Told>,
+    /// The first end of a rank of the tool, if the job has some and one has ended.
+    tool: Option<ToolDeath>,
+}
+
+/// The end of a rank that is the tool's and none of the program's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ToolDeath {
+    /// Its number in the job, if that is known.
+    rank: Option<u32>,
+    cause: Cause,
+    /// From the start of the program.
+    elapsed: Duration,
+}
+
+impl ToolDeath {
+    /// What is said of it behind the ends that came of it.
+    fn text(self) -> String {
+        let rank = match self.rank {
+            Some(rank) => format!("rank {rank} of the job, which is the tool's (--in-world),"),
+            None => "a rank of the tool (--in-world)".to_owned(),
+        };
+        format!("; {rank} had died before: {}", cause_text(self.cause))
+    }
 }
 
 /// A signal that asks the program to end.
@@ -129,6 +152,12 @@ impl Deaths {
             let (kind, leaf) = (kind.clone(), end.leaf);
             self.ends.push(End { kind, ranks, elapsed, first_rank, leaf, next });
         }
+        let elapsed = |age_ns| asked.saturating_sub(Duration::from_nanos(age_ns));
+        self.tool = self.tool.or(report.tool_end.map(|end| ToolDeath {
+            rank: end.rank,
+            cause: end.cause,
+            elapsed: elapsed(end.age_ns),
+        }));
     }
 
     /// The front-end was told by a signal to end the program, at this time of it. The first one
@@ -176,7 +205,8 @@ impl Deaths {
 
     /// Ranks that did not end in order, the first one apart from those that followed it; none is
     /// the first of those that their launcher has killed together, that ended as they were told to,
-    /// or of which leaves have noticed several at about the same time.
+    /// that came of the death of a rank of the tool, or of which leaves have noticed several at
+    /// about the same time.
     pub(crate) fn section(&self) -> Vec<Death> {
         let mut ends: Vec<&End> = self.ends.iter().filter(|end| !end.kind.is_in_order()).collect();
         ends.sort_by_key(|end| (end.elapsed, end.first_rank));
@@ -184,12 +214,15 @@ impl Deaths {
             return self.without_first(&ends);
         }
         if were_killed_together(&ends, self.launcher) {
-            let mut killed = self.without_first(&ends);
-            for death in &mut killed {
-                death.manner = DeathManner::KilledByLauncher;
-                death.cause.push_str(", as a launcher ends its ranks");
-            }
-            return killed;
+            return self.killed_by_launcher(&ends);
+        }
+        if let Some(tool) = self.tool_before(&ends) {
+            let mut followed = match ends.iter().any(|end| end.is_by_itself()) {
+                true => self.without_first(&ends),
+                false => self.killed_by_launcher(&ends),
+            };
+            followed.iter_mut().for_each(|death| death.cause.push_str(&tool.text()));
+            return followed;
         }
         let Some(first) = first_of(&ends, self.launcher) else { return Vec::new() };
         if first.is_one_of_several(&ends) {
@@ -204,6 +237,32 @@ impl Deaths {
             }
         }
         deaths
+    }
+
+    /// The rank of the tool that died before all of these, which are in order of time: their
+    /// launcher has ended them because of that. One that ends in order does so once ranks of the
+    /// program have finalized. Of ends that came together, a kill is before what is milder.
+    fn tool_before(&self, deaths: &[&End]) -> Option<ToolDeath> {
+        let tool = self.tool.filter(|tool| tool.cause != Cause::Code(0))?;
+        let earliest = deaths.first()?.elapsed;
+        let has_finalized = self.ends.iter().any(|end| end.kind.is_finalized);
+        let by = |cause: Cause, signal: Signal| cause == Cause::Signal(signal.as_raw());
+        let are_terminated = deaths.iter().all(|end| by(end.kind.cause, Signal::TERM));
+        let limit = match by(tool.cause, Signal::KILL) && are_terminated {
+            true => earliest + TOGETHER,
+            false => earliest,
+        };
+        (tool.elapsed < limit && !has_finalized).then_some(tool)
+    }
+
+    /// Ranks that their launcher has ended.
+    fn killed_by_launcher(&self, ends: &[&End]) -> Vec<Death> {
+        let mut killed = self.without_first(ends);
+        for death in &mut killed {
+            death.manner = DeathManner::KilledByLauncher;
+            death.cause.push_str(", as a launcher ends its ranks");
+        }
+        killed
     }
 
     /// Ranks of which none is the first, those together that ended in the same way.
@@ -238,8 +297,7 @@ impl Deaths {
             (Cause::Unknown, Some(code @ 129..=192)) if is_first => {
                 format!("{}, as the launcher says", signal_text(code - 128))
             }
-            (Cause::Signal(number), _) => signal_text(number),
-            (cause, _) => cause.to_string(),
+            (cause, _) => cause_text(cause),
         };
         if end.kind.is_finalized {
             cause.push_str(" after MPI_Finalize");
@@ -348,6 +406,13 @@ fn signal_name(signal: Signal) -> &'static str {
     }
 }
 
+fn cause_text(cause: Cause) -> String {
+    match cause {
+        Cause::Signal(number) => signal_text(number),
+        cause => cause.to_string(),
+    }
+}
+
 fn signal_text(number: i32) -> String {
     let named = [
         (Signal::HUP, "hang-up"),
@@ -367,6 +432,8 @@ fn signal_text(number: i32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sapwood_profile::ToolEnd;
+
     use super::*;
 
     fn kind(cause: Cause, is_finalized: bool) -> EndKind {
@@ -496,6 +563,48 @@ mod tests {
             assert!(told(38_000_000, "MPI_Barrier", launcher).1, "{launcher:?}: one was killed");
         }
         assert!(told(900_000_000, "MPI_Barrier", Some(14)).1, "long before the others");
+    }
+
+    #[test]
+    fn ranks_that_were_ended_because_a_rank_of_the_tool_had_died_are_told_so() {
+        let told = |age_ns, killed: Cause, ended: Cause| {
+            let mut report = RankReport::default();
+            report.end(0, kind(ended, false), 40_000_000);
+            report.end(1, kind(ended, false), 39_000_000);
+            report.tool_end = Some(ToolEnd { rank: Some(2), cause: killed, age_ns });
+            let mut deaths = Deaths::default();
+            deaths.take(&report, Duration::from_secs(2));
+            // The first report of it counts.
+            report.tool_end = Some(ToolEnd { rank: None, cause: killed, age_ns: 0 });
+            deaths.take(&report, Duration::from_secs(2));
+            deaths.launcher_ended(137);
+            Death::lines(&deaths.section(), 8)
+        };
+        let (killed, ended) = (Cause::Signal(9), Cause::Signal(15));
+        let line = "ranks 0-1 were killed together, 1.960 s after the start: signal 15 \
+                    (terminated), as a launcher ends its ranks; rank 2 of the job, which is the \
+                    tool's (--in-world), had died before: signal 9 (killed)";
+        assert_eq!(told(41_000_000, killed, ended), [line]);
+        assert_eq!(told(35_000_000, killed, ended), [line], "the launcher's signal is milder");
+        let first = |lines: &[String]| lines[0].starts_with("rank 0 died first");
+        assert!(!first(&told(41_000_000, Cause::Unknown, killed)));
+        assert!(first(&told(39_500_000, killed, killed)), "it died after rank 0");
+        assert!(first(&told(20_000_000, killed, ended)), "it died long after");
+        assert!(first(&told(41_000_000, Cause::Code(0), ended)), "it ended in order");
+        let aborted = told(41_000_000, killed, Cause::Abort(1));
+        assert!(aborted[0].contains("MPI_Abort(1); rank 2 of the job"), "{aborted:?}");
+    }
+
+    #[test]
+    fn a_rank_of_the_tool_that_ends_with_the_program_has_not_died() {
+        let mut report = RankReport::default();
+        report.end(0, kind(Cause::Code(0), true), 40_000_000);
+        report.end(1, kind(Cause::Signal(11), false), 30_000_000);
+        let cause = Cause::Unknown;
+        report.tool_end = Some(ToolEnd { rank: Some(2), cause, age_ns: 35_000_000 });
+        let mut deaths = Deaths::default();
+        deaths.take(&report, Duration::from_secs(2));
+        assert!(deaths.section()[0].is_first);
     }
 
     #[test]

@@ -21,7 +21,7 @@ const LOOKED_MAX: usize = 16_384;
 /// The variable that has the name of the job's leaves.
 const LEAVES_VARIABLE: &str = "SAPWOOD_MPI_LEAVES";
 /// The variables by which launchers tell processes their ranks.
-const RANK_VARIABLES: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
+pub(crate) const RANK_VARIABLES: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
 /// The same of Slurm, which daemons of other launchers have as well.
 const TASK_VARIABLE: &str = "SLURM_PROCID";
 /// Programs that have the environment of a rank, or of a task, and are none.

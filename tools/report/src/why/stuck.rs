@@ -143,7 +143,8 @@ pub struct StuckWaiting {
     /// The tags of the messages, where they wait for several; those of any are not there.
     #[serde(default)]
     pub tags: Vec<i32>,
-    /// Whether they wait for requests beside these messages.
+    /// Whether they wait for requests beside these messages, or not all ranks that may send are
+    /// known.
     #[serde(default)]
     pub other_requests: bool,
     /// Whether one of these is enough.
