@@ -188,11 +188,11 @@ install: build shim ## programs, manual pages, completions, MPI shims, interface
 uninstall: ## removes what `make install` has installed, and nothing else: PREFIX, DESTDIR
 	packaging/place uninstall '$(DESTDIR)' $(PREFIX)
 
-# Of `make package-test`: install, wheel, debian (packages in DEBIAN_PACKAGES).
-ROADS ?= install wheel
+# Of `make package-test`: install, wheel, cargo, debian (packages in DEBIAN_PACKAGES).
+ROADS ?= install wheel cargo
 
 .PHONY: package-test
-package-test: build shim python-environment ## only installed trees, in an empty Debian 12, as root: ROADS
+package-test: build shim $(if $(filter wheel,$(ROADS)),wheel) ## only installed trees, in an empty Debian 12, as root: ROADS
 	packaging/test $(ROADS)
 
 .PHONY: python-environment

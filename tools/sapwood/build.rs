@@ -1,7 +1,7 @@
 //! Gives `sapwood --version` the commit that a release build was made from.
 //!
-//! Only release builds of a git checkout have it: a commit then has one program linked again, and
-//! the tests' programs not at all.
+//! Only release builds say it: a commit then has one program linked again, and the tests' programs
+//! not at all. A release build of sources without git says that it has none.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,9 +10,10 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let version = env!("CARGO_PKG_VERSION");
     let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    let version = match is_release.then(commit).flatten() {
-        Some(commit) => format!("{version} ({commit})"),
-        None => version.to_owned(),
+    let version = if is_release {
+        format!("{version} ({})", commit().as_deref().unwrap_or("no commit"))
+    } else {
+        version.to_owned()
     };
     println!("cargo:rustc-env=SAPWOOD_VERSION={version}");
 }

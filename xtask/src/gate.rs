@@ -81,6 +81,8 @@ fn engine_steps() -> Vec<Step> {
     vec![
         Step::program("conformance", "python3 conformance/check.py", 2),
         Step::program("environment variables", "python3 conformance/environment.py", 2),
+        Step::program("versions in pages", "python3 conformance/versions.py", 2),
+        Step::program("commands of README", "python3 packaging/readme.py", 2),
         Step::program("pictures of groups", "python3 docs/pictures/groups.py --check", 2),
         Step::program("picture of offloads", "python3 docs/pictures/offload.py --check", 2),
         Step::program("simulated faults", simulation(), 20).after(&[BUILD]),
@@ -91,6 +93,7 @@ fn engine_steps() -> Vec<Step> {
         Step::program("commands of the tour", commands_of_the_tour(), 2).after(&[BUILD]),
         Step::program("library as released", "env SAPWOOD_TESTS_BUILT=1 make library-test", 5)
             .after(&[BUILD, RELEASE]),
+        Step::program("version as released", version(), 2).after(&[RELEASE]),
         Step::program("instructions per message", instructions(), 5).after(&[RELEASE]),
         Step::program("clock calls", clock_calls(), 2).after(&[BUILD, RELEASE]),
     ]
@@ -177,6 +180,11 @@ fn group_demo() -> String {
 /// The benchmark of groups with few members.
 fn group_bench() -> String {
     format!("testbed/tests/group-bench --if-able {}", test_program())
+}
+
+/// The commit that the released command names.
+fn version() -> String {
+    format!("packaging/version {}", release_program())
 }
 
 /// The counts of the release build beside those that are kept.
@@ -279,6 +287,22 @@ mod tests {
             }
         }
         assert!(storms > 0);
+    }
+
+    #[test]
+    fn storms_of_one_host_run_over_shared_memory_as_networks_do_by_themselves() {
+        let script = std::fs::read_to_string(crate::root().join("testbed/storm")).unwrap();
+        let (before, rest) = script.split_once("\non_this_host() {\n").unwrap();
+        let (body, after) = rest.split_once("\n}\n").unwrap();
+        let transports = body.split_once("for transport in ").unwrap().1;
+        let (transports, run) = transports.split_once("; do\n").unwrap();
+        let transports: BTreeSet<_> = transports.split(' ').collect();
+        assert!(transports.contains("shm") && transports.contains("unix"), "{transports:?}");
+        let run = run.lines().next().unwrap();
+        assert!(run.contains("\"$program\" ") && run.contains(" --transport \"$transport\" "));
+        // Where there are hosts, and where there are none.
+        let calls = after.lines().filter(|line| line.trim_start().starts_with("on_this_host "));
+        assert_eq!((calls.count(), before.contains("on_this_host")), (2, false));
     }
 
     #[test]

@@ -52,3 +52,24 @@ pub(crate) fn rule(name: &str, parameter: Option<&str>) -> FilterSpec {
 pub(crate) fn is_from_file(name: &str) -> bool {
     name.contains(':')
 }
+
+#[cfg(test)]
+mod tests {
+    use sapwood::{FilterError, ValuesRef};
+
+    use super::*;
+
+    fn is_twice(registry: &Registry, name: &str) -> bool {
+        matches!(registry.make(name, ValuesRef::default()), Err(FilterError::Twice { .. }))
+    }
+
+    #[test]
+    fn no_filter_of_this_interface_has_the_name_of_a_built_in_one() {
+        for name in ["classes", classes::NAME, usage::NAME, by_rank::NAME] {
+            assert!(!is_twice(&registry(), name), "{name}");
+        }
+        assert!(registry().make("classes", ValuesRef::default()).is_ok());
+        let registry = registry().with("classes", classes::make);
+        assert!(is_twice(&registry, "classes"), "which one it is would depend on the process");
+    }
+}

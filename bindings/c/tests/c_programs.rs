@@ -124,6 +124,21 @@ fn a_packet_that_there_is_no_memory_for_is_an_error_and_small_ones_go_on() {
 }
 
 #[test]
+fn a_program_whose_files_may_not_grow_lives_on_with_its_own_answer_to_the_signal() {
+    let programs = Programs::new(&["file_limit", "back_end"]);
+    let library = compile_library(&source("quorum.c"), programs.folder.path());
+    programs.run("file_limit", &[&programs.path("back_end"), library.as_os_str()]);
+}
+
+#[test]
+fn the_filter_classes_is_the_same_in_front_ends_and_communication_processes() {
+    let programs = Programs::new(&["classes", "back_end"]);
+    for topology in ["4", "1x4", "2x4"] {
+        programs.run("classes", &[os(topology), &programs.path("back_end")]);
+    }
+}
+
+#[test]
 fn handles_that_are_closed_forked_or_on_another_thread_are_refused() {
     let programs = Programs::new(&["wrong_use"]);
     programs.run("wrong_use", &[&programs.path("wrong_use")]);

@@ -23,11 +23,32 @@ import turns
 import watched
 from marks import kill
 from paced import Paced
-from watched import LAUNCHERS, SAY_HERE, SYSTEM_PYTHON, Watched, has_mpi, library_folder, sapwood, shim_of, test_program
+from watched import (LAUNCHERS, SAY_HERE, SYSTEM_PYTHON, Watched, compile_text, has_mpi, library_folder, sapwood,
+                     shim_of, test_program)
 
 ABI = "openmpi"
 RANKS = 4
 SHORT = ["--interval", "50ms", "--quiet"]
+# A launcher that writes by which name it was started, and becomes the real one. If it is asked for its version, it
+# writes nothing.
+NAMED_LAUNCHER = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "--version") != 0) {
+        FILE *names = fopen(getenv("NAMES"), "a");
+        if (names == NULL || fprintf(names, "%s\\n", argv[0]) < 0 || fclose(names) != 0)
+            return 9;
+    }
+    argv[0] = getenv("REAL_LAUNCHER");
+    execvp(argv[0], argv);
+    return 9;
+}
+"""
 # Two leaves of two ranks, each below a communication process of its own.
 TWO_LEAVES = ["--topology", "2x1"]
 
@@ -323,6 +344,42 @@ class Sizes(unittest.TestCase):
         for ranks in ("1", "3", "40"):
             self.assertEqual(self.sized(launch(), "--ranks", ranks), RANKS)
             self.assertEqual(self.sized(launch(), "--ranks", ranks, "--topology", "2x1"), RANKS)
+
+
+class Starts(unittest.TestCase):
+    """Launchers that are started as the user wrote it, and launchers that were not tried."""
+
+    def test_a_launcher_is_started_by_the_name_that_the_user_wrote(self):
+        # Open MPI started by a path takes the folder above for its prefix, which it hands to the daemons of all hosts.
+        _, *words = launch(SYSTEM_PYTHON, "-c", SAY_HERE, ranks=1)
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-launcher-") as folder:
+            program, names = os.path.join(folder, "mpirun"), os.path.join(folder, "names")
+            compile_text(ABI, NAMED_LAUNCHER, program)
+            told = {"PATH": f"{folder}:{os.environ['PATH']}", "NAMES": names, "REAL_LAUNCHER": LAUNCHERS[ABI][0]}
+            for written in (["mpirun"], [program], ["env", "A=1", "mpirun"], ["nice", program]):
+                with self.subTest(written):
+                    open(names, "w", encoding="utf-8").close()
+                    run = Watched([*written, *words], *SHORT, environment=told)
+                    self.assertEqual((run.code, run.output, read(names)), (0, "here\n", f"{written[-1]}\n"), run.errors)
+
+    def test_of_a_launcher_that_was_not_tried_a_line_says_so(self):
+        # What stands for it starts one rank.
+        script = '#!/bin/sh\ntest "$1" != run || shift\nexec "$@"\n'
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-launcher-") as folder:
+            told = {"PATH": f"{folder}:{os.environ['PATH']}"}
+            for launcher, name in ((["prun"], "prun"), (["flux", "run"], "flux run")):
+                program = os.path.join(folder, launcher[0])
+                with open(program, "w", encoding="utf-8") as file:
+                    file.write(script)
+                os.chmod(program, 0o755)
+                command = [*launcher, SYSTEM_PYTHON, "-c", f"from mpi4py import MPI; {SAY_HERE}"]
+                run = Watched(command, *SHORT, "--mpi", ABI, "--ranks", "1", environment=told)
+                self.assertEqual((run.code, run.output), (0, "here\n"), run.errors)
+                self.assertEqual(run.profile["ranks_covered"], 1, run.errors)
+                line = f"sapwood: '{name}' is supported but untested; if ranks are missing, name their hosts by --hosts"
+                self.assertEqual(run.errors.splitlines().count(line), 1, run.errors)
+        run = Watched(launch(SYSTEM_PYTHON, "-c", SAY_HERE, ranks=1), *SHORT)
+        self.assertNotIn("untested", run.errors)
 
 
 class Ends(unittest.TestCase):

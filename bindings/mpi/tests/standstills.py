@@ -54,6 +54,34 @@ int main(int argc, char **argv)
     return 0;
 }
 """
+# Rank 1 looks again and again for a message that rank 3 does not send, by the function that it is given.
+POLLS = """
+#include <mpi.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    int rank, word = 0, has_come = 0;
+    MPI_Request request;
+    alarm(100);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    int tests = argc == 2 && strcmp(argv[1], "MPI_Test") == 0;
+    if (rank == 1 && tests)
+        MPI_Irecv(&word, 1, MPI_INT, 3, 7, MPI_COMM_WORLD, &request);
+    while (rank == 1 && !has_come) {
+        if (tests)
+            MPI_Test(&request, &has_come, MPI_STATUS_IGNORE);
+        else
+            MPI_Iprobe(3, 7, MPI_COMM_WORLD, &has_come, MPI_STATUS_IGNORE);
+        usleep(1000);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}
+"""
 # Rank 1 does not come where the others free their window.
 WINDOW = """
 #include <mpi.h>
@@ -123,6 +151,27 @@ class Standstills(OneMpi):
             command = [*LAUNCHERS[self.abi], str(RANKS), program, *([stop] if is_released else [])]
             return watch_until((STUCK,), release if is_released else end, command, "--interval", "200ms", *options)
 
+    def polls(self, program, function):
+        """Runs POLLS until the report says that rank 1 polls: at any one moment it may be kept from its processor."""
+        barrier = "MPI_Barrier number 1 on MPI_COMM_WORLD"
+        statement = f"rank 1 calls {function} over and over, and nothing else, and has not entered {barrier}"
+
+        def end_once_seen(run, told):
+            def is_seen():
+                profile = run.read_profile()
+                return profile and profile["stuck"] and profile["stuck"]["statement"] == statement
+            run.wait_for("the rank that polls", is_seen)
+            end(run, told)
+
+        command = [*LAUNCHERS[self.abi], str(RANKS), program, function]
+        run = watch_until((f"(?m)^{STUCK}.*\n",), end_once_seen, command, "--interval", "200ms", "--deadline", "1s",
+                          "--no-live")
+        self.assertRegex(run.errors, rf"(?m)^{STUCK}.*: rank 1 .*, and has not entered {barrier}; "
+                                     rf"waiting: ranks 0,2-3 in {barrier} for rank 1, for ")
+        stuck = run.profile["stuck"]
+        self.assertEqual((stuck["finding"], stuck["culprits"]), ("absent", "1"))
+        self.assertEqual([(one["ranks"], one["waits_for"]) for one in stuck["waiting"]], [("0,2-3", "1")])
+
     def slow_file(self, mode, watch=Watched):
         """Runs SLOW_FILE, whose calls last for longer than the deadline; `watch` watches it."""
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-file-") as folder:
@@ -172,6 +221,14 @@ class Standstills(OneMpi):
         activities = [one for record in run.rounds for one in record["activities"]]
         inside = [one for one in activities if one["function"] == "MPI_Win_free"]
         self.assertEqual({one["communicator"] for one in inside}, {"slots"})
+
+    def test_a_rank_that_polls_without_an_end_is_named_with_what_it_calls_and_those_that_wait_for_it(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-polls-") as folder:
+            program = os.path.join(folder, "polls")
+            compile_text(self.abi, POLLS, program)
+            for function in ("MPI_Test", "MPI_Iprobe"):
+                with self.subTest(function):
+                    self.polls(program, function)
 
     def test_ranks_that_are_deadlocked_while_others_work_are_named_on_standard_error_and_in_the_report(self):
         run = self.pairs("--quiet", "--deadline", "1s")

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use sapwood_filter::{Emitter, Filter, Registry, WaveRef};
 use sapwood_packet::{Packet, RankSet, Values, ValuesRef, Wave};
 use sapwood_profile::{
-    Counters, EventKey, PROFILE_CHANGES, RankProfile, Round, RoundHistory, SizeClass, delta_base,
-    register,
+    Counters, EventKey, PROFILE_CHANGES, REGION_NAME_BYTES_MAX, RankProfile, Round, RoundHistory,
+    SizeClass, delta_base, register,
 };
 
 /// A tree of a front-end, some communication processes and one leaf for each rank.
@@ -19,6 +19,8 @@ struct Tree {
     /// Bytes that have left the leaves, and bytes that have come to the front-end.
     from_leaves: usize,
     to_front_end: usize,
+    /// The packets of the last round, of leaves and of processes.
+    sent: Vec<Values>,
 }
 
 fn filter() -> Box<dyn Filter> {
@@ -58,6 +60,7 @@ impl Tree {
             leaves: BTreeMap::new(),
             from_leaves: 0,
             to_front_end: 0,
+            sent: Vec::new(),
         }
     }
 
@@ -70,6 +73,7 @@ impl Tree {
         parent: impl Fn(u32) -> Option<usize>,
     ) -> Round {
         let mut below = vec![Vec::new(); self.nodes.len()];
+        self.sent.clear();
         for profile in profiles {
             let history = self.leaves.entry(profile.mpi_rank).or_default();
             let own = round(std::slice::from_ref(profile));
@@ -77,6 +81,7 @@ impl Tree {
             history.keep(wave, base, own);
             if let Some(parent) = parent(profile.mpi_rank) {
                 self.from_leaves += bytes(&values);
+                self.sent.push(values.clone());
                 below[parent].push(values);
             }
         }
@@ -90,9 +95,19 @@ impl Tree {
             return Round::default();
         }
         self.to_front_end += packets.iter().map(bytes).sum::<usize>();
+        self.sent.extend_from_slice(&packets);
         let values = merged(self.front_end.as_mut(), wave, true, &packets);
         assert_eq!(delta_base(values.as_ref()), None, "the front-end gets whole rounds");
         Round::decode(values.as_ref()).expect("the filter's own packet")
+    }
+
+    /// How often the packets of the last round have a text.
+    fn times_sent(&self, text: &str) -> usize {
+        let times = |values: &Values| {
+            let parts = values.as_ref().body().windows(text.len());
+            parts.filter(|part| *part == text.as_bytes()).count()
+        };
+        self.sent.iter().map(times).sum()
     }
 }
 
@@ -199,4 +214,26 @@ fn bytes_of_a_round_are_printed_and_fewer() {
     );
     assert!(5 * first.0 < whole.0 && 5 * first.1 < whole.1, "{told:?}");
     assert_eq!(first, second);
+}
+
+#[test]
+fn the_name_of_a_region_travels_with_the_first_round_that_has_it_and_with_no_later_one() {
+    let [first, second] = ["a", "b"].map(|letter| letter.repeat(REGION_NAME_BYTES_MAX));
+    let mut profiles: Vec<_> = (0..6).map(|rank| RankProfile::new(rank, 6)).collect();
+    let mut tree = Tree::new(3);
+    let mut told = Vec::new();
+    for (wave, base) in [(0, None), (1, Some(0)), (2, Some(1)), (3, Some(2))] {
+        let names = if wave < 2 { vec![&first] } else { vec![&first, &second] };
+        for profile in &mut profiles {
+            for &name in &names {
+                let counters = profile.events.entry(EventKey::Region(name.clone())).or_default();
+                *counters = counters.plus(Counters { count: 1, time_ns: 9, bytes: 0 });
+            }
+        }
+        let found = tree.round(wave, base, &profiles, |rank| Some(rank as usize % 3));
+        assert_eq!(found, round(&profiles));
+        told.push([&first, &second].map(|name| tree.times_sent(name)));
+    }
+    // By six leaves and three processes.
+    assert_eq!(told, [[9, 0], [0, 0], [0, 9], [0, 0]]);
 }

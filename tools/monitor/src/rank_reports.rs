@@ -124,3 +124,89 @@ impl RankTable {
         if self.control.is_partly_counted() { TimeShare::default() } else { time }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
+
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+    use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
+    use sapwood::RankSet;
+    use sapwood_profile::Cause;
+
+    use super::*;
+    use crate::control::deaths::Deaths;
+    use crate::control::request::RunSettings;
+    use crate::presence::Attachable;
+
+    const RANK: u32 = 2;
+    const TABLE_BYTES: u64 = 4096;
+
+    /// The tables of a leaf that watches this process as a rank of four, whose table is empty.
+    fn watching(process: Pid) -> Tables {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let table = File::from(memfd_create("reports-test", flags).expect("memory"));
+        table.set_len(TABLE_BYTES).expect("its length");
+        fcntl_add_seals(&table, SealFlags::SHRINK).expect("its seal");
+        let name = format!("sapwood-test-reports-{}", std::process::id());
+        let mut tables = Tables::bind(&name).expect("no other test has this name");
+        tables.adopt(Attachable {
+            process: process.as_raw_pid(),
+            world_rank: RANK,
+            world_size: 4,
+            abi: 1,
+            program: String::new(),
+            table_bytes: TABLE_BYTES,
+            table,
+            events: None,
+            pidfd: pidfd_open(process, PidfdFlags::empty()).expect("it is a child"),
+        });
+        tables
+    }
+
+    /// What the leaf answers to a question of a front-end that knows of these ends.
+    fn answer(tables: &mut Tables, known_ends: &RankSet) -> RankReport {
+        tables.look(|_| {});
+        let (wave, is_last, known_ends) = (0, false, known_ends.clone());
+        let settings = RunSettings::new(Duration::from_secs(1));
+        let asked = ControlQuestion { wave, is_last, known_ends, settings }.encode();
+        let question = ControlQuestion::decode(asked.as_ref()).expect("a question");
+        tables.control(5, &question)
+    }
+
+    /// Ends a child that waits for its input, which stays to be waited for.
+    fn end(child: &mut Child) {
+        drop(child.stdin.take());
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(child)), options).expect("it is a child");
+    }
+
+    #[test]
+    fn an_end_is_told_again_until_a_question_says_that_it_is_known() {
+        let mut child = Command::new("sh")
+            .args(["-c", "read line; exit 3"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut tables = watching(Pid::from_child(&child));
+        let (mut deaths, rank) = (Deaths::default(), RankSet::range(RANK, RANK));
+        assert!(answer(&mut tables, deaths.known()).ends.is_empty(), "it lives");
+        end(&mut child);
+        // These answers do not reach the front-end.
+        for _ in 0..2 {
+            let lost = answer(&mut tables, deaths.known()).ends;
+            let told: Vec<_> = lost.iter().map(|(kind, end)| (kind.cause, &end.ranks)).collect();
+            assert_eq!(told, [(Cause::Code(3), &rank)]);
+        }
+        let other = RankSet::range(RANK + 1, RANK + 1);
+        assert_eq!(answer(&mut tables, &other).ends.len(), 1, "another end is known");
+        deaths.take(&answer(&mut tables, deaths.known()), Duration::from_secs(1));
+        assert_eq!(*deaths.known(), rank);
+        for _ in 0..2 {
+            assert!(answer(&mut tables, deaths.known()).ends.is_empty(), "it is known");
+        }
+        child.wait().expect("it has ended");
+    }
+}

@@ -23,6 +23,11 @@ pub(super) enum FetchEnd {
 }
 
 impl Fetched {
+    /// Whether no more was kept than the first GiB, as the pages say.
+    pub(super) fn is_at_limit(self) -> bool {
+        self.end == FetchEnd::Told && self.bytes >= SPOOL_BYTES_MAX
+    }
+
     /// The line on an output of this length that these hosts wrote; none if it is all there.
     pub(super) fn lack(self, nodes: &str, length: u64) -> Option<String> {
         let bytes = self.bytes;
@@ -31,7 +36,7 @@ impl Fetched {
         }
         let cut = format!("{nodes}: output cut: {bytes} of {length} bytes kept");
         Some(match self.end {
-            FetchEnd::Told if bytes >= SPOOL_BYTES_MAX => {
+            FetchEnd::Told if self.is_at_limit() => {
                 format!("{cut}; use --live or --outdir for all of it")
             }
             FetchEnd::Told => format!(

@@ -2,6 +2,7 @@
 
 use super::conductor::Conductor;
 use super::diff::unified;
+use super::fetched::Fetched;
 use super::printer::write_lines;
 use super::results::Sheet;
 use sapwood_command_line::exit::{self, Failure};
@@ -42,7 +43,7 @@ fn write_block(conductor: &mut Conductor<'_>, sheet: &Sheet) -> Result<(), Failu
     if !ends_with_line {
         put(conductor, which, b"\n")?;
     }
-    note_cut(conductor, fetched.lack(&nodes.to_string(), sheet.digest.length))
+    note_cut(conductor, fetched, &nodes.to_string(), sheet)
 }
 
 /// Writes equal outputs line by line, each after its hosts.
@@ -94,7 +95,7 @@ fn write_labelled(
     })?;
     let target = conductor.printer.stream(which);
     write_lines(target, &label, &begun).map_err(|error| Failure::output(&error))?;
-    note_cut(conductor, fetched.lack(nodes, sheet.digest.length))
+    note_cut(conductor, fetched, nodes, sheet)
 }
 
 /// Writes what most hosts wrote, and of the others how they differ from it.
@@ -110,7 +111,9 @@ pub(super) fn write_differences(conductor: &mut Conductor<'_>) -> Result<(), Fai
             continue;
         }
         let majority_nodes = conductor.results.nodes(&majority.ranks).to_string();
-        let wanted = gathered(conductor, majority)?;
+        // Its block has said it already where this is not all of it.
+        let mut wanted = Vec::new();
+        gather(conductor, majority, &mut wanted)?;
         for other in others {
             let nodes = conductor.results.nodes(&other.ranks).to_string();
             let got = gathered(conductor, other)?;
@@ -120,15 +123,29 @@ pub(super) fn write_differences(conductor: &mut Conductor<'_>) -> Result<(), Fai
     Ok(())
 }
 
-/// An output in memory, as far as the limit goes.
+/// An output in memory, as far as the limit goes. A line says so where it has not come whole.
+///
+/// # Errors
+/// As [`Conductor::content`].
 pub(super) fn gathered(conductor: &mut Conductor<'_>, sheet: &Sheet) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
+    let fetched = gather(conductor, sheet, &mut all)?;
+    let nodes = conductor.results.nodes(&sheet.ranks).to_string();
+    note_cut(conductor, fetched, &nodes, sheet)?;
+    Ok(all)
+}
+
+/// Puts an output into memory, as far as the limit goes.
+fn gather(
+    conductor: &mut Conductor<'_>,
+    sheet: &Sheet,
+    all: &mut Vec<u8>,
+) -> Result<Fetched, Failure> {
     conductor.content(sheet, &mut |_, part| {
         let room = COMPARED_BYTES_MAX - all.len();
         all.extend_from_slice(&part[..part.len().min(room)]);
         Ok(())
-    })?;
-    Ok(all)
+    })
 }
 
 fn put(conductor: &mut Conductor<'_>, which: usize, bytes: &[u8]) -> Result<(), Failure> {
@@ -136,9 +153,15 @@ fn put(conductor: &mut Conductor<'_>, which: usize, bytes: &[u8]) -> Result<(), 
     written.map_err(|error| Failure::output(&error))
 }
 
-/// Says so where an output is not all there.
-fn note_cut(conductor: &mut Conductor<'_>, lack: Option<String>) -> Result<(), Failure> {
-    let Some(text) = lack else { return Ok(()) };
+/// Says so where an output of these hosts is not all there.
+fn note_cut(
+    conductor: &mut Conductor<'_>,
+    fetched: Fetched,
+    nodes: &str,
+    sheet: &Sheet,
+) -> Result<(), Failure> {
+    let Some(text) = fetched.lack(nodes, sheet.digest.length) else { return Ok(()) };
+    conductor.results.is_cut |= !fetched.is_at_limit();
     conductor.printer.flush()?;
     put(conductor, 1, exit::complaint(text).as_bytes())
 }

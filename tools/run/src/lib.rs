@@ -354,8 +354,7 @@ fn carry_out(mut conductor: Conductor<'_>, arguments: &Arguments) -> Result<u8, 
     }
     Ok(match conductor.stopped_by().or(ended_by) {
         Some(signal) => by_signal(signal),
-        None if arguments.terms.no_rc => 0,
-        None => conductor.results.exit_code(arguments.terms.missing_max),
+        None => report::exit_code(&conductor.results, arguments),
     })
 }
 

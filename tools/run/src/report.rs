@@ -7,7 +7,7 @@ use super::conductor::Conductor;
 use super::folded;
 use super::protocol::{Digest, State};
 use super::results::{Class, Results};
-use sapwood_command_line::exit::{Failure, complain, print};
+use sapwood_command_line::exit::{Failure, OWN_FAILURE, complain, print};
 use sapwood_hosts::absence;
 
 /// Writes everything that the style asks for.
@@ -54,7 +54,15 @@ pub(super) fn write_unreached(results: &Results, arguments: &Arguments) -> Resul
     } else if !arguments.style.quiet {
         write_failures(results);
     }
-    Ok(if arguments.terms.no_rc { 0 } else { results.exit_code(arguments.terms.missing_max) })
+    Ok(exit_code(results, arguments))
+}
+
+/// The code with which the command ends: that of the hosts, if the user wants it, or that of a
+/// failure here if a part of the printed outputs was lost.
+pub(super) fn exit_code(results: &Results, arguments: &Arguments) -> u8 {
+    let terms = &arguments.terms;
+    let own = if results.is_cut { OWN_FAILURE } else { 0 };
+    if terms.no_rc { own } else { results.exit_code(terms.missing_max).max(own) }
 }
 
 /// One line for each way to fail, with the hosts that failed so.
@@ -114,7 +122,7 @@ fn object(results: &Results, arguments: &Arguments, classes: Vec<Value>) -> Valu
         "command": arguments.command,
         "nodes": all.to_string(),
         "count": results.hosts.len(),
-        "exit_code": if arguments.terms.no_rc { 0 } else { results.exit_code(arguments.terms.missing_max) },
+        "exit_code": exit_code(results, arguments),
         "classes": classes,
         "failed": nodes(&failed),
         "timed_out": nodes(&timed_out),

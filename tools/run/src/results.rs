@@ -78,6 +78,8 @@ pub(super) struct Results {
     doubtful: RankSet,
     /// Hosts that have given a sign of life.
     has_spoken: RankSet,
+    /// Whether an output was printed of which a part was lost.
+    pub(super) is_cut: bool,
 }
 
 impl Results {
@@ -97,6 +99,7 @@ impl Results {
             silent,
             doubtful,
             has_spoken,
+            is_cut: false,
         }
     }
 

@@ -31,5 +31,6 @@ mod cli_trace_tree;
 mod cli_tree;
 mod cli_up;
 mod cli_up_end;
+mod cli_up_name;
 mod members;
 mod mpi_bad_input;

@@ -95,7 +95,60 @@ fn equal_outputs_are_equal_where_no_host_has_room_to_keep_them() {
     let (begin, end) = ("sapwood: n[0-2]: output cut: ", " of 300000 bytes kept, since neither");
     assert!(said.starts_with(begin) && said.contains(end), "{said}");
     assert!(said.contains("the disk of TMPDIR") && said.lines().count() == 1, "{said}");
-    assert_eq!(code(&output), Some(0));
+    assert_eq!(code(&output), Some(125));
+}
+
+/// Three hosts, of which n1 has no room to keep what a command writes; this is printed in a style.
+fn run_with_a_full_host(words: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let shell = folder.path().join("shell");
+    let script = "#!/bin/sh\nhost=$1; shift\ntest $host != n1 || ulimit -f 8\nexec sh -c \"$*\"\n";
+    write_program(&shell, script);
+    let reach = ["run", "--cold", "--launcher", "ssh", "--remote-shell", shell.to_str().unwrap()];
+    let mut command = crate::cli::command();
+    command.args(reach).args(["-w", "n[0-2]"]).args(words).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn equal_outputs_are_equal_and_whole_where_one_host_has_no_room_to_keep_them() {
+    let script = "head -c 300000 /dev/zero | tr '\\0' x";
+    let whole = "x".repeat(300_000);
+    for style in ["-b", "--diff"] {
+        let output = run_with_a_full_host(&[style, script]);
+        let written = text(&output.stdout) == block("n[0-2]", 3, &whole) + "\n";
+        assert!(written, "{style}: {:.100}", text(&output.stdout));
+        assert_eq!((text(&output.stderr), code(&output)), ("", Some(0)), "{style}");
+    }
+    let output = run_with_a_full_host(&["--json", script]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["classes"].as_array().unwrap().len(), 1);
+    assert_eq!(report["classes"][0]["nodes"], "n[0-2]");
+    assert!(report["classes"][0]["stdout"]["content"] == whole);
+    assert_eq!((text(&output.stderr), code(&output)), ("", Some(0)));
+}
+
+#[test]
+fn what_a_host_without_room_alone_has_written_is_said_to_be_cut_in_every_style() {
+    let script = "test $SAPWOOD_HOST = n1 && c=y || c=x; seq 20000 | tr 0 $c";
+    let cut = "sapwood: n1: output cut: ";
+    for style in ["-b", "-L", "--diff", "--json"] {
+        let output = run_with_a_full_host(&[style, script]);
+        let said = text(&output.stderr);
+        assert!(said.starts_with(cut) && said.contains("the disk of TMPDIR"), "{style}: {said}");
+        assert_eq!((said.lines().count(), code(&output)), (1, Some(125)), "{style}: {said}");
+        if style == "--json" {
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_fits("run-1", &report);
+            let classes = report["classes"].as_array().unwrap();
+            let wholes: Vec<_> = classes.iter().map(|one| &one["stdout"]["is_whole"]).collect();
+            assert_eq!(wholes, [true, false]);
+            assert_eq!(report["exit_code"], 125);
+        }
+    }
+    let output = run_with_a_full_host(&["-b", "--no-rc", script]);
+    assert_eq!(code(&output), Some(125), "the hosts' codes are not meant");
+    let output = run_with_a_full_host(&["-b", &format!("{script}; exit 126")]);
+    assert_eq!(code(&output), Some(126));
 }
 
 #[test]

@@ -625,7 +625,6 @@ fn of_several_trees_that_one_is_used_in_which_the_fewest_hosts_are_missing() {
 fn bad_input_and_hosts_that_cannot_be_reached_leave_no_tree() {
     let user = User::new();
     assert_refused(&user.say(&["up"]), "no hosts are given", &[]);
-    assert_refused(&user.say(&["up", "-w", "n0", "--name", "a/b"]), "is no name", &[]);
     assert_refused(&user.say(&["up", "-w", "n[0-"]), "this bracket is not closed", &[]);
     let output = user.say(&["up", "-s", "nosuch", "-w", "n0"]);
     assert_refused(&output, "no source of groups named \"nosuch\"", &[]);
@@ -635,30 +634,6 @@ fn bad_input_and_hosts_that_cannot_be_reached_leave_no_tree() {
     assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("n[0-1] (2): missing: could not be reached"));
     assert_eq!(user.left(), Vec::<PathBuf>::new());
-}
-
-#[test]
-fn a_tree_that_is_just_being_started_is_started_by_no_other_process() {
-    let user = User::new();
-    let folder = tempfile::tempdir().unwrap();
-    let [shell, called] = ["silent", "called"].map(|name| folder.path().join(name));
-    let script = format!("#!/bin/sh\necho $$ >>{}\nexec sleep 1000\n", called.display());
-    write_program(&shell, &script);
-    std::fs::write(&called, "").unwrap();
-    let shell = shell.to_str().unwrap();
-    let up = ["up", "--launcher", "ssh", "--remote-shell", shell, "-t", "60", "-w", "n0"];
-    let first = user.command(&up).spawn().unwrap();
-    let log_ins = || std::fs::read_to_string(&called).unwrap().lines().count();
-    wait_until("the host was not called", || log_ins() == 1);
-    for more in [&[][..], &["--replace"], &["--foreground"]] {
-        let second = user.say(&[&up[..], more].concat());
-        assert_refused(&second, "a tree 'warm' is just being started, by process ", more);
-    }
-    assert_eq!(log_ins(), 1, "the others have called no host");
-    kill_process(Pid::from_child(&first), Signal::TERM).unwrap();
-    assert_eq!(code(&first.wait_with_output().unwrap()), Some(143));
-    assert_eq!(user.left(), Vec::<PathBuf>::new());
-    user.up(&["-w", "n0"]);
 }
 
 #[test]

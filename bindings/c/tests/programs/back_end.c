@@ -135,6 +135,21 @@ static void misuse(const sapwood_packet_t *packet)
             "wave 2 has passed");
 }
 
+/* A key that every second rank has, and a content. */
+static void answer_class(const sapwood_packet_t *packet)
+{
+    const char *key = sapwood_back_end_rank(back_end) % 2 == 0 ? "even" : "odd";
+    OK(sapwood_back_end_send(back_end, sapwood_packet_stream(packet), TAG_CLASSES, &error, "%s %s", key, "word"));
+}
+
+/* One class with this rank alone: whether it is odd. */
+static void answer_number_class(const sapwood_packet_t *packet)
+{
+    uint32_t rank = sapwood_back_end_rank(back_end), number = rank % 2, size = 1, one = 1;
+    OK(sapwood_back_end_send(back_end, sapwood_packet_stream(packet), TAG_NUMBER_CLASSES, &error, "%aud %aud %aud",
+                             &number, one, &size, one, &rank, one));
+}
+
 static void answer(const sapwood_packet_t *packet)
 {
     switch (sapwood_packet_tag(packet)) {
@@ -149,6 +164,8 @@ static void answer(const sapwood_packet_t *packet)
     case TAG_ASKED: answer_asked(packet); break;
     case TAG_UNASKED: answer_among_others(packet); break;
     case TAG_FLOOD: flood(packet); break;
+    case TAG_CLASSES: answer_class(packet); break;
+    case TAG_NUMBER_CLASSES: answer_number_class(packet); break;
     default: fail(__FILE__, __LINE__, "tag", "is unknown");
     }
 }

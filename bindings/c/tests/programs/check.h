@@ -12,7 +12,7 @@
 #define HANG_MS 60000
 
 enum { TAG_ALL = SAPWOOD_FIRST_TAG, TAG_RANK, TAG_END, TAG_TEXTS, TAG_MISUSE, TAG_SILENT, TAG_DOUBLES, TAG_SERIES,
-       TAG_ASKED, TAG_UNASKED, TAG_FLOOD, TAG_FLOODED };
+       TAG_ASKED, TAG_UNASKED, TAG_FLOOD, TAG_FLOODED, TAG_CLASSES, TAG_NUMBER_CLASSES };
 
 static inline void fail(const char *file, int line, const char *what, const char *text)
 {

@@ -7,6 +7,7 @@ Open MPI has three ranks of the program, MPICH two, which spin while they wait.
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -17,9 +18,12 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "..", "tests"), os.path.join(HERE, "..", "..", "..", "..", "testbed")]
+MPI_FOLDER = os.path.join(HERE, "..", "..")
+sys.path[:0] = [os.path.join(MPI_FOLDER, "tests"), os.path.join(MPI_FOLDER, "generate"),
+                os.path.join(MPI_FOLDER, "..", "..", "testbed")]
 sys.dont_write_bytecode = True
 
+import header
 import surroundings
 import turns
 from rank_profile import Profile
@@ -39,6 +43,12 @@ PYTHON = "/usr/bin/python3"
 # Where the tool has ranks of each host, of which there is one here.
 BY_HOST = {"SAPWOOD_MPI_WORLD_HOSTS": socket.gethostname()}
 KEY_PATH = "/proc/self/fd/4"
+# A communicator by value among the parameters of a declaration.
+TAKES_COMMUNICATOR = re.compile(r"(?:^|,)\s*(?:const\s+)?MPI_Comm\s+\w+\s*(?:,|$)")
+# What takes one and sees the world as it is: an abort ends the whole job, and a number of Fortran is no call.
+SEES_WHOLE_WORLD = {"MPI_Abort", "MPI_Comm_c2f"}
+# What takes none and is told of.
+BEGINS_OR_ENDS = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize"}
 
 
 class World(unittest.TestCase):
@@ -83,6 +93,17 @@ class World(unittest.TestCase):
         code, out, error = self.run_to_end(abi, ranks + tools, command, tools=tools, **more)
         self.assertEqual(code, 0, error)
         return out.splitlines()
+
+    def test_every_function_that_takes_a_communicator_gets_that_of_the_divided_world(self):
+        for abi in self.each_mpi():
+            declared = re.findall(r"\b(MPI_\w+)\s*\(([^()]*)\)", header.preprocess(f"mpicc.{abi}"))
+            taking = {name for name, parameters in declared if TAKES_COMMUNICATOR.search(parameters)}
+            self.assertLessEqual({"MPI_Abort", "MPI_Send", "MPI_File_open", "MPI_Intercomm_create"}, taking)
+            wanted = taking - SEES_WHOLE_WORLD | BEGINS_OR_ENDS
+            library = os.path.join(LIBRARIES, f"libsapwood-world-{abi}.so")
+            listed = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+            exported = {line.split()[-1] for line in listed.stdout.splitlines()}
+            self.assertEqual(exported, wanted | {f"P{name}" for name in wanted})
 
     def test_a_divided_world_looks_like_a_whole_one(self):
         for abi in self.each_mpi():

@@ -12,8 +12,8 @@ use sapwood_report::why::RankEnd;
 /// A launcher ends the other ranks within this time of the first death, and may be seen to before.
 const FOLLOWS_WITHIN: Duration = Duration::from_millis(50);
 
-/// A process with much memory is seen to be killed only after others, whose connections to it were
-/// closed before, have ended because of that.
+/// A process with much memory, or that finds no processor, is seen to be killed or to exit only
+/// after others have ended because of that.
 const KILLED_WITHIN: Duration = Duration::from_millis(500);
 
 /// Of ends that near each other it is not known which came first if different leaves have noticed
@@ -93,6 +93,12 @@ impl End {
             Cause::Code(_) | Cause::Abort(_) => true,
             Cause::Unknown => false,
         }
+    }
+
+    /// Whether the launcher gives this end as the reason of its own.
+    fn is_reason_of(&self, launcher: Option<i32>) -> bool {
+        let (Cause::Code(code) | Cause::Abort(code)) = self.kind.cause else { return false };
+        code != 0 && launcher == Some(code)
     }
 
     fn waits(&self) -> bool {
@@ -369,7 +375,10 @@ fn first_of<'a>(ends: &[&'a End], launcher: Option<i32>) -> Option<&'a End> {
     if earliest.is_by_itself() {
         return Some(earliest);
     }
-    let near = ends.iter().filter(|end| end.elapsed <= earliest.elapsed + FOLLOWS_WITHIN);
+    let near = ends.iter().filter(|end| {
+        let within = if end.is_reason_of(launcher) { KILLED_WITHIN } else { FOLLOWS_WITHIN };
+        end.elapsed <= earliest.elapsed + within
+    });
     let own = near.filter(|end| end.is_by_itself());
     let own = own.min_by_key(|end| (end.elapsed, end.first_rank));
     let together = ends.iter().filter(|end| end.elapsed <= earliest.elapsed + TOGETHER);
@@ -483,6 +492,23 @@ mod tests {
         let mut deaths = Deaths::default();
         deaths.take(&report, Duration::from_secs(2));
         assert_eq!(deaths.section()[0].ranks, "0");
+    }
+
+    #[test]
+    fn a_rank_with_the_code_of_its_launcher_comes_before_those_that_this_ended() {
+        let first = |cause: Cause, own_ns, launcher| {
+            let mut report = RankReport::default();
+            report.end(0, kind(Cause::Signal(15), false), 900_000_000);
+            report.end(1, kind(cause, false), own_ns);
+            let mut deaths = Deaths::default();
+            deaths.take(&report, Duration::from_secs(2));
+            deaths.launcher_ended(launcher);
+            deaths.section()[0].ranks.clone()
+        };
+        assert_eq!(first(Cause::Abort(13), 600_000_000, 13), "1");
+        assert_eq!(first(Cause::Code(7), 600_000_000, 7), "1");
+        assert_ne!(first(Cause::Code(7), 600_000_000, 1), "1", "another code");
+        assert_ne!(first(Cause::Code(7), 300_000_000, 7), "1", "long after");
     }
 
     #[test]
