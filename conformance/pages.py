@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Checks that the commands that pages show exist, with all options that they have there.
+"""Checks that the commands that pages show exist, with all options that they have there, and the messages they quote.
 
     pages.py PROGRAM
 
 PROGRAM is the command `sapwood`, with the programs of its further commands (sapwood-bench, sapwood-sim) beside it. A
 command of a page is a line of code that begins with `sapwood`, or a piece of code within a sentence that does. What
 its words mean is read from the help of that command: its sub-commands, its options, and which of them take a value.
-Options behind the first word of a program that the command starts are that program's.
+Options behind the first word of a program that the command starts are that program's. messages.py looks for the
+messages of docs/troubleshooting.md in the sources.
 """
 
 import re
@@ -16,6 +17,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import messages
 from shown import shown_commands
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -145,10 +147,11 @@ def main():
             count += 1
             if fault := fault_of(program, words):
                 faults.append(f"{page.relative_to(ROOT)}:{number}: {fault}: {command}")
-    for fault in faults:
+    quoted, unknown = messages.faults()
+    for fault in [*faults, *unknown]:
         print(fault, file=sys.stderr)
-    print(f"{count} commands in pages, {len(faults)} with a fault")
-    sys.exit(1 if faults or not count else 0)
+    print(f"{count} commands in pages, {len(faults)} with a fault; {quoted} messages, {len(unknown)} with a fault")
+    sys.exit(1 if faults or unknown or not count or not quoted else 0)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ static int send_lines(sapwood_back_end_t *back_end, uint32_t stream, const char 
         values[2 * i + 1] = &one;
     }
     if (count == 0) {
-        /* Who has nothing to say sends a stack without frames. */
+        /* A back-end with nothing to say sends a stack without frames. */
         strcat(format, "%as");
         values[0] = values[1] = &none;
     }

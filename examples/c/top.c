@@ -2,7 +2,7 @@
  * Which of all hosts have the most? `top TOPOLOGY K COMMAND` runs a command on every back-end and
  * prints the K largest of the numbers with which its lines begin.
  *
- * The tree finds the numbers and who has them; only those back-ends are then asked for the lines.
+ * The tree finds the numbers and the ranks that have them; only those back-ends are then asked for the lines.
  * `{rank}` in COMMAND stands for the back-end's rank.
  */
 #include <sapwood.h>
@@ -81,7 +81,7 @@ static int back_end(const char *command, sapwood_error_t *error)
     return code == SAPWOOD_ERROR_ENDED ? 0 : code;
 }
 
-/* Asks one of those who have a number for the line that begins with it. */
+/* Asks one of those that have a number for the line that begins with it. */
 static int print_entry(sapwood_stream_t *lines, const sapwood_sketch_entry_t *entry,
                        sapwood_error_t *error)
 {

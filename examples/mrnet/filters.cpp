@@ -28,7 +28,7 @@ static void push(std::vector<PacketPtr>& out, Packet* packet)
 
 extern "C" {
 
-/* Equal texts become one, with the ranks of all who have it. */
+/* Equal texts become one, with the ranks of all that have it. */
 const char* fold_format_string = "%as %aud %aud";
 void fold(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vector<PacketPtr>&, void**,
           PacketPtr&, const TopologyLocalInfo&)
@@ -46,7 +46,7 @@ void fold(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vector<P
                          uint32_t(columns.ranks.size())));
 }
 
-/* The largest numbers with who has them: as many as the first packet says in its first value. */
+/* The largest numbers with the ranks that have them: as many as the first packet says in its first value. */
 const char* largest_format_string = "%d %alf %aud";
 void largest(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vector<PacketPtr>&, void**,
              PacketPtr&, const TopologyLocalInfo&)

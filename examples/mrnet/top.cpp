@@ -2,7 +2,7 @@
  * Which of all hosts have the most? `top TOPOLOGY-FILE K COMMAND` runs a command on every back-end and
  * prints the K largest of the numbers with which its lines begin.
  *
- * The tree finds the numbers and who has them; only those back-ends are then asked for the lines.
+ * The tree finds the numbers and the ranks that have them; only those back-ends are then asked for the lines.
  * `{rank}` in COMMAND stands for the back-end's rank.
  */
 #include <cstdio>
@@ -74,7 +74,7 @@ static int back_end(int argc, char** argv)
     return 0;
 }
 
-/* Asks one of those who have a number for the line that begins with it. */
+/* Asks one of those that have a number for the line that begins with it. */
 static bool print_entry(Network* network, double number, const std::set<Rank>& ranks)
 {
     Communicator* holder = network->new_Communicator();

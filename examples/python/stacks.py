@@ -1,4 +1,4 @@
-"""Where is everybody? `stacks.py TOPOLOGY PID...` draws the stacks of many processes as one tree.
+"""Where is each process? `stacks.py TOPOLOGY PID...` draws the stacks of many processes as one tree.
 
 Each back-end looks at one process, thread by thread, as the kernel sees it (`/proc/PID/stack`, which
 root may read; for others the name of the call in which the thread waits). The tree merges stacks that

@@ -1,7 +1,7 @@
 """Which of all hosts have the most? `top.py TOPOLOGY K COMMAND` runs a command on every back-end and
 prints the K largest of the numbers with which its lines begin.
 
-The tree finds the numbers and who has them; only those back-ends are then asked for the lines.
+The tree finds the numbers and the ranks that have them; only those back-ends are then asked for the lines.
 `{rank}` in COMMAND stands for the back-end's rank.
 """
 

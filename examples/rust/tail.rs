@@ -62,7 +62,7 @@ fn front_end(topology: &str, file: &str, time: Option<Duration>) -> Result<()> {
         for line in PrefixTree::from_values(answer.value()?)?.nodes() {
             println!("{}: {}", line.ranks, String::from_utf8_lossy(line.name));
         }
-        // Who is missing is said once, not ten times a second.
+        // Missing ranks are named once, not ten times a second.
         if answer.missing != told {
             for missing in &answer.missing {
                 eprintln!("tail: no answer from {}: {}", missing.ranks, missing.reason);

@@ -1,9 +1,9 @@
 //! Which of all hosts have the most? `top TOPOLOGY K COMMAND` runs a command on every back-end and
 //! prints the K largest of the numbers with which its lines begin.
 //!
-//! The tree finds the numbers and who has them: it carries K numbers per link, however many lines
-//! there are. Then only those back-ends are asked for the lines. `{rank}` in COMMAND stands for the
-//! back-end's rank, so that one machine can play many.
+//! The tree finds the numbers and the ranks that have them: it carries K numbers per link, however
+//! many lines there are. Then only those back-ends are asked for the lines. `{rank}` in COMMAND
+//! stands for the back-end's rank, so that one machine can play many.
 //!
 //! ```text
 //! top 2x2 2 'ps -eo rss=,comm='

@@ -8,7 +8,7 @@ from spack.package import *
 
 
 class Sapwood(MakefilePackage):
-    """A tree of processes that asks every process of a job, brings back one merged answer, and says who is missing."""
+    """A tree of processes that asks every process of a job, brings back one merged answer, and names missing ones."""
 
     # The address of the repository that this recipe came with.
     git = "."

@@ -355,7 +355,7 @@ class MpiJobs(Story):
         report, code, text = run.end(self)
         self.assertEqual(code, 205, text)
         self.assertEqual((report["covered"], report["states"]["lost"]), ("0-7", "0-7"), text)
-        # All ends within milliseconds of each other; what can be told apart is right.
+        # All ends within milliseconds of each other; what can be distinguished is right.
         if report["first_lost"] is not None:
             self.assertEqual(report["first_lost"]["host"], VICTIM, text)
 

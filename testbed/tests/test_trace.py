@@ -1,5 +1,5 @@
-"""Traces of MPI programs on several hosts: who is late, what ranks did last, and figures of chosen calls; and the
-statistics, histograms and classes of all their calls.
+"""Traces of MPI programs on several hosts: which ranks are late, what they did last, and figures of chosen calls; and
+the statistics, histograms and classes of all their calls.
 
 The tests of one host (bindings/mpi/tests) run on node00, and the ranks of their programs on the next four hosts,
 one after another.

@@ -2,7 +2,7 @@
 //!
 //! In one build of the workspace the crates share their dependencies' features, so that one can
 //! live off what another asks for: a pure crate finds the standard library's methods there because
-//! some other has brought it in. Who depends on that crate alone does not.
+//! some other has brought it in. A program that depends on that crate alone does not.
 
 use std::path::Path;
 

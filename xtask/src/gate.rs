@@ -91,6 +91,9 @@ fn engine_steps() -> Vec<Step> {
         Step::program("guide", "make guide-test", 5),
         Step::program("commands in pages", commands_in_pages(), 2).after(&[BUILD]),
         Step::program("commands of the tour", commands_of_the_tour(), 2).after(&[BUILD]),
+        Step::program("commands shown in pages", shown_commands(), 15)
+            .after(&[BUILD, RELEASE])
+            .taking(Takes::Mpi),
         Step::program("library as released", "env SAPWOOD_TESTS_BUILT=1 make library-test", 5)
             .after(&[BUILD, RELEASE]),
         Step::program("version as released", version(), 2).after(&[RELEASE]),
@@ -205,6 +208,12 @@ fn commands_in_pages() -> String {
 /// The commands of the guide's tour, which print what it shows.
 fn commands_of_the_tour() -> String {
     format!("python3 conformance/tour.py {}", test_program())
+}
+
+/// The commands of the pages for users, with the shims of the release build.
+fn shown_commands() -> String {
+    let (program, target) = (test_program(), target());
+    format!("python3 conformance/shown_commands.py {program} {target}/release/lib/sapwood")
 }
 
 /// Sets of names as ClusterShell's `nodeset` expands and folds them.
@@ -333,8 +342,15 @@ mod tests {
 
     #[test]
     fn no_mpi_program_starts_while_there_are_hosts() {
-        const MPI: [&str; 6] =
-            ["test-mpi", "torch-test", "examples-test", "page-test", "make demo", "/exports"];
+        const MPI: [&str; 7] = [
+            "test-mpi",
+            "torch-test",
+            "examples-test",
+            "page-test",
+            "make demo",
+            "/exports",
+            "shown_commands.py",
+        ];
         const HOSTS: [&str; 3] = ["TESTBED_HOSTS=", "testbed/tests/group-", "testbed/storm "];
         let steps = ci_steps();
         let found = |words: &[&str], other: Takes| {

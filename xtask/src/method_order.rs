@@ -9,7 +9,7 @@
 //! mean something else and are not looked at.
 //!
 //! Beside that, a crate of the engine declares a type name once: two types of one name in two
-//! modules are a trap for who reads an import.
+//! modules are a trap for a reader of an import.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -73,7 +73,7 @@ pub(crate) unsafe fn lend<'a>(
     unsafe { communicator.as_ref() }.map(|made| &made.communicator)
 }
 
-/// To whom a packet goes: the members of a communicator, or all where there is none.
+/// Where a packet goes: the members of a communicator, or all where there is none.
 ///
 /// # Safety
 /// As [`lend`].

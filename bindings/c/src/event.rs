@@ -127,7 +127,7 @@ impl Told {
                 told.text = reason;
                 Kind::SAPWOOD_EVENT_ENDED
             }
-            #[allow(unreachable_patterns, reason = "an event of a later version is told as text")]
+            #[allow(unreachable_patterns, reason = "an event of a later version is given as text")]
             Some(other) => {
                 told.text = format!("{other:?}");
                 Kind::SAPWOOD_EVENT_OTHER

@@ -27,7 +27,7 @@
 namespace sapwood {
 
 // Marks an array whose number of elements is sent in 64 bits ("%Alf" and its like), for more than
-// 4294967295 of them or to agree with others who send so.
+// 4294967295 of them or to agree with others that send so.
 template <class T>
 detail::Large<T> large(const T &elements)
 {

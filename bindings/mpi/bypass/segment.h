@@ -47,7 +47,7 @@ struct bypass_slot {
     _Atomic uint32_t done;          /* generation whose result can be read */
     _Atomic uint32_t done_sleepers;
     _Atomic uint32_t mismatch;      /* ranks disagree on the arguments */
-    _Atomic uint32_t left;          /* ranks that have read the result, of those who all do */
+    _Atomic uint32_t left;          /* ranks that have read the result, of those that all do */
     unsigned char padding[48];
     _Atomic uint32_t retired;       /* last generation that needs the slot no more */
     _Atomic uint32_t retired_sleepers;

@@ -71,7 +71,7 @@ def collective(function, row, a, starts):
         return [], ["    " + counted], failed
     request = place_of(function, "request")
     return [], [f"    uint32_t sequence = {counted}",
-                # Behind a request of one without a number it is not known who is waited for.
+                # Behind a request of one without a number it is not known which rank is waited for.
                 f"    if (sequence != 0 && sapwood_is_recording()) sapwood_collective_followed({row.id}, {a.comm(comm)}, sequence, {root}, "
                 f"{a.request(request)}, begin + ticks);"], failed
 

@@ -233,7 +233,7 @@ def closed_by(function, a):
 
 
 def enter(function, row, a):
-    """The statement that tells which call this thread is in, with whom."""
+    """The statement that tells which call this thread is in, with which rank."""
     entered = "    struct sapwood_activity *activity = "
     plain = {p.name: i for i, p in enumerate(function.parameters) if p.base == "int" and not p.is_pointer}
     comms = [i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer]

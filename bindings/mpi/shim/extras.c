@@ -86,7 +86,7 @@ static int world_rank_of(MPI_Comm comm, int rank)
 }
 
 /* The world's ranks of a communicator as text, such as `0-3,7`; what is too long is cut, and
- * then told apart by a number out of all of them. */
+ * then distinguished by a number out of all of them. */
 static void ranks_told(MPI_Comm comm, char *text, size_t room)
 {
     MPI_Group group, world;

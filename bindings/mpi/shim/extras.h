@@ -23,7 +23,7 @@ struct sapwood_call {
     const void *site;       /* where it was called, as the address after the call */
     MPI_Comm comm;          /* the one that it is on, if `has_comm` */
     bool has_comm;
-    int dest;               /* whom it sends to, in that communicator; negative for none */
+    int dest;               /* the rank that it sends to, in that communicator; negative for none */
 };
 
 SAPWOOD_HIDDEN void sapwood_extra(const struct sapwood_call *call);

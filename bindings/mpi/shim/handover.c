@@ -177,7 +177,7 @@ int sapwood_handover(const struct sapwood_hello *about, int table_fd, int contro
     hello.version = SAPWOOD_HELLO_VERSION;
     hello.pid = (uint32_t)getpid();
     memcpy(hello.magic, SAPWOOD_HELLO_MAGIC, sizeof hello.magic);
-    /* Who reads them knows which they are by their order: without a page there are no events. */
+    /* A reader knows which they are by their order: without a page there are no events. */
     int descriptors[] = {table_fd, control_fd, events_fd};
     size_t count = control_fd < 0 ? 1 : events_fd < 0 ? 2 : 3;
     if (count < 3)

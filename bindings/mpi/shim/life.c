@@ -60,7 +60,7 @@ static int phase_now(void)
 }
 
 /* A forked child is not a rank: it neither counts nor keeps the leaf waiting for
- * the rank's end, and is not found by those who attach. */
+ * the rank's end, and is not found by tools that attach. */
 static void become_a_child(void)
 {
     enter_phase(SAPWOOD_OFF);

@@ -45,7 +45,7 @@ static void note_unsure(uint64_t receives)
         sapwood_add(&sapwood_events->header.unsure, receives, is_contended());
 }
 
-/* Threads that have no place in the table are not told apart. */
+/* Threads that have no place in the table are not distinguished. */
 static uint32_t thread_number(void)
 {
     uintptr_t first = (uintptr_t)sapwood_table->activities, own = (uintptr_t)sapwood_activity_own();

@@ -166,7 +166,7 @@ static void leave_out(void)
     sapwood_add(&sapwood_table->header.names_left_out, 1, true);
     if (!is_said && sapwood_rank_on_host(sapwood_table->header.world_rank) == 0)
         sapwood_say("names of communicators, windows and files that are in use take more than %d bytes in a rank; "
-                    "those that find no room are told without a name", NAMES_BYTES_MAX);
+                    "those that find no room are reported without a name", NAMES_BYTES_MAX);
     is_said = true;
 }
 

@@ -127,8 +127,8 @@
  *                                  until it is counted in its communicator; 0 where they are not known
  *    32  region           u64      key of the innermost open region; 0 none
  *    40  thread           u32      thread id; 0 when no thread has this activity
- *    44  destination      i32      of a call that sends to one and receives from another, to whom it sends; of
- *                                  others any number
+ *    44  destination      i32      of a call that sends to one and receives from another, the rank to which it
+ *                                  sends; of others any number
  *    48  request_since    u64      `since` of a call that waits for one request, of which the next number is
  *    56  request_number   u32      the number of its collective on the communicator; 0 for another request
  *    60  has_called       u32      1 once the thread has called MPI, MPI_Init included; 2 if others that lived had

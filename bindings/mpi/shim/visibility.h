@@ -1,4 +1,4 @@
-/* Who sees a name, and what must be inlined. */
+/* Where a name is visible, and what must be inlined. */
 #ifndef SAPWOOD_VISIBILITY_H
 #define SAPWOOD_VISIBILITY_H
 

@@ -154,7 +154,7 @@ class SlowRun(Watched):
 
 @turns.alone("shares of time are compared with what the programs promise")
 class SlowPrograms(unittest.TestCase):
-    """What `[slow]` promises: for whom the others wait, how late these come, and which share of its time each waits."""
+    """What `[slow]` promises: which ranks are waited for, how late they come, and the share of time that each waits."""
 
     def setUp(self):
         if not has_mpi("openmpi"):

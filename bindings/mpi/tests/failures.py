@@ -1,7 +1,7 @@
 """Harms runs of `sapwood mpi` in every way that must not matter, and in those that must be named.
 
 Whatever dies, the program's results and exit code survive as far as the program does, the report
-says who is missing, and nothing is left running. Needs the environment that watched.py names.
+says which ranks are missing, and nothing is left running. Needs the environment that watched.py names.
 """
 
 import contextlib
@@ -292,7 +292,8 @@ class Harm(unittest.TestCase):
 
         run = self.harmed(hang, ends=False)
         self.assertEqual(run.code, 128 + signal.SIGKILL, run.errors)
-        self.assertIn("sapwood: the launcher was told to end, and stays 10 s after the last of its processes", run.errors)
+        stays = "the launcher was asked to end, and stays 10 s after the last of its processes"
+        self.assertIn(f"sapwood: {stays}", run.errors)
         self.assertEqual(run.profile["ranks_covered"], RANKS)
 
     def test_a_launcher_that_is_stopped_is_continued_once_the_user_insists(self):
@@ -307,7 +308,7 @@ class Harm(unittest.TestCase):
                 time.sleep(0.02)
 
         run = self.harmed(stop, ends=False)
-        self.assertIn("sapwood: the launcher was told to end, and is stopped; it is continued", run.errors)
+        self.assertIn("sapwood: the launcher was asked to end, and is stopped; it is continued", run.errors)
         self.assertEqual(run.profile["ranks_covered"], RANKS, run.errors)
 
     def test_no_rank_is_the_first_of_those_that_a_time_limit_has_ended(self):

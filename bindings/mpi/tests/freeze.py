@@ -110,7 +110,7 @@ class FreezeTruth(OneMpi):
         self.check_files(run)
         place = self.place(freeze, "MPI_Allreduce", "high")
         self.assertEqual((place["instances"], place["whole"], place["open"], place["absent"]), (40, 39, 2, "3"))
-        # Between hosts the clocks may not say who came last.
+        # Between hosts the clocks may not say which rank came last.
         self.assertEqual(sum(one["times"] for one in place["last"]) + place["undecided"], 39)
         self.assertTrue(watched.ON_HOSTS or place["undecided"] == 0, place)
         place = self.place(freeze, "MPI_Barrier", "MPI_COMM_WORLD")
@@ -137,7 +137,7 @@ class FreezeTruth(OneMpi):
             self.check_passage(freeze, one)
 
     def check_passage(self, freeze, one):
-        """Who came and left when, beside the last arrival, from the times of the calls."""
+        """When each rank came and left, beside the last arrival, from the times of the calls."""
         calls = [freeze["events"][at] for at in one["arrivals"]]
         if len(calls) < one["size"] or any(call["is_open"] for call in calls):
             self.assertEqual((one["arrival_waits_ns"], one["departures"], one["elapsed_ns"]), ([], [], None), one)

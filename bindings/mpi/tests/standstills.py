@@ -125,7 +125,7 @@ def end(run, _told):
     run.process.send_signal(signal.SIGTERM)
 
 
-@turns.alone("who computes, who sleeps and for how long depends on who gets a processor")
+@turns.alone("which rank computes or sleeps, and for how long, depends on which gets a processor")
 class Standstills(OneMpi):
     def still(self, mode, *options, harm=None, command=None, environment=None):
         """Runs a program until its standstill is told; then it is let go, or ended by `harm`."""

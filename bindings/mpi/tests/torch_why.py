@@ -26,7 +26,7 @@ ROOT = os.path.join(HERE, "..", "..", "..")
 PACKAGE = os.path.join(ROOT, "bindings", "python", "python")
 EXAMPLE = os.path.join(ROOT, "bindings", "python", "examples", "torch", "parallel.py")
 RANKS = 3
-# Below the ports that systems give to those who ask for any.
+# Below the ports that systems give to programs that ask for any.
 PORTS = range(20000, 32000)
 SLOW_STEPS = 120
 TRACED = ["-m", "sapwood.torch"]

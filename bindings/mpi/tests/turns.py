@@ -14,7 +14,7 @@ import unittest
 
 SHARED, ALONE = "shared", "alone"
 # The reason of all tests that count arrivals.
-LATENESS = "who comes last is counted, and a rank that gets no processor comes late, too"
+LATENESS = "which rank comes last is counted, and a rank that gets no processor comes late, too"
 # What a test starts does not see it.
 TURN = os.environ.pop("SAPWOOD_MPI_TURN", "")
 ORDER = os.environ.pop("SAPWOOD_TESTS_ORDER", "")

@@ -71,7 +71,7 @@ class Uninitialised(OneMpi):
     def test_a_rank_that_sleeps_before_mpi_init_is_named_and_in_the_report_and_those_that_wait_for_it_are_told(self):
         run, pid, state, place = self.late("sleeps")
         self.assertEqual(state, "sleeping", run.errors)
-        # Where it sleeps is known only to those who may trace it.
+        # Where it sleeps is known only to users that may trace it.
         self.assertRegex(place or " in nanosleep", r"^ in \w*nanosleep$")
         self.assertEqual(len(re.findall(NAMED, run.errors)), 1, run.errors)
         known = {one["rank"]: one for one in run.profile["uninitialised"]}

@@ -1,4 +1,4 @@
-"""Compares who waited for whom, as it came through the tree, with what each rank wrote by itself.
+"""Compares which ranks waited for which, as it came through the tree, with what each rank wrote by itself.
 
 Every rank writes its events to disk, and the program notes by its own clock when it entered and
 left each call. The events must lie inside of these notes and carry their numbers. From the events

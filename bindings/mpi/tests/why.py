@@ -1,7 +1,7 @@
 """Asks `sapwood trace why` of programs that hang or wait, and compares its answer with what each must be.
 
-tests/culprits has the programs; expect.toml beside each says which ranks are the reason, who waits in
-which call for whom, and of slow programs who comes last. A program that hangs is ended once its verdict
+tests/culprits has the programs; expect.toml beside each says which ranks are the reason, which wait in
+which call for which, and of slow programs which come last. A program that hangs is ended once its verdict
 was told; the answer at the end must be the same, though the ranks have been killed by then.
 
 Needs the environment that watched.py names; `make truth` sets it.
@@ -126,7 +126,7 @@ class WhyTruth(OneMpi):
 
     def stuck(self, case, end=lambda run: run.process.send_signal(signal.SIGINT), words=(), is_named=True):
         """Watches a program, with these words as its arguments, until a verdict is told, ends it, and checks the verdict;
-        without `is_named` no rank may be accused, since what is known does not tell who is the reason."""
+        without `is_named` no rank may be accused, since what is known does not tell which is the reason."""
         expected = expected_of(case)
         if not is_named:
             expected["culprits"] = []
@@ -150,7 +150,7 @@ class WhyTruth(OneMpi):
             if wanted["call"] == "MPI_Finalize":
                 continue
             if wanted["call"] == "MPI_Test":
-                # Each of these calls returns: those who make them are told by what they do.
+                # Each of these calls returns: ranks that make them are told by what they do.
                 self.assertEqual([one["doing"] for one in stuck["odd"]], ["polling"], stuck)
                 continue
             for rank in wanted["ranks"]:

@@ -93,6 +93,8 @@ static void refuse_too_few(int rank, int size)
         sapwood_say("the tool takes the last %d ranks, and the program has %d in all: none is left for it; start "
                     "it on more ranks",
                     tools, size);
+    /* The abort of another rank might end rank 0 before. */
+    SAPWOOD_BEHIND(PMPI_Barrier)(sapwood_world_whole);
     SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
 }
 

@@ -18,7 +18,7 @@
 
 enum { HOST_NAME_BYTES = 256 };
 
-/* How many hosts there are, and which this one is; -1 if it is not told apart by its name. */
+/* How many hosts there are, and which this one is; -1 if it is not distinguished by its name. */
 struct listed {
     int count;
     int own;

@@ -71,7 +71,7 @@ Stream_t *mrn_stream(Network_t *net, uint32_t id)
     return made;
 }
 
-/* The front-end wants to send to single back-ends; who has attached tells who it is. */
+/* The front-end wants to send to single back-ends; one that has attached tells its rank. */
 static void say_hello(Network_t *net, uint32_t stream, const sapwood_packet_t *packet)
 {
     struct mrn_state *state = net->state;

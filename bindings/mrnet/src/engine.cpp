@@ -11,7 +11,7 @@ namespace MRN {
 
 namespace {
 
-/* How long who waits alone stays inside the library at a time, in milliseconds. */
+/* How long a caller that waits alone stays inside the library at a time, in milliseconds. */
 enum { SLICE_MS = 100 };
 /* How long the tool must not have used a network for the service thread to serve it. */
 const std::chrono::milliseconds IDLE(250);
@@ -245,7 +245,7 @@ void Engine::delete_streams()
         delete stream;
 }
 
-/* Tells those who wait for a stream's data that more has come. */
+/* Notifies the callers that wait for a stream's data that more has come. */
 void Engine::announce(Stream& stream, uint64_t arrived)
 {
     StreamContents& contents = stream.contents();
@@ -258,7 +258,7 @@ void Engine::announce(Stream& stream, uint64_t arrived)
         deliver(new DataEvent(DataEvent::DATA_AVAILABLE, new DataEvent::DataEventData(&stream)));
 }
 
-/* Keeps an event, wakes who waits for its descriptor, and has callbacks called. */
+/* Keeps an event, wakes the callers that wait for its descriptor, and has callbacks called. */
 void Engine::deliver(Event* event)
 {
     for (const evt_cb_info& info : events.take_Callbacks(*event))

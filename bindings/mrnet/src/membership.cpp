@@ -1,5 +1,5 @@
 /*
- * Who is in the tree, as the front-end is told: processes that come, go and find new parents,
+ * The members of the tree, as the front-end knows them: processes that come, go and find new parents,
  * back-ends that attach, and what each of them tells of itself.
  */
 #include <unistd.h>

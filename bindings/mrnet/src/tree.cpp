@@ -1,5 +1,5 @@
 /*
- * Trees to be written as topology files. The library knows the shapes; here is who gets which host.
+ * Trees to be written as topology files. The library knows the shapes; here each process gets a host.
  */
 #include "mrnet/Tree.h"
 

@@ -1,4 +1,4 @@
-"""Two questions at once, in an event loop: who waits longest, and how many are there?"""
+"""Two questions at once, in an event loop: which process waits longest, and how many are there?"""
 
 import asyncio
 import sys

@@ -25,7 +25,7 @@ def scaled(wave: sapwood.Wave, factor: int) -> object:
 
 
 def report(wave: sapwood.Wave) -> object:
-    """Who is in it and where: one text from each process."""
+    """Which processes are in it, and where: one text from each process."""
     texts = [text for values in wave.values for text in (values if isinstance(values, list) else [])]
     return [*texts, f"{wave.rank}:{wave.contributors}:{len(wave.packets)}:{wave.is_root}"]
 

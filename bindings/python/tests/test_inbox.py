@@ -49,7 +49,7 @@ class WatchedCondition(Condition):
         self.waits = Event()
 
     def wait(self, timeout: float | None = None) -> bool:
-        # The lock is still held: who has it after this knows that the thread waits.
+        # The lock is still held: a thread that has it after this knows that the thread waits.
         self.waits.set()
         return super().wait(timeout)
 

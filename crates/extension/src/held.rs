@@ -3,7 +3,7 @@
 //! The loader of shared objects wants a path. A file in a folder, even one of mode 0700, stays
 //! there when its process is killed; memory that has a descriptor and no name goes with the last
 //! process that uses it, whatever ends that, and `/proc/self/fd` gives it a path. Sealed, it cannot
-//! change under those who have checked it.
+//! change under processes that have checked it.
 
 use std::fs::File;
 use std::io::Write;

@@ -7,10 +7,10 @@
 //! in whole [messages](message), which a link carries in order and without loss while it is up.
 //!
 //! Members carry *virtual nodes*, and messages are addressed to those. Each message that goes down
-//! a tree names the virtual nodes that are to be reached through its receiver, who answers for
-//! exactly these: members need not agree on who is in the group or on any tree for a transfer to
-//! reach each virtual node once. `docs/groups-design.md` has the rules and what they were measured
-//! to do.
+//! a tree names the virtual nodes that are to be reached through its receiver, which answers for
+//! exactly these: members need not agree on which members the group has or on any tree for a
+//! transfer to reach each virtual node once. `docs/groups-design.md` has the rules and what they
+//! were measured to do.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

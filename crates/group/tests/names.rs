@@ -1,4 +1,4 @@
-//! Virtual nodes that a member hands over when it leaves: who delivers, at each step.
+//! Virtual nodes that a member hands over when it leaves: which member delivers, at each step.
 
 use sapwood_group::message::{Gift, Head, Life, PartHead, Purpose, Ranges, Record, Route};
 use sapwood_group::operations::Operation;

@@ -1,4 +1,4 @@
-//! What a member acknowledges of a transfer, when, and to whom.
+//! What a member acknowledges of a transfer, when, and to which member.
 
 use sapwood_group::limits::TRANSFERS_MAX;
 use sapwood_group::message::{Head, Life, Purpose, Ranges, Record, Route};

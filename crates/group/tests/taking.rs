@@ -295,8 +295,8 @@ fn own_giver() -> Record {
     Record { names: ranges("10-11"), ..record(ME) }
 }
 
-/// A reduction began before the taker joined: it never calls, and says for whom the giver's value
-/// stands.
+/// A reduction began before the taker joined: it never calls, and says for which names the giver's
+/// value stands.
 #[test]
 fn a_taker_that_has_not_called_knows_whose_value_was_given() {
     for is_alive in [true, false] {

@@ -23,7 +23,7 @@ const LINE_BYTES_MAX: usize = 4096;
 /// How ssh ends when it has not reached the host (ssh(1), exit status).
 const CLIENT_FAILED: Exit = Exit::Status(255);
 
-/// How many lines of a client are told.
+/// How many lines of a client are reported.
 const LINES_TOLD: usize = 3;
 
 /// The program that launch agents run, and that is copied to hosts that lack it.

@@ -59,7 +59,7 @@ fn a_family_is_ended_in_order_and_the_stubborn_are_killed() {
         let mut order = shell(script);
         order.capture_stdout = true;
         let process = family.start(name, &order).unwrap();
-        // Only who has set its trap shows whether it is honoured.
+        // Only a process that has set its trap shows whether it is honoured.
         let mut text = Vec::new();
         while text.is_empty() {
             let watched = rustix::event::PollFd::from_borrowed_fd(

@@ -79,7 +79,7 @@ fn shell_task(script: &str) -> Task {
     }
 }
 
-/// Turns the loop until the launch agent has said who it is.
+/// Turns the loop until the launch agent has identified itself.
 fn greet(session: &mut Session) -> Greeting {
     let begun = Instant::now();
     loop {

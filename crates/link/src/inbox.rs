@@ -174,7 +174,7 @@ pub struct Pool {
 pub type MemoryAdvice = fn(&mut [MaybeUninit<u64>]);
 
 impl Pool {
-    /// Who is told of memory for packets of many megabytes.
+    /// The receiver of notices of memory for packets of many megabytes.
     pub fn set_advice(&mut self, advice: MemoryAdvice) {
         self.advice = Some(advice);
     }

@@ -29,7 +29,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Names whom to tell of memory in which large packets are put together.
+    /// Names the receiver of notices of memory in which large packets are put together.
     pub fn set_memory_advice(&mut self, advice: MemoryAdvice) {
         self.turn.pool.set_advice(advice);
     }

@@ -235,7 +235,7 @@ fn tell(lie: &Lie, speaker: Speaker) {
         assert!(answer.missing.is_empty(), "{name}: {:?}", answer.missing);
     }
     // The stream that the liar is a member of goes on without it; a communication process's place
-    // is held for those below it, who are no liars.
+    // is held for those below it, which are no liars.
     if speaker == Speaker::BackEnd {
         let rest: RankSet = "1-3".parse().expect("a set");
         let answer = desk.wave(shared, 1, &rest);

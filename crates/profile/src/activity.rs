@@ -1,9 +1,9 @@
 //! What the threads of MPI ranks do at one moment: calls that have not returned, and the same over
 //! many ranks.
 //!
-//! A rank tells in its table which call each of its threads is inside, since when, with whom, and
-//! in which region. Folded over ranks, activities of one kind are one entry with the set of ranks:
-//! a hang of a thousand ranks is two lines, those that wait and those that do not come.
+//! A rank tells in its table which call each of its threads is inside, since when, with which rank,
+//! and in which region. Folded over ranks, activities of one kind are one entry with the set of
+//! ranks: a hang of a thousand ranks is two lines, those that wait and those that do not come.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -121,7 +121,7 @@ impl fmt::Display for ActivityKind {
 pub struct Activity {
     /// Its kind.
     pub kind: ActivityKind,
-    /// With whom.
+    /// The rank at the other end.
     pub peer: Peer,
     /// For how long, in nanoseconds.
     pub for_ns: u64,
@@ -134,10 +134,10 @@ pub struct CallInProgress {
     pub function: FunctionId,
     /// The handle of its communicator; 0 for none.
     pub handle: u64,
-    /// With whom.
+    /// The rank at the other end.
     pub peer: Peer,
-    /// To whom it sends, if it is a call that sends one message and receives another: then `peer`
-    /// is the source. Of other calls it says nothing.
+    /// The rank to which it sends, if it is a call that sends one message and receives another:
+    /// then `peer` is the source. Of other calls it says nothing.
     pub destination: Peer,
     /// The tag of its message.
     pub tag: Option<i32>,
@@ -157,7 +157,7 @@ pub struct CallInProgress {
 pub struct OpenReceiveCall {
     /// The handle of its communicator.
     pub handle: u64,
-    /// From whom.
+    /// The source.
     pub peer: Peer,
     /// Its tag, as the program gave it.
     pub tag: i32,

@@ -549,7 +549,7 @@ impl<'a> TableReader<'a> {
             _ => String::new(),
         };
         let condition = match moment.condition {
-            // Libraries wait in many ways; what matters inside is only who cannot go on.
+            // Libraries wait in many ways; what matters inside is only which thread cannot go on.
             Condition::Computing | Condition::Sleeping if is_inside => Condition::Unknown,
             condition => condition,
         };

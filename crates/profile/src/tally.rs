@@ -1,4 +1,4 @@
-//! Tallies: calls of a rank by where they were made, with whom, or on which communicator.
+//! Tallies: calls of a rank by where they were made, with which rank, or on which communicator.
 //!
 //! They exist only where they were asked for. Up the tree they travel as the events of a
 //! [`crate::Round`] or of [`crate::RankRows`] of their own, whose names are [`Tally::label`].
@@ -9,7 +9,7 @@ use alloc::string::String;
 
 use crate::{EventKey, Function, FunctionId, REGION_NAME_BYTES_MAX, SizeClass};
 
-/// What calls are told apart by.
+/// What calls are distinguished by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TallyKind {

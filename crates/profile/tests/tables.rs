@@ -323,7 +323,7 @@ fn a_call_that_has_not_returned_is_told_with_communicator_peer_region_and_time()
     assert!(found[0].kind.is_long && !found[1].kind.is_long);
     assert_eq!(found[1].kind.to_string(), "MPI_Allreduce on MPI_COMM_WORLD");
     assert_eq!((found[1].peer, found[1].for_ns), (Peer::None, 1500));
-    assert_eq!(found[1].kind.condition, Condition::Unknown, "who waits in MPI may sleep");
+    assert_eq!(found[1].kind.condition, Condition::Unknown, "a rank that waits in MPI may sleep");
     assert_eq!(table.activities(Condition::Stopped)[0].kind.condition, Condition::Stopped);
     // Of one with two groups, the peer is not a rank of the own one.
     table.put(COMMUNICATORS + 48, &1_u32.to_le_bytes());

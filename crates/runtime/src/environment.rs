@@ -18,5 +18,5 @@ pub const LOG_VARIABLE: &str = "SAPWOOD_LOG";
 pub const LOG_FILE_VARIABLE: &str = "SAPWOOD_LOG_FILE";
 
 /// Names the address of this machine that this process listens at for TCP, in the place of the one
-/// that the whole tree was told: for machines that do not all have that address.
+/// that the whole tree was given: for machines that do not all have that address.
 pub const INTERFACE_VARIABLE: &str = "SAPWOOD_INTERFACE";

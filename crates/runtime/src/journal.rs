@@ -7,7 +7,7 @@ use sapwood_node::{Event, LinkId, Node};
 use sapwood_transport::Link;
 use tracing::{debug, info, warn};
 
-/// Says what the node has told, at this process.
+/// Logs what the node has reported, at this process.
 pub(crate) fn told(node: &Node, event: &Event) {
     let own = own_rank(node);
     match event {

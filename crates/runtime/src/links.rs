@@ -107,7 +107,7 @@ pub(crate) struct SocketTable {
     terms: LinkTerms,
     /// Links with bytes in their buffer or ring, which do not make a descriptor readable.
     again: Vec<LinkId>,
-    /// Links in shared memory whose peers have to be told of the next wait.
+    /// Links in shared memory whose peers have to be notified of the next wait.
     awake: Vec<LinkId>,
     /// How many links are in shared memory.
     shared: usize,

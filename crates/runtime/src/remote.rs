@@ -3,7 +3,7 @@
 //!
 //! A host that does not answer, refuses the client, or has another identity than its name says
 //! costs only the back-ends on it: a communication process that was planned there is started on
-//! another host of its subtree, and finally on this one. The processes below it are told of the
+//! another host of its subtree, and finally on this one. The processes below it are notified of the
 //! lost host, so that none tries it again.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -223,7 +223,7 @@ impl Remote {
         answers.chain(starts).chain(outcomes).min()
     }
 
-    /// Whether a launch agent is still to be told that its process has joined.
+    /// Whether a launch agent is still to be notified that its process has joined.
     pub(crate) fn is_starting(&self) -> bool {
         self.under_way > 0
     }
@@ -306,7 +306,7 @@ impl Remote {
         }
     }
 
-    /// A process whose plan was made before hosts were lost, or for another host, is told so.
+    /// A process whose plan was made before hosts were lost, or for another host, is notified.
     fn renew_plan(&self, start: &Start, node: &mut Node) {
         if start.child.role() == Role::BackEnd {
             return;
@@ -502,8 +502,8 @@ impl Remote {
         }
     }
 
-    /// Gives up all that have not joined; who they are, and why. A program that runs may still
-    /// join.
+    /// Gives up all that have not joined; returns them, with the reason. A program that runs may
+    /// still join.
     pub(crate) fn give_up(
         &mut self,
         node: &Node,

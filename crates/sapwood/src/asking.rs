@@ -69,8 +69,8 @@ impl Shared {
             return Some(answer);
         };
         let delivery = Delivery::Answer(answer);
-        // Its bytes are granted again at once: who asks much at a time must not fill the window of
-        // the answer that is taken first.
+        // Its bytes are granted again at once: a front-end that asks much at a time must not fill
+        // the window of the answer that is taken first.
         self.driver.application().consumed(stream, delivery.cost());
         let Delivery::Answer(answer) = delivery else {
             unreachable!("it was made an answer just now");
@@ -174,7 +174,7 @@ impl Shared {
     }
 }
 
-/// What is told of a question that nothing comes for.
+/// The reason that is given for a question without an answer.
 fn no_answer(stream: StreamId, number: u64, missing: Vec<Missing>) -> NodeAnswer {
     NodeAnswer {
         stream,

@@ -66,7 +66,7 @@ pub struct BackEnd {
 
 impl BackEnd {
     /// Joins the network that has started this program, as its environment says. Call it on the
-    /// main thread if the network was told that this program
+    /// main thread if the network was configured so that this program
     /// [binds itself](crate::Program::binds_itself).
     ///
     /// If another manager has started it, `SAPWOOD_JOIN` says where to connect: see
@@ -451,7 +451,7 @@ impl BackEnd {
     }
 
     /// Leaves the network on purpose. Waits until the front-end has received what was sent, at most
-    /// half a second. The front-end is told that this back-end has left, not that it died.
+    /// half a second. The front-end is notified that this back-end has left, not that it died.
     ///
     /// # Errors
     /// [`Error::Runtime`] when the system fails this process.

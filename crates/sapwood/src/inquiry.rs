@@ -264,7 +264,7 @@ impl Shared {
         Ok(self.driver.carry_out()?)
     }
 
-    /// Tells those who asked what has been answered since `began`.
+    /// Sends to each process that asked what has been answered since `began`.
     fn tell(
         &mut self,
         askers: &[Asker],

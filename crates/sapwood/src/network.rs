@@ -569,7 +569,7 @@ impl Network {
     }
 
     /// The next question of another process of this user, if there is one; only a network that is
-    /// published gets any. Each is to be answered soon: who asks waits.
+    /// published gets any. Each is to be answered soon: the process that asks waits.
     pub fn next_question(&mut self) -> Option<Question> {
         self.shared.borrow_mut().next_question()
     }

@@ -1,4 +1,4 @@
-//! Who is missing, and why: processes are killed while the front-end waits for them.
+//! Which members are missing, and why: processes are killed while the front-end waits for them.
 
 use std::time::{Duration, Instant};
 

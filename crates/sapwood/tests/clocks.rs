@@ -1,7 +1,7 @@
 //! Clocks that are known to be apart are found to be so, within the bounds that are stated.
 //!
 //! Each process runs in a time namespace of its own, in which the kernel shows it a clock that is
-//! ahead by a known number of seconds. Who may not make those has clocks that agree.
+//! ahead by a known number of seconds. A user that may not make those has clocks that agree.
 
 #[path = "../../launch/tests/written/mod.rs"]
 mod written;

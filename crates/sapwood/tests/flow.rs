@@ -205,7 +205,7 @@ fn a_stopped_back_end_blocks_only_sends_that_wait() {
         }
         questions += 1;
     }
-    assert!(questions < 1000, "{questions} questions go to one who reads none");
+    assert!(questions < 1000, "{questions} questions go to one that reads none");
     let full = stream.try_broadcast(tags::RANK, ());
     assert!(matches!(full, Err(Error::WouldWait { stream: id }) if id == stream.id()));
     assert!(!stream.has_room().unwrap());

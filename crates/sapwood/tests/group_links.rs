@@ -14,7 +14,7 @@ fn shared_ends() -> usize {
     maps.lines().filter(|line| line.contains("sapwood-link")).count()
 }
 
-/// This number of members with these settings, of whom each sends to each.
+/// This number of members with these settings, of which each sends to each.
 fn group_of(count: u32, settings: impl Fn(GroupBuilder, u32) -> GroupBuilder) -> Vec<Group> {
     let key = Key::generate().unwrap();
     let builder = |name| settings(Group::builder(key.clone()).deadline(DEADLINE), name).name(name);

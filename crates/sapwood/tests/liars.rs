@@ -61,7 +61,7 @@ fn named(network: &mut Network) -> String {
     }
 }
 
-/// A stream with a member that claims everybody's ranks in its first wave: the others are in that
+/// A stream with a member that claims all ranks in its first wave: the others are in that
 /// wave once, with their own values. Gives why the liar is missing.
 fn forged(network: &mut Network) -> String {
     let mut all = network.stream(&network.everyone()).up("sum").open().unwrap();

@@ -110,7 +110,7 @@ fn terminate(child: &Child) {
     kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::TERM).unwrap();
 }
 
-/// One request, and its answer, which everybody is in.
+/// One request, and its answer, which all are in.
 fn whole(stream: &mut Stream, everyone: &RankSet) {
     stream.broadcast(tags::RANK, ()).unwrap();
     let answer = stream.recv_timeout(HANG).unwrap();

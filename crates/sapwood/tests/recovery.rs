@@ -1,5 +1,5 @@
 //! Communication processes are killed or stopped, and the tree goes on without them: every wave has
-//! everybody in it, and what goes down reaches everybody once.
+//! all in it, and what goes down reaches all once.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn repairing(shape: &str, links: Links, recovery: Recovery) -> (Network, Vec<See
     (network, tree)
 }
 
-/// One request, and its answer, which everybody is in.
+/// One request, and its answer, which all are in.
 fn whole(stream: &mut Stream, everyone: &RankSet) -> Duration {
     let begin = Instant::now();
     stream.broadcast(tags::RANK, ()).unwrap();

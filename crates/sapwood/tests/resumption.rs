@@ -53,7 +53,7 @@ impl Scene {
         self.front_end.wait().unwrap();
     }
 
-    /// Another front-end comes, asks everybody, and ends the network.
+    /// Another front-end comes, asks all, and ends the network.
     fn resume(&self) -> Output {
         clean_command(trial()).arg("resume").arg(self.state()).output().unwrap()
     }

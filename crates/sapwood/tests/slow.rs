@@ -75,7 +75,7 @@ fn is_stopped(process: &Seen) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
 }
 
-/// One request to all, and its answer: everybody is in it.
+/// One request to all, and its answer: all are in it.
 fn assert_whole(network: &Network) {
     let everyone = network.everyone();
     let mut stream = network.stream(&everyone).up("count").open().unwrap();

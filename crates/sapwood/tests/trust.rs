@@ -265,7 +265,7 @@ fn recorded(address: &str, key: &Key, encryption: Encryption) -> (Vec<u8>, Vec<u
     (first.to_vec(), third.to_vec())
 }
 
-/// Who has the right key and does not keep to the rules.
+/// A peer that has the right key and violates the protocol.
 fn insider(address: &str, key: &Key, encryption: Encryption) -> Link {
     let address: Address = address.parse().unwrap();
     connect(&address, key, encryption, HANG, WhenRefused::Fail).unwrap()

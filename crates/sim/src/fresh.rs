@@ -134,7 +134,7 @@ fn plan() -> StreamPlan {
 }
 
 /// Within how long it has to answer: a silent process is noticed, its place is held open for those
-/// below it, who look for another parent, and so for one more that ends meanwhile.
+/// below it, which look for another parent, and so for one more that ends meanwhile.
 fn answer_limit(recovery: &Recovery) -> Time {
     let Recovery { orphan_limit, grace, silence, .. } = *recovery;
     let terms: Duration = silence + grace + orphan_limit;

@@ -58,7 +58,7 @@ impl Gathered {
         if excess == 0 {
             return;
         }
-        // The shortest times say least about who is late.
+        // The shortest times say least about which rank is late.
         let mut sums: Vec<(u64, LateKey)> =
             self.late.iter().map(|(&key, times)| (times.sum_ns, key)).collect();
         sums.select_nth_unstable(excess - 1);
@@ -69,8 +69,8 @@ impl Gathered {
     }
 }
 
-/// Whether an instance is whole and nothing is to be told of it beside its waits: its processes
-/// called the same, gave as many bytes, and it is known who waits for whom.
+/// Whether an instance is whole and nothing is to be reported of it beside its waits: its processes
+/// called the same, gave as many bytes, and it is known which ranks wait for which.
 fn is_plain(key: InstanceKey, one: &Instance) -> bool {
     one.is_whole()
         && !one.is_mixed

@@ -32,7 +32,7 @@ pub(crate) struct Deviation {
 
 impl Deviation {
     /// The less, the better it explains. That calls contradict those of most members is an error
-    /// of the program whatever comes of it; who is absent may be so as its victim.
+    /// of the program whatever comes of it; a rank that is absent may be so as its victim.
     pub(crate) fn weight(&self) -> (bool, u64, (usize, usize), Reverse<u64>) {
         (!self.is_mismatch(), self.odd.len(), self.company, Reverse(self.waiters))
     }

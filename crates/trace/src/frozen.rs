@@ -31,7 +31,7 @@ pub struct FrozenEvent {
     pub function: u32,
     /// What it is; none of a call in progress of a kind that no ring has.
     pub kind: Option<EventKind>,
-    /// Who waits for whom in it, if it is a collective.
+    /// Which ranks wait for which in it, if it is a collective.
     pub pattern: Pattern,
     /// Whether it had not returned.
     pub is_open: bool,

@@ -30,7 +30,7 @@ pub struct FrozenInstance {
     pub key: InstanceKey,
     /// The function by which its first process came.
     pub function: u32,
-    /// Who waits for whom.
+    /// Which ranks wait for which.
     pub pattern: Pattern,
     /// Processes of the communicator.
     pub size: u32,
@@ -66,7 +66,7 @@ pub struct Relations {
     /// Sends and receives of one message each, as places in [`Frozen::events`].
     pub messages: Vec<(usize, usize)>,
     /// By communicator, the first collective in which processes gave different amounts. Behind one
-    /// that is mixed nothing is told.
+    /// that is mixed nothing is reported.
     pub unequal: BTreeMap<u64, Unequal>,
     /// Of each event how long it has waited for another process; none where that is not known.
     pub waits: Vec<Option<u64>>,

@@ -3,7 +3,7 @@
 //! Once all processes have left a collective it is known how they passed it ([`FrozenPassage`]):
 //! how long each was there before the last one came, in which order they left, and how long after
 //! the last arrival. These are the arrival and departure waits of EventSpace's load-balance
-//! monitor. Between hosts none is told that is not longer than the clocks may be off.
+//! monitor. Between hosts none is reported that is not longer than the clocks may be off.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

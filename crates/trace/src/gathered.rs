@@ -18,7 +18,7 @@
 //!  5  %auld  receives, 9 words each
 //!  6  %auld  calls that complete receives, 10 words each
 //!  7  %auld  waits by rank and event, 5 words each
-//!  8  %auld  who made others wait, 7 words each
+//!  8  %auld  ranks that made others wait, 7 words each
 //!  9  %auld  waits by place, 5 words each: communicator; function and the one that was waited for;
 //!            the one that waited; calls; nanoseconds
 //! 10  %auld  transfers by sender and receiver, 6 words each: these two; messages; nanoseconds;
@@ -36,12 +36,12 @@
 //!            reductions, in which the child was last, late, bypassed; how many times, their sum
 //!            and the longest of five times
 //! 15  %auld  whole collectives by place, 5 words each: communicator; function and size; how many;
-//!            those of which it is not known who came last; the highest number of one
+//!            those of which it is not known which rank came last; the highest number of one
 //! 16  %auld  how late ranks were in these, 5 words each: communicator; function and rank; the
 //!            power of two of nanoseconds; how many times, and their sum
 //! 17  %auld  the one of them to which a rank came latest, 4 words, or nothing: nanoseconds; rank
 //!            and function; communicator; number
-//! 18  %auld  sockets of TCP connections that are new, have sent anything, or were not told of for
+//! 18  %auld  sockets of TCP connections that are new, have sent anything, or were not reported for
 //!            ten to twenty seconds, 10 words each: the names of both ends; the rank, and whether
 //!            both are on one host; of the time since the row before its nanoseconds, those of
 //!            collectives and those of waits for messages in it, microseconds with data under way,
@@ -213,7 +213,7 @@ pub struct Gathered {
     pub calls: BTreeMap<CallKey, ReceivingCall>,
     /// Waits by rank and event.
     pub waited: BTreeMap<(Rank, u32), Waited>,
-    /// Who made others wait.
+    /// The ranks that made others wait.
     pub made: BTreeMap<Rank, Made>,
     /// By place, the rank that was waited for, and the one that waited.
     pub placed: BTreeMap<(PlaceKey, Rank, Rank), PlaceWaits>,

@@ -4,7 +4,7 @@ use sapwood_packet::Rank;
 
 use crate::mixture::{Called, Kinds};
 
-/// Who waits for whom in a collective.
+/// Which ranks wait for which in a collective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Pattern {
@@ -97,7 +97,7 @@ pub struct Instance {
     /// How many bytes those of them gave of which it is known; none of a collective in which that
     /// need not be the same.
     pub amounts: Option<Kinds<u32>>,
-    /// Who waits for whom.
+    /// Which ranks wait for which.
     pub pattern: Pattern,
     /// Processes of the communicator.
     pub size: u32,
@@ -201,7 +201,7 @@ impl Instance {
     }
 
     /// The process for which others have waited, if it came late; none if the calls do not belong
-    /// together, or if it is not known who waits for whom.
+    /// together, or if it is not known which ranks wait for which.
     #[must_use]
     pub fn latecomer(&self) -> Option<Latecomer> {
         if self.is_mixed || self.count > self.size {

@@ -1,5 +1,5 @@
 //! The front-end's side: what has come up is put together over rounds, and what is whole is
-//! settled: told to the leaves, and added to the figures of the run.
+//! settled: sent to the leaves, and added to the figures of the run.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -26,14 +26,14 @@ const OPEN_MAX: usize = 1 << 17;
 const PASSED_MAX: u32 = 1 << 17;
 /// Numbers that are lower by more than this are those of a communicator that has begun anew.
 const PASSED_FAR: u32 = 1 << 31;
-/// Ends of instances that wait to be told to the leaves, at most.
+/// Ends of instances that wait to be sent to the leaves, at most.
 const SETTLED_MAX: usize = 1 << 18;
 
 /// Communicators of which the first collective is kept that is mixed, or in which amounts differ,
 /// and of which it is kept that processes did not call as many.
 const MIXTURES_MAX: usize = 256;
 
-/// Places that are told apart, at most.
+/// Places that are distinguished, at most.
 const PLACES_MAX: usize = 4096;
 
 /// What is known of waits in a run so far.
@@ -57,7 +57,7 @@ pub struct Findings {
     pub outlier: Option<Outlier>,
     /// Collectives of which all processes are known.
     pub collectives: u64,
-    /// Of these, those of which the clocks do not tell who came last.
+    /// Of these, those of which the clocks do not tell which rank came last.
     pub undecided: u64,
     /// Of these, those in which processes called different functions, or gave different roots.
     pub mixed: u64,
@@ -120,8 +120,8 @@ impl Findings {
     }
 
     /// By communicator, the first collective in which processes gave different amounts, of those
-    /// from which some have not returned, too. Behind one that is mixed nothing is told: there the
-    /// calls of processes meet others than they should.
+    /// from which some have not returned, too. Behind one that is mixed nothing is reported: there
+    /// the calls of processes meet others than they should.
     #[must_use]
     pub fn unequal_amounts(&self) -> BTreeMap<u64, Unequal> {
         self.unequal_amounts_with(&[])
@@ -350,7 +350,7 @@ impl Ledger {
         self.settled.drain(..excess);
     }
 
-    /// The ends of instances that are to be told to the leaves, at most as many.
+    /// The ends of instances that are to be sent to the leaves, at most as many.
     pub fn take_settled(&mut self, most: usize) -> Vec<Settled> {
         if self.settled.len() <= most {
             return core::mem::take(&mut self.settled);
@@ -358,7 +358,7 @@ impl Ledger {
         self.settled.drain(..most).collect()
     }
 
-    /// Whether ends of instances wait to be told.
+    /// Whether ends of instances wait to be sent.
     #[must_use]
     pub fn has_settled(&self) -> bool {
         !self.settled.is_empty()

@@ -1,4 +1,4 @@
-//! Events of programs: rings of records, who waits for whom, and for how long.
+//! Events of programs: rings of records, which ranks wait for which, and for how long.
 //!
 //! A rank of an MPI program writes what it does into rings of an event file that it shares
 //! ([`EventFile`], [`Record`]); a leaf of the tree reads them behind the writer's back

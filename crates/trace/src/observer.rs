@@ -1,5 +1,5 @@
-//! The leaf's side: events of its ranks become what travels up, and the ranks' own waits are told
-//! once it is known for whom they waited.
+//! The leaf's side: events of its ranks become what travels up, and the ranks' own waits are
+//! reported once it is known for which ranks they waited.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -29,12 +29,12 @@ pub const SETTLED_WORDS: usize = 6;
 
 const HAS_CULPRIT: u64 = 1;
 
-/// How an instance has ended: for whom its processes waited, if that is known.
+/// How an instance has ended: for which ranks its processes waited, if that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
     /// The instance.
     pub key: InstanceKey,
-    /// Who waited for whom.
+    /// Which ranks waited for which.
     pub pattern: Pattern,
     /// The one that others waited for; none where nothing is claimed.
     pub culprit: Option<Arrival>,
@@ -90,7 +90,7 @@ pub struct Circumstances {
     pub event: u32,
     /// The function, of a collective that of its form for counts of type int: these are one call.
     pub procedure: u32,
-    /// Who waits for whom, if the function is a collective.
+    /// Which ranks wait for which, if the function is a collective.
     pub pattern: Pattern,
     /// What else the function waits for, if it receives.
     pub beside: Beside,
@@ -274,7 +274,7 @@ impl Observer {
         }
     }
 
-    /// It has been told how an instance has ended.
+    /// It has received how an instance has ended.
     pub fn settle(&mut self, settled: &Settled, clock: &HostClock) {
         let Some(parts) = self.parts.remove(&settled.key) else { return };
         let mut left = Vec::new();

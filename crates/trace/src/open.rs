@@ -1,4 +1,4 @@
-//! For whom ranks may wait in a call for several requests, as `MPI_Waitall`.
+//! The ranks that may be waited for in a call for several requests, as `MPI_Waitall`.
 //!
 //! Known are the receives that were open when a rank entered the call. Which of these have
 //! completed since is not known before it returns, so that a rank may wait for each of their

@@ -1,5 +1,5 @@
-//! Waits by place: for each communicator and function who came last how often and by how much, and
-//! who waited for whom.
+//! Waits by place: for each communicator and function which rank came last how often and by how
+//! much, and which ranks waited for it.
 
 use alloc::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ pub struct WholeCollectives {
     pub size: u32,
     /// How many collectives.
     pub collectives: u64,
-    /// Of these, those of which the clocks do not tell who came last.
+    /// Of these, those of which the clocks do not tell which rank came last.
     pub undecided: u64,
     /// The highest number of one of them on its communicator.
     pub last: u32,

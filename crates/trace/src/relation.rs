@@ -1,5 +1,5 @@
-//! Who waits for whom at one moment: ranks that have been in one call for long, by the place where
-//! they are, and those that have to come or to act before they can go on.
+//! Which ranks wait for which at one moment: ranks that have been in one call for long, by the
+//! place where they are, and those that have to come or to act before they can go on.
 //!
 //! A collective is a place with a number: of two processes that wait in number 41 of a
 //! communicator, one that has made 40 there and is not inside has not entered. That a process is
@@ -78,7 +78,7 @@ pub struct Waiting {
     pub open: Option<OpenMessages>,
     /// Whether one of the targets is enough.
     pub is_any: bool,
-    /// Whether it is known for whom they wait.
+    /// Whether it is known for which ranks they wait.
     pub is_known: bool,
     /// How long the one has waited that came first, in nanoseconds.
     pub longest_ns: u64,
@@ -278,7 +278,7 @@ fn ending(standing: &Standing) -> usize {
     standing.postures.values().filter(is_ending).count()
 }
 
-/// For whom a rank waits in a call that all members make, and the number of that call.
+/// The ranks for which a rank waits in a call that all members make, and the number of that call.
 fn joint(
     attendance: &mut Attendance<'_>,
     rank: Rank,
@@ -305,7 +305,7 @@ fn joint(
     one.is_known = is_whole && !is_open;
 }
 
-/// Where a rank waits, and for whom.
+/// Where a rank waits, and for which ranks.
 fn look(
     attendance: &mut Attendance<'_>,
     rank: Rank,
@@ -424,8 +424,8 @@ fn is_window_whole(standing: &Standing, call: &Standpoint) -> bool {
     call.kind != CallKind::Window || call.space == 0 || has_all_members(standing, call.space)
 }
 
-/// Whether it is known for whom one waits that has started a collective: for some, or for none of
-/// all members.
+/// Whether it is known for which ranks one waits that has started a collective: for some, or for
+/// none of all members.
 fn is_answered(standing: &Standing, place: &Place, targets: &RankSet) -> bool {
     !targets.is_empty() || standing.unread_members(place.space) == 0
 }
@@ -442,7 +442,7 @@ fn holders(standing: &Standing, rank: Rank, place: &Place) -> RankSet {
 }
 
 /// The other side of a message. On an inter-communicator it is of the other group, whose members
-/// are not told from those of the own one.
+/// are not distinguished from those of the own one.
 fn message(standing: &Standing, rank: Rank, place: &Place, one: &mut Waiting) {
     match place.side {
         _ if joins_groups(standing, place.space) => one.is_known = false,

@@ -1,5 +1,5 @@
-//! An event scope: which events are wanted, by what they are told apart, and which value of them is
-//! reduced.
+//! An event scope: which events are wanted, by what they are distinguished, and which value of them
+//! is reduced.
 //!
 //! The noun and the idea are EventSpace's (Bongo, Anshus, Bjorndalen, "EventSpace - Exposing and
 //! observing communication behavior of parallel cluster applications", section 3): a view onto the
@@ -132,7 +132,7 @@ impl FromStr for ScopeReduction {
     }
 }
 
-/// By what the events of a scope are told apart.
+/// By what the events of a scope are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScopeBy {
     /// By rank.

@@ -101,7 +101,7 @@ pub struct ScopeKey {
 }
 
 impl ScopeKey {
-    /// The group of all that is not told apart any more.
+    /// The group of all that is not distinguished any more.
     pub const OTHERS: Self =
         Self { rank: OTHERS, function: 0, communicator: 0, kind: 0, thread: 0 };
 }

@@ -4,7 +4,7 @@
 //! A collective that does not return leaves no record in any ring. It is known by two things that
 //! are always current: the call in progress in its rank's table, and the number of collectives
 //! that its communicator has seen return. [`Standing`] has both for all ranks of the leaves below;
-//! `standing_codec` carries it up the tree, `relation` says from it who waits for whom, and
+//! `standing_codec` carries it up the tree, `relation` says from it which ranks wait for which, and
 //! [`Verdict`](crate::Verdict) why.
 
 use alloc::collections::BTreeMap;
@@ -15,8 +15,8 @@ use sapwood_packet::Rank;
 
 use crate::instance::Pattern;
 
-/// In the place of a communicator's identity: the collective calls on files, which are not told
-/// apart.
+/// In the place of a communicator's identity: the collective calls on files, which are not
+/// distinguished.
 pub const FILES: u64 = 1;
 /// The same for calls that all processes of a window make.
 pub const WINDOWS: u64 = 2;
@@ -55,7 +55,7 @@ pub enum Presence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum CallKind {
-    /// Another one: for whom it waits is not known.
+    /// Another one: for which rank it waits is not known.
     #[default]
     Other = 0,
     /// A collective of a communicator that is counted there.
@@ -103,13 +103,13 @@ pub struct Standpoint {
     pub function: u32,
     /// Its kind.
     pub kind: CallKind,
-    /// Who waits for whom in it, if it is a collective.
+    /// Which ranks wait for which in it, if it is a collective.
     pub pattern: Pattern,
     /// The identity of its communicator; 0 for none.
     pub space: u64,
-    /// With whom.
+    /// The rank at the other end.
     pub side: Side,
-    /// To whom it sends while it receives from `side`; none unless it is an exchange.
+    /// The rank to which it sends while it receives from `side`; none unless it is an exchange.
     pub destination: Side,
     /// The tag of its message. Of a collective, or the start of one, its [`amount`](Self::amount)
     /// and 1, or 0.
@@ -221,7 +221,7 @@ pub struct Seat {
 pub struct OpenReceive {
     /// The identity of its communicator; 0 where that is not known.
     pub space: u64,
-    /// From whom, in the numbering of that.
+    /// The source, in the numbering of that.
     pub side: Side,
     /// Its tag; below 0 for any.
     pub tag: i32,

@@ -1,9 +1,9 @@
 //! TCP connections between ranks: how long each has had data to send, and how fast it went.
 //!
-//! In a collective over a slow connection all ranks come in time and leave late, so that who came
-//! last says nothing on it. The kernel counts at each end of a connection for how long data was
-//! under way, and leaves compare these counters from reading to reading ([`TcpFlow`]). A socket is
-//! known by the addresses of its connection ([`TcpEnds`]), and the two ends of a connection find
+//! In a collective over a slow connection all ranks come in time and leave late, so that which rank
+//! came last says nothing on it. The kernel counts at each end of a connection for how long data
+//! was under way, and leaves compare these counters from reading to reading ([`TcpFlow`]). A socket
+//! is known by the addresses of its connection ([`TcpEnds`]), and the two ends of a connection find
 //! one another where all answers come together ([`TcpTrace`]). A connection is slow if it was busy
 //! for much of the time, and far slower than others meanwhile ([`slow_flows`]).
 
@@ -15,7 +15,7 @@ use sapwood_packet::Rank;
 
 /// Sockets whose ranks are known, and those whose other end is not, at most.
 const SOCKETS_MAX: usize = 1 << 17;
-/// Pairs of ranks that are told apart, at most.
+/// Pairs of ranks that are distinguished, at most.
 const PAIRS_MAX: usize = 1 << 16;
 /// A socket that is in none of this many answers one after another is closed: leaves tell of each
 /// one again and again.
@@ -199,7 +199,7 @@ fn ppm(us: u64, of_ns: u64) -> u64 {
     u64::try_from(part).unwrap_or(u64::MAX).min(1_000_000)
 }
 
-/// A socket of a rank, and what it did since it was told before.
+/// A socket of a rank, and what it did since its last report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpSocket {
     /// The rank.
@@ -273,8 +273,8 @@ struct KnownEnd {
     rank: Rank,
     /// The answer that named it last.
     heard: u64,
-    /// Up to which time of its pair of ranks it was told what it did; none until it is known which
-    /// pair that is.
+    /// Up to which time of its pair of ranks its activity was reported; none until it is known
+    /// which pair that is.
     until_ns: Option<u64>,
 }
 

@@ -5,15 +5,15 @@
 //! lead back to themselves the calls do not fit together, and the fewest ranks that would have had
 //! to act otherwise are named: on each communicator in the circle those that have not entered, or
 //! that have called another operation than most of its members. Of equally few, the ranks that
-//! have the least in common with the others. If that does not decide, all of the ring are told.
-//! Where it is not known for whom ranks wait, as in `MPI_Waitall` for several messages, and all
-//! others have stood still outside of MPI, these are named; where the requests are known, and none
-//! but receives, those of their senders that do not wait, if these stand still.
-//! Where a rank that has died or is stopped is an end, calls that contradict each other are told
-//! before it: they were there before, and it may be only a victim of them.
+//! have the least in common with the others. If that does not decide, all of the ring are named.
+//! Where it is not known for which others ranks wait, as in `MPI_Waitall` for several messages, and
+//! all others have stood still outside of MPI, these are named; where the requests are known, and
+//! none but receives, those of their senders that do not wait, if these stand still. Where a rank
+//! that has died or is stopped is an end, calls that contradict each other are named before it:
+//! they were there before, and it may be only a victim of them.
 //!
 //! Where files of ranks cannot be read, nothing is said that these may contradict: no majority is
-//! told that they could turn, and no end of waits that may be for them alone.
+//! reported that they could turn, and no end of waits that may be for them alone.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -52,7 +52,7 @@ pub enum Doing {
     Running,
     /// It was never seen.
     Unseen,
-    /// It waits as well, and is told among those that do.
+    /// It waits as well, and is named among those that do.
     Waiting,
 }
 
@@ -110,7 +110,7 @@ pub enum Finding {
     Split,
     /// All members are inside, in the same operation.
     NoneMissing,
-    /// It is not known for whom they wait.
+    /// It is not known for which ranks they wait.
     Unknown,
 }
 
@@ -122,7 +122,7 @@ pub struct Verdict {
     /// The ranks that are named, those that hold most others first; before all of them those whose
     /// calls did not fit before others died or were stopped.
     pub odd: Vec<Odd>,
-    /// Of a ring, who waits for the one behind it; the last one for the first.
+    /// Of a ring, each waits for the one behind it; the last one for the first.
     pub ring: Vec<Rank>,
     /// All that wait.
     pub waiting: Vec<Waiting>,
@@ -324,8 +324,8 @@ impl<'a> Graph<'a> {
         ends.collect()
     }
 
-    /// Where it is not known for whom ranks wait, those that do not wait, if all of these have
-    /// stood still for this time and they are not most: none but they can act.
+    /// Where it is not known for which others ranks wait, those that do not wait, if all of these
+    /// have stood still for this time and they are not most: none but they can act.
     fn named_idle(&self, standing: &Standing, long_ns: u64) -> Vec<Odd> {
         let waiting: RankSet = self.groups.iter().flat_map(|group| group.ranks.iter()).collect();
         let idle = standing.postures.iter().filter(|(rank, _)| !waiting.contains(**rank));
@@ -397,7 +397,7 @@ impl<'a> Graph<'a> {
         circles.into_iter().collect()
     }
 
-    /// Who of a circle is to be named.
+    /// The ranks of a circle that are to be named.
     fn judge(
         &self,
         standing: &Standing,

@@ -1,4 +1,4 @@
-//! Who is named where ranks wait for some of the others, and it is not known for which.
+//! Which rank is named where ranks wait for some of the others, and it is not known for which.
 
 use sapwood_trace::{
     CallKind, Difference, Doing, Finding, OpenReceive, OpenRequests, Pattern, Posture, Presence,
@@ -279,7 +279,7 @@ fn most_ranks_are_not_named_because_few_wait_for_several_requests() {
     enter(&mut job, &[2, 3], waitall());
     assert_eq!(named(&job), (Finding::Absent, "4".into()));
     job.source = Source::Files;
-    assert_eq!(named(&job), (Finding::Unknown, String::new()), "files do not say who stands still");
+    assert_eq!(named(&job), (Finding::Unknown, String::new()), "no file says which stand still");
 }
 
 /// Ranks 0 to 2 have started a barrier on the ring and make tests; rank 3 waits for them elsewhere.

@@ -13,7 +13,7 @@ const REDUCE: u32 = 22;
 const NEIGHBOURS: u32 = 23;
 const WAIT: u32 = 515;
 
-/// Who settles collectives whose processes are all at one leaf.
+/// The process that settles collectives whose processes are all at one leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settler {
     Leaf,

@@ -490,7 +490,7 @@ fn forged_exchanges_are_refused() {
 fn forged_totals_are_refused() {
     let decoded = |at: usize, word: u64| altered(TOTALS, at, word);
     assert!(decoded(1, 4 | 3 << 32).is_ok());
-    assert!(decoded(1, 4 | 2 << 32).is_err(), "fewer than those that are told apart");
+    assert!(decoded(1, 4 | 2 << 32).is_err(), "fewer than those that are distinguished");
     assert!(decoded(2, 20).is_err(), "the first ones are none");
     assert!(decoded(3, 20 | 2 << 32).is_err(), "both called as many");
     assert!(decoded(3, 21).is_err(), "the second ones are none, and have called some");

@@ -1,4 +1,5 @@
-//! Who is named when ranks wait for one another, for the faults that programs are known to have.
+//! Which ranks are named when ranks wait for one another, for the faults that programs are known to
+//! have.
 
 use sapwood_trace::{
     CallKind, Difference, Doing, FILES, Finding, Operation, Pattern, Posture, Presence, Seat, Side,
@@ -80,7 +81,7 @@ fn named(job: &Standing) -> (Finding, String) {
     (verdict.finding, verdict.culprits().to_string())
 }
 
-/// For whom a rank waits.
+/// The rank for which a rank waits.
 fn waits_for(verdict: &Verdict, rank: u32) -> String {
     let group = verdict.waiting.iter().find(|one| one.ranks.contains(rank)).expect("it waits");
     group.targets.to_string()

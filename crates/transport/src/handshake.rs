@@ -29,8 +29,8 @@
 //! come, a connection costs its descriptor and the fixed buffer in [`Handshake`]; before the key
 //! is proved, no public-key arithmetic is done for it.
 //!
-//! The refusal is not authenticated: an attacker who can alter traffic can forge it, but could also
-//! cut the connection as well. It exists so that a wrong key has a clear error at both ends.
+//! The refusal is not authenticated: an attacker that can alter traffic can forge it, but could
+//! also cut the connection as well. It exists so that a wrong key has a clear error at both ends.
 
 use std::fmt;
 use std::io;

@@ -1,6 +1,6 @@
 //! Taking over a descriptor that the parent process left open for this one.
 //!
-//! A process is told such a descriptor by its number, and turning a number into an owner is the
+//! A process receives such a descriptor as a number, and turning a number into an owner is the
 //! one thing about it that the compiler cannot check. It is done here and nowhere else, and only
 //! for a descriptor that can have been inherited: one without close-on-exec.
 

@@ -132,7 +132,7 @@ impl Key {
     /// any number of them.
     ///
     /// It is close-on-exec: the process that starts a child makes it inheritable there, with `dup2`
-    /// onto the number that the child is told, or with [`Self::to_inheritable_descriptor`].
+    /// onto the number that the child is given, or with [`Self::to_inheritable_descriptor`].
     ///
     /// # Errors
     /// [`Error::Io`] if no descriptor is free.

@@ -24,7 +24,7 @@
 //! No peer is served before it has proved knowledge of the key, except processes of the same user
 //! behind a socket in a folder of their own, as each end asks for by name ([`connect_own`]). With
 //! [`Encryption::Off`] the key is proved all the same, but later bytes are neither secret nor
-//! protected against an attacker who can alter traffic on the way; that is the default only for
+//! protected against an attacker that can alter traffic on the way; that is the default only for
 //! Unix sockets, whose ends are this machine's kernel and a process of the same user.
 
 #![deny(missing_docs)]

@@ -1,7 +1,8 @@
 //! Links between processes of one user, through a socket in a folder that only this user can enter.
 //!
-//! No key is proved. The folder's mode says who can connect, and the kernel says at both ends who
-//! did: [`Listener::accept`](crate::Listener::accept) hands out only sockets of this user or root.
+//! No key is proved. The folder's mode says which users can connect, and the kernel says at both
+//! ends which user did: [`Listener::accept`](crate::Listener::accept) hands out only sockets of
+//! this user or root.
 
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
@@ -17,7 +18,7 @@ impl Incoming {
     pub fn into_own_link(self) -> Result<Link> {
         match self.peer {
             Peer::Local(_) => Ok(Link::new(self.socket, self.peer, None)),
-            Peer::Tcp(_) => Err(Error::ApiMisuse { rule: "who comes by TCP proves the key" }),
+            Peer::Tcp(_) => Err(Error::ApiMisuse { rule: "a peer over TCP proves the key" }),
         }
     }
 }
@@ -29,7 +30,7 @@ impl Incoming {
 /// an address of TCP, [`Error::Io`] also where the listener's queue is full.
 pub fn connect_own(address: &Address) -> Result<Link> {
     let Some(place) = socket::unix_address(address)? else {
-        return Err(Error::ApiMisuse { rule: "who connects by TCP proves the key" });
+        return Err(Error::ApiMisuse { rule: "a peer over TCP proves the key" });
     };
     let failed = |cause: Errno| match cause {
         Errno::CONNREFUSED | Errno::NOENT => Error::Refused { address: address.clone() },

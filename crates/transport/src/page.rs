@@ -216,7 +216,7 @@ mod tests {
         Some(Page { content_type: "text/x", body })
     }
 
-    /// What a visitor who sends this gets to read before the connection ends.
+    /// What a visitor that sends this gets to read before the connection ends.
     fn visit(server: &mut PageServer, request: &[u8]) -> Vec<u8> {
         let mut socket = TcpStream::connect(server.address()).unwrap();
         let request = request.to_vec();

@@ -1,4 +1,4 @@
-//! Who proves the key is served, over every kind of socket; who does not has a clear error.
+//! A peer that proves the key is served, over every kind of socket; another has a clear error.
 
 use std::time::Duration;
 

@@ -191,7 +191,7 @@ impl Middle {
         self.right.advance();
         for is_left in [true, false] {
             let (from, to) = self.sides(is_left);
-            // Who is done has seen exactly what the other said, and the other it.
+            // A side that is done has seen exactly what the other said, and the other it.
             if let (true, Some(count)) = (to.is_done(), from.sent_in_handshake) {
                 assert!(to.given.len() >= count, "a peer was served without a proof");
                 assert!(to.given[..count] == from.sent[..count], "altered bytes were believed");
@@ -263,7 +263,7 @@ impl Middle {
             alter(&mut bytes, source);
         }
         let is_altered = bytes != buffer[..count];
-        // A plain link carries what comes; who can alter it is believed.
+        // A plain link carries what comes; a peer that can alter it is believed.
         let expected = if writer.encryption() == Encryption::On { &text } else { &bytes };
         to.give(&bytes);
         let read = read_all(to);

@@ -62,7 +62,7 @@ impl Run {
         run.world.fingerprint()
     }
 
-    /// The node, and neighbours that have said and been told who they are.
+    /// The node, and neighbours that have identified themselves to each other.
     fn begin(&mut self, role: usize) {
         let front_end = self.world.topology.root().rank();
         match role {

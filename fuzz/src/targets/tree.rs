@@ -133,7 +133,7 @@ impl Run {
     fn open(&mut self, source: &mut Source<'_>) {
         let chosen = source.byte();
         let there = self.world.processes[0].node.back_ends();
-        // Mostly everybody.
+        // Mostly all.
         let is_chosen = |rank: &u32| chosen < 128 || chosen >> (rank % 7) & 1 == 1;
         let members: RankSet =
             there.iter().filter(is_chosen).collect::<Vec<_>>().into_iter().collect();

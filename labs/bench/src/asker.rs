@@ -1,5 +1,5 @@
-//! Who asks in `sapwood bench bindings`: a tool in Rust, in this process, or a program in another
-//! language that takes turns with it.
+//! The tool that asks in `sapwood bench bindings`: a tool in Rust, in this process, or a program in
+//! another language that takes turns with it.
 //!
 //! Owns the line protocol of those programs: a number goes to their standard input, and that
 //! number of times in nanoseconds come back in one line of their standard output; they end with

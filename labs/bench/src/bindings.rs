@@ -7,7 +7,7 @@
 //! block by block, and a ratio is taken within a round of blocks. On which cores and at which
 //! addresses its processes lie is drawn for each tree anew and moves its figures by more than
 //! what is looked for: so the trees are opened again and again, and each counts once. `asker` is
-//! who asks.
+//! the asking tool.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

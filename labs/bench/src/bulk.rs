@@ -101,7 +101,7 @@ pub(super) struct Arguments {
     /// Length of the array in MiB; with the gathers every back-end sends one.
     #[arg(long, value_name = "N", default_value_t = 256)]
     mib: usize,
-    /// Number of pairs of runs, of Sapwood and of the floor, for each figure.
+    /// Number of pairs of runs, of Sapwood and of the baseline, for each figure.
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: usize,
     /// Streams that are opened with one wave on each.
@@ -238,17 +238,18 @@ fn say(
         Ok::<(), Failure>(())
     };
     add("mib_per_s", look("rate", "MiB/s", 0), Spread::of(&rate), None)?;
-    add("floor_mib_per_s", look("rate of the floor", "MiB/s", 0), Spread::of(&floor_rate), None)?;
-    let share = look("rate, ratio to floor", "", 2);
+    let label = look("rate of the baseline", "MiB/s", 0);
+    add("floor_mib_per_s", label, Spread::of(&floor_rate), None)?;
+    let share = look("rate, ratio to baseline", "", 2);
     add("ratio_to_floor", share, ratio(&rate, &floor_rate), Some(RATE))?;
     add("cpu_us_per_mib", look("CPU per MiB", "us", 0), Spread::of(&cost), None)?;
-    let share = look("CPU, ratio to floor", "", 2);
+    let share = look("CPU, ratio to baseline", "", 2);
     add("cpu_ratio_to_floor", share, ratio(&cost, &floor_cost), None)?;
     if !costs.reused.is_empty() {
         let reused = rates(&costs.reused);
-        let label = look("rate of a floor that keeps no sum", "MiB/s", 0);
+        let label = look("rate of a baseline that keeps no sum", "MiB/s", 0);
         add("reused_floor_mib_per_s", label, Spread::of(&reused), None)?;
-        let share = look("rate, ratio to that floor", "", 2);
+        let share = look("rate, ratio to that baseline", "", 2);
         add("ratio_to_reused_floor", share, ratio(&rate, &reused), None)?;
     }
     let label = look("most memory of a communication process", "MiB", 1);

@@ -3,7 +3,7 @@
 //!
 //! Owns the experiment. All processes run on this machine, whose clock is one: whatever is found
 //! between two of them is the error. The direct method is a flat tree of as many back-ends, so that
-//! both use the same probes, and only who asks whom differs.
+//! both use the same probes, and only the direction of the question differs.
 
 use std::time::Duration;
 

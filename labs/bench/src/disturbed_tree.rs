@@ -1,8 +1,9 @@
 //! A tree with disturbers in it, and one disturbance of it from its beginning to its end.
 //!
-//! Owns who is a disturber and who a neighbour, the stream on which the former misbehave, and the
-//! account of what became of its packets: received, dropped where they were sent, dropped on the
-//! way. `flood` has the cases and the figures, `disturbance` the part of the back-ends.
+//! Owns which back-ends are disturbers and which neighbours, the stream on which the former
+//! misbehave, and the account of what became of its packets: received, dropped where they were
+//! sent, dropped on the way. `flood` has the cases and the figures, `disturbance` the part of the
+//! back-ends.
 
 use std::time::{Duration, Instant};
 

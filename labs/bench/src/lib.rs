@@ -97,8 +97,7 @@ pub use plan::Transport;
 pub use processes::descendants;
 pub use profile_leaf::{PROFILE_LEAF, run as profile_leaf};
 
-/// Benchmarks of Sapwood on this machine, each beside a baseline (the floor: plain blocking
-/// processes)
+/// Benchmarks of Sapwood on this machine, each beside a baseline of plain blocking processes
 #[derive(clap::Parser)]
 #[command(name = "sapwood-bench", version, propagate_version = true)]
 pub struct Arguments {

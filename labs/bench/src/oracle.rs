@@ -1,4 +1,4 @@
-//! Answers that tell exactly who is in them, how often, and for which wave.
+//! Answers that tell exactly which back-ends are in them, how often, and for which wave.
 //!
 //! Owns both ends: what a back-end sends in each wave of a flow ([`Flow`]), and what the front-end
 //! makes of the sums ([`Oracle`]). Each back-end has a byte of its own that it sets to one, so that

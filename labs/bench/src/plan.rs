@@ -74,7 +74,7 @@ pub(super) struct Arguments {
     /// Keep all processes on one core.
     #[arg(long)]
     pin: bool,
-    /// Number of pairs of runs, of Sapwood and of the floor, for each figure.
+    /// Number of pairs of runs, of Sapwood and of the baseline, for each figure.
     #[arg(long, value_name = "N", default_value_t = 11)]
     runs: usize,
     /// Only these experiments, separated by commas; all unless given.
@@ -86,7 +86,7 @@ pub(super) struct Arguments {
     /// Streamed waves of one run; as many as take about 0.3 s unless given.
     #[arg(long, value_name = "N")]
     waves: Option<u64>,
-    /// Also print the system calls of each process per round trip, beside the floor's.
+    /// Also print the system calls of each process per round trip, beside the baseline's.
     #[arg(long)]
     explain: bool,
     /// Print one JSON object instead of a table.

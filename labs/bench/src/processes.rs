@@ -1,4 +1,4 @@
-//! Processes of a tree, as /proc shows them: who they are and what memory they hold.
+//! Processes of a tree, as /proc shows them: which they are and what memory they hold.
 //!
 //! CPU time and resident memory are read by the floor's own lines (`sapwood_floor::process`), so
 //! that both trees are measured alike; here is only what the floor does not need.

@@ -171,7 +171,7 @@ impl Repairs {
             ("waves_doubled", "waves doubled", self.fates.doubled, ZERO),
             ("waves_wrong", "answers that say what is not so", self.fates.wrong, ZERO),
             ("false_losses", "living back-ends said to be lost", self.false_losses, ZERO),
-            ("waves", "waves in which everybody was once", self.fates.whole, None),
+            ("waves", "waves in which all were once", self.fates.whole, None),
             ("networks", "networks", self.networks as u64, None),
         ];
         for (figure, label, count, bar) in counts {

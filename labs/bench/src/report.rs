@@ -86,7 +86,7 @@ pub(super) struct Report {
     runs: usize,
     /// The main figures.
     pub sections: Vec<Section>,
-    /// The same tree with encrypted links, against the same runs of the floor.
+    /// The same tree with encrypted links, against the same runs of the baseline.
     pub encrypted: Vec<Section>,
     /// What each process asks of the system.
     pub explanation: Option<Explanation>,
@@ -152,7 +152,7 @@ impl Report {
             section.write_table(&mut text);
         }
         if !self.encrypted.is_empty() {
-            text.push_str("\nthe same tree with encrypted links, beside the same floor\n");
+            text.push_str("\nthe same tree with encrypted links, beside the same baseline\n");
             for section in &self.encrypted {
                 section.write_table(&mut text);
             }
@@ -180,15 +180,15 @@ fn look(section: &str, figure: &str) -> (&'static str, &'static str, usize) {
     match (section, figure) {
         ("pages", name) => (page_label(name), "", 1),
         ("round_trip", "median_us") => ("round trip", "us", 1),
-        (_, "ratio_to_floor") => ("ratio to floor", "", 2),
-        (_, "floor_us") => ("floor", "us", 1),
+        (_, "ratio_to_floor") => ("ratio to baseline", "", 2),
+        (_, "floor_us") => ("baseline", "us", 1),
         (_, "waves_per_s") => ("waves", "1/s", 0),
-        (_, "floor_waves_per_s") => ("floor", "1/s", 0),
+        (_, "floor_waves_per_s") => ("baseline", "1/s", 0),
         (_, "cpu_us_per_wave") => ("CPU per wave, all nodes", "us", 1),
-        (_, "cpu_ratio_to_floor") => ("ratio to floor", "", 2),
-        (_, "floor_cpu_us_per_wave") => ("floor", "us", 1),
+        (_, "cpu_ratio_to_floor") => ("ratio to baseline", "", 2),
+        (_, "floor_cpu_us_per_wave") => ("baseline", "us", 1),
         (_, "ms") => ("start-up", "ms", 1),
-        (_, "floor_ms") => ("floor: start, connect once", "ms", 1),
+        (_, "floor_ms") => ("baseline: connect once", "ms", 1),
         (_, "rss_bytes") => ("resident", "bytes", 0),
         _ => ("each further idle link", "bytes", 0),
     }
@@ -203,12 +203,12 @@ fn page_label(figure: &str) -> &'static str {
         "back_end_code" => "back-end: code",
         "back_end_heap" => "back-end: heap",
         "back_end_other" => "back-end: other",
-        "floor_communication_code" => "floor, inner: code",
-        "floor_communication_heap" => "floor, inner: heap",
-        "floor_communication_other" => "floor, inner: other",
-        "floor_back_end_code" => "floor, leaf: code",
-        "floor_back_end_heap" => "floor, leaf: heap",
-        _ => "floor, leaf: other",
+        "floor_communication_code" => "baseline, inner: code",
+        "floor_communication_heap" => "baseline, inner: heap",
+        "floor_communication_other" => "baseline, inner: other",
+        "floor_back_end_code" => "baseline, leaf: code",
+        "floor_back_end_heap" => "baseline, leaf: heap",
+        _ => "baseline, leaf: other",
     }
 }
 

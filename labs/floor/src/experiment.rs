@@ -2,7 +2,7 @@
 //!
 //! Both broadcast a command of 64 payload bytes and gather sums of `bytes` payload bytes, and
 //! compare every element of every sum with what it must be. Does not repeat, compare or condense
-//! runs: that is the caller's (with [`crate::statistics`]), who alone knows what was interleaved
+//! runs: that is the caller's (with [`crate::statistics`]), which alone knows what was interleaved
 //! with what.
 
 use std::time::{Duration, Instant};

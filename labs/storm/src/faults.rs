@@ -170,9 +170,9 @@ struct Loop {
     members: Arc<Vec<Member>>,
     limits: Limits,
     random: Random,
-    /// Who is stopped or cut off, until when.
+    /// The processes that are stopped or cut off, until when.
     outages: BTreeMap<Rank, (Instant, Fault)>,
-    /// Who has been killed.
+    /// The processes that have been killed.
     gone: Vec<Rank>,
     tell: Sender<Injected>,
     watch: Watch,
@@ -247,7 +247,7 @@ impl Loop {
         if fault.is_kill() {
             self.gone.push(rank);
         }
-        // Who listens no more has no interest in it.
+        // A process that listens no more has no interest in it.
         let _ = self.tell.send(Injected { fault, rank, outage });
         Ok(true)
     }

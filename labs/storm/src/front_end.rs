@@ -288,7 +288,7 @@ impl<'a> FrontEnd<'a> {
         Ok(())
     }
 
-    /// Asks every survivor what it has received, and looks who has ended without a reason.
+    /// Asks every survivor what it has received, and looks which has ended without a reason.
     fn settle(&mut self) -> Result<(), Failure> {
         if !self.survivors().is_empty() {
             self.accounts.broadcast(TAG, Request::Account.values())?;

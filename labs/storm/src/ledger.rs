@@ -23,7 +23,7 @@ pub(super) struct Ledger {
     next: Wave,
     /// All waves below this one are complete.
     complete_until: Wave,
-    /// Who has come in each wave from there on.
+    /// The back-ends that have come in each wave from there on.
     entered: BTreeMap<Wave, RankSet>,
     pub(super) counts: Counts,
     /// What went against the rules, in words.
@@ -166,7 +166,7 @@ impl Ledger {
     }
 
     /// The contributions of these back-ends that have not come, of that many waves: the first wave
-    /// that lacks some, who, and how many they are in all. None if all have come.
+    /// that lacks some, which, and how many they are in all. None if all have come.
     pub(super) fn lacking(&self, survivors: &RankSet, waves: Wave) -> Option<(Wave, RankSet, u64)> {
         let mut first = None;
         let mut count = 0;
@@ -187,7 +187,7 @@ impl Ledger {
         self.complete_until >= waves || self.lacking(survivors, waves).is_none()
     }
 
-    /// Says what the end has shown: who is missing, and waves that were not asked for.
+    /// Says what the end has shown: which are missing, and waves that were not asked for.
     pub(super) fn close(&mut self, survivors: &RankSet, waves: Wave) {
         if let Some((wave, ranks, count)) = self.lacking(survivors, waves) {
             let text = format!("{ranks} survived, but never came; {count} such in all waves");

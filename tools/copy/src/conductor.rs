@@ -17,7 +17,7 @@ use sapwood_hosts::questions::{QuestionTiming, Questions};
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::unanswered::{had_room, said};
 
-/// For how long a wave is held for those for whom it is not over.
+/// For how long a wave is held for hosts for which it is not over.
 const HOLD: Duration = Duration::from_millis(400);
 
 /// After the first answer to a wave, those that stay silent are waited for this time, in
@@ -35,7 +35,7 @@ const TIMING: QuestionTiming = QuestionTiming {
 const ROUNDS_MAX: u32 = 8;
 
 /// How much longer than a silent host a copy is waited for that does not go on, though all answer:
-/// then something was lost on its way, and everybody says anew what is lacking.
+/// then something was lost on its way, and all say anew what is lacking.
 const QUIET_TIME: Duration = Duration::from_secs(5);
 
 /// The front-end's own half.
@@ -55,7 +55,7 @@ pub(super) struct Conductor<'a> {
     bar: Bar,
     questions: Questions,
     rounds: u32,
-    /// How far everybody was when something last went on, and when that was.
+    /// How far all hosts were when something last went on, and when that was.
     progress: (u64, Instant),
 }
 
@@ -75,7 +75,7 @@ impl<'a> Conductor<'a> {
     ) -> Result<Self, Failure> {
         let everyone = network.everyone();
         let data = open_data(network, everyone.ranks().clone())?;
-        // Who answers is not to seem silent because another is waited for.
+        // A host that answers is not to seem silent because another is waited for.
         let milliseconds = u32::try_from((stall_limit / 3).as_millis()).unwrap_or(u32::MAX);
         let milliseconds = milliseconds.clamp(1, WAVE_MILLISECONDS);
         let rule = WaveRule::Timeout { milliseconds };

@@ -45,20 +45,20 @@ pub(super) struct Gather {
     terms: Terms,
     substitutes: bool,
     receivers: BTreeMap<Rank, Receiver>,
-    /// Those who may have something to do.
+    /// Hosts that may have something to do.
     busy: BTreeSet<Rank>,
-    /// Those who have files open, and how many these may be.
+    /// Hosts that have files open, and how many these may be.
     open: BTreeSet<Rank>,
     open_max: usize,
-    /// Those who wait until others are done.
+    /// Hosts that wait until others are done.
     waiting: BTreeSet<Rank>,
     /// Those whose outcome has been taken into account.
     settled: RankSet,
-    /// Those who have been told that nothing more is wanted.
+    /// Hosts that have been told that nothing more is wanted.
     refused: RankSet,
-    /// Those from whom nothing more comes.
+    /// Hosts from which nothing more comes.
     gone: RankSet,
-    /// Those who have said nothing for long.
+    /// Hosts that have said nothing for long.
     silent: RankSet,
     steps: u64,
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Most entries of one copy.
 pub(super) const ENTRIES_MAX: usize = 4 << 20;
 
-/// Most extents of one file that are told apart; behind that many, holes are copied as zeros.
+/// Most extents of one file that are distinguished; behind that many, holes are copied as zeros.
 pub(super) const EXTENTS_MAX: usize = 4096;
 
 /// Most bytes that the paths, links' targets and extents of one copy may take.
@@ -300,7 +300,7 @@ impl Manifest {
         if entry.kind == Kind::Folder {
             self.folders.insert((entry.root, entry.path.clone()), self.len());
         }
-        // Who makes up a list may say anything.
+        // A peer that makes up a list may say anything.
         let data_bytes = entry.content().map_or(0, Content::data_bytes);
         self.data_bytes = self.data_bytes.saturating_add(data_bytes);
         self.memory_bytes = memory_bytes;

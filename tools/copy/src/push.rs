@@ -17,9 +17,9 @@ const STEPS_MAX: usize = 16;
 pub(super) struct Push {
     pub(super) source: Source,
     pub(super) data: Stream,
-    /// Those who have not said yet what they lack.
+    /// Hosts that have not said yet what they lack.
     awaited: RankSet,
-    /// Those who do not know the whole manifest, and how much of it the least does.
+    /// Hosts that do not know the whole manifest, and how much of it the least does.
     behind: Option<(RankSet, u64)>,
     is_serving: bool,
 }
@@ -37,7 +37,7 @@ impl Push {
         Self { source, data, awaited: members, behind: None, is_serving: false }
     }
 
-    /// Everybody who is named will say once more what is lacking, on this stream if there is a
+    /// Each host that is named will say once more what is lacking, on this stream if there is a
     /// new one.
     pub(super) fn begin_round(&mut self, ranks: RankSet, data: Option<Stream>) {
         if let Some(data) = data {

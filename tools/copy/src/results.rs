@@ -22,7 +22,7 @@ pub(super) struct Results {
     /// alone.
     going: BTreeMap<Rank, (u32, u32)>,
     lacking: RankSet,
-    /// Answers to earlier questions do not say who is lacking something.
+    /// Answers to earlier questions do not say which host is lacking something.
     lacking_since: Wave,
     missing: BTreeMap<Rank, String>,
     /// When each host gave its last sign of life.
@@ -111,13 +111,13 @@ impl Results {
         everyone(self.hosts.len())
     }
 
-    /// Those for whom it is neither over nor lost.
+    /// The hosts for which it is neither over nor lost.
     pub(super) fn running(&self) -> RankSet {
         let over: RankSet = self.missing.keys().chain(self.outcomes.keys()).copied().collect();
         self.everyone().difference(over.as_ref())
     }
 
-    /// Those for whom it is over.
+    /// The hosts for which it is over.
     pub(super) fn over(&self) -> RankSet {
         self.outcomes.keys().copied().collect()
     }
@@ -127,7 +127,7 @@ impl Results {
         self.running().is_empty()
     }
 
-    /// Those who lack something though everything was said, once everybody else is done.
+    /// Hosts that lack something though everything was said, once all others are done.
     pub(super) fn all_lacking(&self) -> Option<RankSet> {
         let running = self.running();
         let lacking = running.difference(running.difference(self.lacking.as_ref()).as_ref());
@@ -174,13 +174,13 @@ impl Results {
         nodes(&self.hosts, ranks)
     }
 
-    /// Those for whom it is over and nothing went wrong.
+    /// The hosts for which it is over and nothing went wrong.
     pub(super) fn whole(&self) -> RankSet {
         let is_whole = |(_, outcome): &(&Rank, &Outcome)| outcome.complaints.is_empty();
         self.outcomes.iter().filter(is_whole).map(|(&rank, _)| rank).collect()
     }
 
-    /// Those on whom something went wrong.
+    /// The hosts on which something went wrong.
     pub(super) fn failed(&self) -> RankSet {
         self.over().difference(self.whole().as_ref())
     }
@@ -191,7 +191,7 @@ impl Results {
         by_reason(each, name_in(&self.hosts))
     }
 
-    /// What went wrong, with those on whom it did, and how much more there was on each.
+    /// What went wrong, with the hosts on which it did, and how much more there was on each.
     pub(super) fn complaints(&self) -> (BTreeMap<Complaint, RankSet>, BTreeMap<u64, RankSet>) {
         let (mut told, mut untold) = (BTreeMap::new(), BTreeMap::new());
         for (&rank, outcome) in &self.outcomes {

@@ -55,7 +55,7 @@ struct Open {
     data_bytes: u64,
     offset: u64,
     beginning: Beginning,
-    /// Those who are told what comes next.
+    /// Hosts that are told what comes next.
     active: RankSet,
     /// The longest first.
     claims: Vec<Claim>,
@@ -77,9 +77,9 @@ enum Phase {
 pub(super) struct Source {
     pub(super) found: Found,
     phase: Phase,
-    /// Those who are told the manifest.
+    /// Hosts that are told the manifest.
     listeners: RankSet,
-    /// Who lacks what; those who lack the same together.
+    /// What each host lacks; those that lack the same together.
     wants: Vec<(Ranges, RankSet)>,
     claims: BTreeMap<u64, Vec<Claim>>,
     /// How many of these there were in this round.
@@ -129,7 +129,7 @@ impl Source {
         self.phase = Phase::Entries(from);
     }
 
-    /// Forgets who lacks what: everybody will say it again.
+    /// Forgets what each host lacks: all will say it again.
     pub(super) fn begin_round(&mut self) {
         self.phase = Phase::Waiting;
         self.spoilt = RankSet::new();
@@ -257,7 +257,7 @@ impl Source {
         Step::Busy
     }
 
-    /// Opens a file for those who lack it.
+    /// Opens a file for the hosts that lack it.
     fn begin(&mut self, entry: u64, mut to: RankSet) {
         let meant = &self.found.manifest.entries()[entry as usize];
         let Some(content) = meant.content().cloned() else { return };

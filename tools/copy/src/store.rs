@@ -3,8 +3,8 @@
 //!
 //! A file is written under a name of its own, `.NAME.sapwood-part`, in the folder that it is for,
 //! and renamed when it is whole. A folder that is not there yet is built under such a name as a
-//! whole. Who writes one has a lock on it. Everything below a source is reached from that source's
-//! folder, name by name, and no symbolic link is followed on the way.
+//! whole. The process that writes one has a lock on it. Everything below a source is reached from
+//! that source's folder, name by name, and no symbolic link is followed on the way.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! `sapwood doctor --hosts`: a tree over hosts, in which each says who it is.
+//! `sapwood doctor --hosts`: a tree over hosts, in which each says which host it is.
 //!
 //! Owns the back-end that answers, the table of hosts and what it says of each: that it is there,
 //! by which interface it was reached, how far its clock is off, or why it is missing.
@@ -225,7 +225,7 @@ impl Round {
         }
     }
 
-    /// Who has not started, and why.
+    /// The hosts that have not started, and why.
     fn take_start(&mut self, network: &mut Network) {
         self.take_events(network);
         let there = network.everyone();
@@ -236,7 +236,7 @@ impl Round {
         }
     }
 
-    /// Who is gone, and why.
+    /// The hosts that are gone, and why.
     fn take_events(&mut self, network: &mut Network) {
         let (mut gone, mut notices) = (BTreeMap::new(), Notices::default());
         while let Some(event) = network.next_event() {
@@ -292,7 +292,7 @@ impl Round {
         self.round_trip = begun.elapsed();
         self.rounds += 1;
         self.take(&answer)?;
-        // Who has answered may be gone before the last of the others has.
+        // A host that has answered may be gone before the last of the others has.
         self.take_events(network);
         Ok(())
     }

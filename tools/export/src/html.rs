@@ -217,7 +217,7 @@ fn event_row(event: &Event) -> Markup {
     }
 }
 
-/// Who waited, and what ranks were inside when they were last seen.
+/// Which ranks waited, and the calls that ranks were inside when they were last seen.
 fn at_the_end(profile: &Profile) -> Markup {
     let left: Vec<&Activity> =
         profile.activities.iter().filter(|one| one.condition == "lost" || one.is_long).collect();

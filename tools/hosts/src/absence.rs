@@ -1,7 +1,7 @@
 //! Hosts that are not there, and why.
 //!
 //! Owns how that is found out when a tree has opened, how it is gathered by reason, and the line
-//! in which people are told of it. Who was lost later is with the command that heard of it.
+//! in which people are told of it. A host that was lost later is with the command that heard of it.
 
 use std::collections::BTreeMap;
 

@@ -86,7 +86,7 @@ struct Joining {
 }
 
 impl Launching {
-    /// Options that say to which machine a host's name leads, and as whom.
+    /// Options that say to which machine a host's name leads, and as which user.
     pub const WAYS: [&str; 6] =
         ["shell_options", "jobid", "join", "join_port", "join_key", "join_timeout"];
     /// Options that matter only while a tree is started.
@@ -136,7 +136,7 @@ impl Launching {
         Ok(launching)
     }
 
-    /// What decides which machine a host's name leads to, and as whom, as one line.
+    /// What decides which machine a host's name leads to, and as which user, as one line.
     pub fn terms(&self, user: Option<&str>) -> String {
         let variable = |name: &str| std::env::var(name).ok();
         let launcher = self.launcher();
@@ -155,7 +155,7 @@ impl Launching {
     }
 
     /// Whether the command line itself says by which options of the remote shell hosts are reached,
-    /// which allocation is meant, or who comes.
+    /// which allocation is meant, or which user connects.
     pub fn is_particular(&self) -> bool {
         self.shell_options.is_some() || self.jobid.is_some() || self.joining.is_asked()
     }
@@ -247,8 +247,8 @@ impl Joining {
         self.join.is_some() || self.join_port.is_some()
     }
 
-    /// Where who comes is told to go. Names of hosts are only labels there, and mean other machines
-    /// anywhere else.
+    /// Where an incoming process is told to go. Names of hosts are only labels there, and mean
+    /// other machines anywhere else.
     fn place(&self) -> Option<String> {
         let file = self.join.as_ref().map(|path| path.to_string_lossy().into_owned());
         file.or_else(|| self.join_port.map(|port| port.to_string()))

@@ -1,7 +1,7 @@
 //! When hosts are asked how it goes: the next question follows when the last has been answered.
 //!
-//! Owns the number of the last question and when it was asked; `unanswered` chooses who is asked.
-//! What the question is, and how it gets there, is with the caller.
+//! Owns the number of the last question and when it was asked; `unanswered` chooses which hosts are
+//! asked. What the question is, and how it gets there, is with the caller.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::unanswered::Unanswered;
 pub struct QuestionTiming {
     /// The shortest time between two questions.
     pub pause: Duration,
-    /// The longest for which one is held for those who have nothing new to say.
+    /// The longest for which one is held for hosts that have nothing new to say.
     pub hold: Duration,
     /// After the first answer, those that stay silent are waited for this time.
     pub silence: Duration,
@@ -75,7 +75,7 @@ impl Questions {
         }
         let wave = self.last + 1;
         if !self.unanswered.ask(hosts, |to| send(to, wave))? {
-            // Those who have not read the questions before this one have enough to answer.
+            // Hosts that have not read the questions before this one have enough to answer.
             self.next_at = now + self.timing.hold;
             return Ok(false);
         }

@@ -61,8 +61,8 @@ impl Reach {
         self.launching.terms(self.user.as_deref())
     }
 
-    /// Whether the command line itself says as whom or in which allocation, so that no other way
-    /// will do. What the environment says may be meant for other commands.
+    /// Whether the command line itself says as which user or in which allocation, so that no other
+    /// way will do. What the environment says may be meant for other commands.
     pub fn is_particular(&self) -> bool {
         self.user.is_some() || self.launching.is_particular()
     }

@@ -63,10 +63,10 @@ impl Channels {
 
 /// A tree whose back-ends are agents, one for each host.
 pub trait Tree {
-    /// Who is there now.
+    /// The hosts that are there now.
     fn connected(&self) -> RankSet;
 
-    /// Who of the tree's hosts is not there, and why.
+    /// Which of the tree's hosts are not there, and why.
     fn absent(&self) -> Absence;
 
     /// Whether hosts may still come that were to be there from the beginning.
@@ -74,13 +74,13 @@ pub trait Tree {
         false
     }
 
-    /// Who has gone since the last call, and why.
+    /// The hosts that have gone since the last call, and why.
     fn take_losses(&mut self) -> Absence;
 
-    /// Who is there as far as is known, and was silent in the last command.
+    /// The hosts that are there as far as is known, and were silent in the last command.
     fn suspects(&self) -> RankSet;
 
-    /// Who is silent in a command, and who has been heard in it.
+    /// The hosts that are silent in a command, and those heard in it.
     fn note_silence(&mut self, silent: &RankSet, heard: &RankSet);
 
     /// Opens the streams of a command.

@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// Asks, where there is room on the way to `open`; gives who was asked.
+    /// Asks, where there is room on the way to `open`; gives the hosts that were asked.
     fn ask(unanswered: &mut Unanswered, hosts: &RankSet, open: &RankSet) -> Option<RankSet> {
         let mut asked = None;
         let mut send = |to: &Recipients| {

@@ -1,4 +1,4 @@
-//! What the tree has told of a run by some moment, for those who show it and keep it.
+//! What the tree has told of a run by some moment, for the modules that show and keep it.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ pub(crate) struct Collected {
     pub(crate) intervals: Intervals,
     /// What was tallied beside the events.
     pub(crate) tallies: Answers,
-    /// Who waited for whom, if that was asked for.
+    /// Which ranks waited for which, if that was asked for.
     pub(crate) waits: Option<Findings>,
     /// Until when that is known, and when the last answer about it came.
     pub(crate) waits_at: Duration,
@@ -106,8 +106,8 @@ impl Collected {
     }
 
     /// Takes the answers about waits that have come. A leaf tells how long its ranks waited in a
-    /// collective with ranks of others with the answer after the one with which it became known who
-    /// was last; of the first answer none is known.
+    /// collective with ranks of others with the answer after the one with which it became known
+    /// which was last; of the first answer none is known.
     pub(crate) fn take_waits(&mut self, waits: &mut WaitsInquiry, elapsed: Duration) {
         let news = waits.take();
         if news == WaitsNews::Findings {

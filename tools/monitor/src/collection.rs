@@ -2,7 +2,7 @@
 //!
 //! Five streams go to all leaves. Two are those of `guidance`. The others: one for rounds while the
 //! program runs, on which no leaf is waited for long and of which only changes travel; one for the
-//! last round, on which everybody alive is; one for the ranks' own profiles, which the tree does
+//! last round, on which all living ranks are; one for the ranks' own profiles, which the tree does
 //! not reduce. Leaves or communication processes that are lost are remembered as the reason why MPI
 //! ranks are missing; nothing here ever ends the program.
 
@@ -78,7 +78,7 @@ pub(crate) struct Collection {
     /// Whether the command names a shell, which is not what the ranks are.
     is_shell: bool,
     asked: u64,
-    /// Who serves whom, on which host.
+    /// Which leaf serves which ranks, on which host.
     pub(crate) known: Places,
     /// What they were asked of that.
     pub(crate) places_asked: PlacesAsked,
@@ -188,7 +188,8 @@ impl Collection {
         Ok(collection)
     }
 
-    /// The first round is asked for before the program starts: who answers it waits for ranks.
+    /// The first round is asked for before the program starts: a leaf that answers it waits for
+    /// ranks.
     fn wait_until_ready(&mut self) -> Result<(), Failure> {
         self.last.broadcast(ROUND, self.question(0))?;
         let answer = self.last.recv_timeout(READY_TIMEOUT)?;
@@ -269,7 +270,7 @@ impl Collection {
         self.analyse();
     }
 
-    /// Asks who waits for whom, if ranks record that or have recorded it.
+    /// Asks which ranks wait for which, if ranks record that or have recorded it.
     fn ask_waits(&mut self) {
         if self.waits.is_none() && self.guidance.settings.is_tracing {
             let open = |effort| WaitsInquiry::open(&self.network, self.is_spread(), effort).ok();
@@ -297,7 +298,7 @@ impl Collection {
 
     /// Answers it.
     pub(crate) fn reply(&mut self, question: &Question, reply: &[u8]) {
-        // Who has asked waits no longer than it wants to.
+        // A visitor that has asked waits no longer than it wants to.
         let _ = self.network.answer(question, reply);
     }
 
@@ -447,7 +448,7 @@ impl Collection {
         absent.flat_map(|(_, statistics)| statistics.ranks.iter().collect::<Vec<_>>()).collect()
     }
 
-    /// The round of an answer. Who is missing, and why, is what this answer says of it.
+    /// The round of an answer. Which are missing, and why, is what this answer says of it.
     fn round_of(&mut self, answer: &Answer) -> Option<Round> {
         self.note_missing(&answer.missing);
         let round = Round::decode(answer.value().ok()?).ok()?;
@@ -462,7 +463,7 @@ impl Collection {
         Some(round)
     }
 
-    /// Who is missing from an answer, and nothing that was before.
+    /// The ranks that are missing from an answer, and nothing that was before.
     fn note_missing(&mut self, missing: &[sapwood::Missing]) {
         self.result.missing.clear();
         self.miss(each(missing));
@@ -681,7 +682,7 @@ impl Collection {
         }
     }
 
-    /// Asks who waited for whom, until all is known.
+    /// Asks which ranks waited for which, until all is known.
     fn last_waits(&mut self, wait: Duration) {
         self.ask_waits();
         if let Some(waits) = self.waits.take() {

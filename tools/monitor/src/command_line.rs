@@ -1,8 +1,8 @@
-//! The command that starts an MPI program: who starts it, on how many ranks, and which program.
+//! The command that starts an MPI program: what starts it, on how many ranks, and which program.
 //!
 //! Owns the reading of a command line into its parts between `:`, of which options with their
-//! arguments and the programs are told apart here, by the lists of `launcher`. It looks at no file:
-//! whether the program exists and what it is linked to is `linkage`'s concern.
+//! arguments and the programs are distinguished here, by the lists of `launcher`. It looks at no
+//! file: whether the program exists and what it is linked to is `linkage`'s concern.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -62,7 +62,7 @@ impl Collection {
     pub(crate) fn serve_requests(&mut self, queue: &mut ControlQueue, elapsed: Duration) {
         while let Some(waiting) = queue.next() {
             let reply = self.obey(Ok(waiting.request), elapsed);
-            // Who has asked may be gone.
+            // The process that asked may be gone.
             let _ = waiting.answer.send(reply);
         }
         while let Some(question) = self.next_question() {

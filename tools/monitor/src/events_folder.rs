@@ -30,7 +30,7 @@ const WRITTEN_BY_OTHERS: u32 = 0o002;
 
 /// Makes the folder for a program that is started, for the user alone, unless it is there. Then it
 /// must be the user's, not writable by all, and without files of an earlier run: those of two runs
-/// cannot be told apart for certain. Its absolute name: ranks may run elsewhere.
+/// cannot be distinguished for certain. Its absolute name: ranks may run elsewhere.
 ///
 /// # Errors
 /// One line that names it.

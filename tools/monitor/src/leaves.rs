@@ -8,7 +8,7 @@
 use sapwood::{Hosts, RankSet, Shape, Topology};
 use sapwood_topology::HostName;
 
-/// Which leaves there are and whom they serve.
+/// Which leaves there are and which ranks they serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaves {
     /// Ranks of the MPI program: what the command says, a guess where it says nothing, and then

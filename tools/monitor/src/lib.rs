@@ -275,8 +275,8 @@ impl Arguments {
         self.events_folder.clone().or_else(|| variable().map(PathBuf::from))
     }
 
-    /// What reading who waits for whom may cost; none where that is not wanted: scopes alone read
-    /// what they select.
+    /// What reading which ranks wait for which may cost; none where that is not wanted: scopes
+    /// alone read what they select.
     fn waits_effort(&self) -> Option<WaitsEffort> {
         (self.waits || self.scopes.is_empty()).then_some(self.effort)
     }

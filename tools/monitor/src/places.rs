@@ -148,7 +148,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// A leaf says whom it serves.
+    /// A leaf names the ranks that it serves.
     pub(crate) fn set(&mut self, leaf: u32, place: Place) {
         self.by_leaf.insert(leaf, place.ranks);
         self.lost.insert(leaf, place.lost);

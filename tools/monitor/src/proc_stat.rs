@@ -57,7 +57,7 @@ impl Fields<'_> {
     }
 
     /// Where in its memory the environment is with which its program was started; nowhere to a user
-    /// who may not read that.
+    /// that may not read that.
     pub(crate) fn environment(&self) -> Option<Range<u64>> {
         Some(self.number(50)?..self.number(51)?)
     }

@@ -1,5 +1,5 @@
-//! The processes of the tree as a section of a record: who is whose child, and which ranks a leaf
-//! serves.
+//! The processes of the tree as a section of a record: the parent of each, and the ranks that a
+//! leaf serves.
 
 use sapwood::{RankSet, Topology};
 use sapwood_report::record::Process;

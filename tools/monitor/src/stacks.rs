@@ -1,5 +1,5 @@
-//! When the front-end asks for call stacks, and who gets them: by time, once at a standstill, and
-//! whenever `sapwood stacks` asks for them.
+//! When the front-end asks for call stacks, and which readers get them: by time, once at a
+//! standstill, and whenever `sapwood stacks` asks for them.
 //!
 //! `sapwood stacks` connects to the name of this process and offers a memory file with its hello;
 //! it has its answer when the connection is closed:
@@ -24,7 +24,7 @@ use super::collection::Collection;
 
 /// The name at which `sapwood stacks` asks, before the number of this process.
 const NAME: &str = "sapwood-mpi-stacks";
-/// Those who ask at the same time, at most.
+/// Visitors that ask at the same time, at most.
 const ASKING_MAX: usize = 64;
 /// An answer that does not come within this time does not come.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
@@ -118,7 +118,7 @@ impl StackWatch {
         news
     }
 
-    /// Takes in those who ask.
+    /// Takes in the visitors that ask.
     fn accept(&mut self, collection: &mut Collection) {
         while let Some(listener) = &self.listener
             && self.arriving.len() + self.waiting.len() < ASKING_MAX

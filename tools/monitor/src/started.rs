@@ -4,10 +4,10 @@
 //! The shim does nothing before a program's first MPI call. A rank's process is known before by its
 //! environment, which has the name of the job's leaves and the rank as the launcher gives it. It is
 //! looked for only when the front-end asks, which it does as long as ranks are missing. One that
-//! was seen, and has ended since, is told as such. That is looked for at each question, all else
-//! not more often than what it costs allows, as it goes through all processes of the host. While a
-//! rank is in `MPI_Init`, where it may wait for others, the shim keeps a file open that says since
-//! when (`bindings/mpi/shim/life.c`).
+//! was seen, and has ended since, is reported as such. That is looked for at each question, all
+//! else not more often than what it costs allows, as it goes through all processes of the host.
+//! While a rank is in `MPI_Init`, where it may wait for others, the shim keeps a file open that
+//! says since when (`bindings/mpi/shim/life.c`).
 
 mod rank_processes;
 mod record;

@@ -212,7 +212,8 @@ impl Tables {
         self.listener.as_ref()
     }
 
-    /// Takes in who has come and notices who has gone. `watch` is told of each new connection.
+    /// Takes in ranks that have come and notices those that have gone. `watch` is told of each new
+    /// connection.
     pub(crate) fn look(&mut self, mut watch: impl FnMut(&dyn AsFd)) {
         self.accept(&mut watch);
         let mut waiting = Vec::new();
@@ -356,7 +357,7 @@ impl Tables {
         scopes.answer(question, effort, those, |rank| ranks.get(&rank)?.words().ok())
     }
 
-    /// Who waits for whom; `leaf` is the own number.
+    /// Which ranks wait for which; `leaf` is the own number.
     pub(crate) fn waits(&mut self, leaf: u32, asked: &WaitsQuestion) -> Gathered {
         let world_size = self.world_size(asked.question.world_size);
         let Self { ranks, waits, patience, tcp, .. } = self;
@@ -378,7 +379,7 @@ impl Tables {
         gathered
     }
 
-    /// Who has come to this host, and who has been started there.
+    /// The ranks that have come to this host, and those started there.
     pub(crate) fn place(&mut self, asked: &PlaceQuestion) -> Place {
         let Self { ranks, started, .. } = self;
         let has_come = |rank: u32| ranks.contains_key(&rank) || asked.come.contains(rank);

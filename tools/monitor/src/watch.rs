@@ -178,8 +178,8 @@ fn follow(
             let collected = collection.finish(elapsed, exit.code());
             let ends = || collected.ends(elapsed, exit.code());
             views.outputs.finish_ends(&collected.deaths, elapsed, ends);
-            // Who died first is what an exit code hides, in quiet runs, too. A listener is told
-            // why ranks ended.
+            // Which rank died first is what an exit code hides, in quiet runs, too. A listener is
+            // told why ranks ended.
             let is_said = !arguments.quiet || views.listener.is_none();
             let lines = Death::lines(&collected.deaths.section(), DEATH_LINES_MAX);
             for line in lines.iter().filter(|_| is_said) {
@@ -273,7 +273,7 @@ pub(crate) enum News<'a> {
     Scope(&'a ScopeRecord),
 }
 
-/// Who is told.
+/// The listener.
 pub(crate) type Listener<'a> = &'a mut dyn FnMut(News<'_>);
 
 /// Where rounds are shown and kept while the program runs.
@@ -553,12 +553,12 @@ impl Run {
         match self.stopped.remedy(Instant::now(), || is_stopped(pid)) {
             StopRemedy::Nothing => false,
             StopRemedy::Continue => {
-                complain("the launcher was told to end, and is stopped; it is continued");
+                complain("the launcher was asked to end, and is stopped; it is continued");
                 let _ = self.program.kill(Signal::CONT);
                 false
             }
             StopRemedy::EndAtOnce => {
-                complain("the launcher was told to end, and stays stopped; it is killed");
+                complain("the launcher was asked to end, and stays stopped; it is killed");
                 true
             }
         }
@@ -588,7 +588,7 @@ impl Run {
         let grace = end.grace();
         if end.is_overdue(Instant::now(), || has_children(pid)) {
             complain(format_args!(
-                "the launcher was told to end, and stays {} s after the last of its processes; \
+                "the launcher was asked to end, and stays {} s after the last of its processes; \
                  it is killed",
                 grace.as_secs()
             ));

@@ -1,4 +1,4 @@
-//! The program `sapwood-node`, for those who need one with further filters: [`node::run`] with a
-//! registry of their own.
+//! The program `sapwood-node`, for a program like it with further filters: [`node::run`] with
+//! another registry.
 
 pub mod node;

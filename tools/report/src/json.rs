@@ -177,7 +177,7 @@ pub struct Profile {
     /// The latest call stacks, those of a standstill before others.
     #[serde(default)]
     pub stacks: Option<Stacks>,
-    /// Who waited for whom; none where that was not asked for.
+    /// Which ranks waited for which; none where that was not asked for.
     #[serde(default)]
     pub waits: Option<Waits>,
     /// The settings that the ranks obeyed at last, with the number of changes during the run; none

@@ -1,4 +1,4 @@
-//! Who is missing from a round and why; who ended without a word.
+//! Which ranks a round lacks and why; which ended without a word.
 
 use sapwood_packet::RankSet;
 use sapwood_profile::Round;

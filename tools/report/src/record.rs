@@ -88,7 +88,7 @@ pub struct RoundRecord {
     /// Whether events are left out because there were too many.
     #[serde(default)]
     pub has_left_out: bool,
-    /// Who is inside what, since when.
+    /// The call that each rank is inside, and since when.
     pub activities: Vec<Activity>,
     /// Lines for people if no MPI call returns any more.
     #[serde(default)]
@@ -129,7 +129,7 @@ pub struct RoundRecord {
     /// The settings in force.
     #[serde(default)]
     pub settings: Option<Settings>,
-    /// Who waited for whom, if that was asked for.
+    /// Which ranks waited for which, if that was asked for.
     #[serde(default)]
     pub waits: Option<Waits>,
     /// In which collectives they waited, most time first.

@@ -130,7 +130,7 @@ pub struct Report {
     pub tallies: Tallies,
     /// What further filters found at the end.
     pub analysis: Analysis,
-    /// Who waited for whom, if that was asked for.
+    /// Which ranks waited for which, if that was asked for.
     pub waits: Option<Findings>,
     /// When the program was started.
     pub started: Option<SystemTime>,
@@ -232,7 +232,7 @@ impl Report {
         Some(Waits::of(found, self.round.world_size(), self.elapsed))
     }
 
-    /// Whom the others waited for, and whether that was still recorded at the end.
+    /// The ranks for which the others waited, and whether that was still recorded at the end.
     fn culprit_line(&self) -> Option<String> {
         let Some(waits) = self.waits_section() else {
             let paused = self.paused.as_ref()?.at_end(self.elapsed);
@@ -339,8 +339,8 @@ impl Report {
         lines
     }
 
-    /// Lines for the verdict that held last: why ranks wait, who waits, where those are that are
-    /// named; and for verdicts that have passed.
+    /// Lines for the verdict that held last: why ranks wait, which ranks wait, where those are that
+    /// are named; and for verdicts that have passed.
     fn stuck_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(stuck) = &self.stuck {

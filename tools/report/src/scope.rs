@@ -93,15 +93,15 @@ pub struct ScopeRecord {
 /// One group of events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScopeGroup {
-    /// The rank; null where ranks are not told apart. Of a link, that of its child.
+    /// The rank; null where ranks are not distinguished. Of a link, that of its child.
     pub rank: Option<u32>,
-    /// Of hops told apart by link, the rank of the parent; else null.
+    /// Of hops distinguished by link, the rank of the parent; else null.
     #[serde(default)]
     pub parent: Option<u32>,
-    /// Of hops, the stream; null where streams are not told apart.
+    /// Of hops, the stream; null where streams are not distinguished.
     #[serde(default)]
     pub stream: Option<u32>,
-    /// Of a group, what the operations are; null where these are not told apart.
+    /// Of a group, what the operations are; null where these are not distinguished.
     #[serde(default)]
     pub collective: Option<String>,
     /// Of a group, the virtual node at the root; null likewise.
@@ -400,7 +400,7 @@ struct ShownFigure {
 }
 
 impl ScopeGroup {
-    /// The columns behind those by which groups are told apart.
+    /// The columns behind those by which groups are distinguished.
     #[allow(clippy::cast_precision_loss, reason = "times for people")]
     fn figures(&self) -> Vec<ShownFigure> {
         let time = |ns: u64| quantity::time(ns as f64);
@@ -433,7 +433,7 @@ fn largest_first(mut groups: Vec<ScopeGroup>) -> Vec<ScopeGroup> {
     groups
 }
 
-/// The figures of a group, told apart by nothing.
+/// The figures of a group, distinguished by nothing.
 fn statistics(one: &ScopeStatistics, reduction: ScopeReduction) -> ScopeGroup {
     let quantile = |per_mille| (reduction != ScopeReduction::Sums).then(|| one.quantile(per_mille));
     ScopeGroup {
@@ -456,7 +456,7 @@ fn group(
     figures: &ScopeFigures,
 ) -> ScopeGroup {
     let by = scope.by;
-    // What is told apart by nothing is one group, too.
+    // What is distinguished by nothing is one group, too.
     let is_others = by != ScopeBy::default() && key == ScopeKey::OTHERS;
     let told = |is_told: bool| is_told && !is_others;
     let name = || match figures.names.get(&key.communicator) {

@@ -2,8 +2,8 @@
 //!
 //! A reader answers each [`Wish`] with one line of [`Sample`]s. [`MergedStacks`] folds these into
 //! the prefix tree of `sapwood-filter`, which the tree of processes merges on its way up; what is
-//! known beside the stacks (who has none, why, and for how long each rank was stopped) travels in
-//! branches of the same tree, whose names no function can have. At the end it becomes
+//! known beside the stacks (which ranks have none, why, and for how long each rank was stopped)
+//! travels in branches of the same tree, whose names no function can have. At the end it becomes
 //! [`Stacks`], a section of the round's record, which [`text`] and [`folded`] print.
 //!
 //! How stacks are read is `tools/stacks`' concern.

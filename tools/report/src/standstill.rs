@@ -1,4 +1,4 @@
-//! Rounds in which no MPI call returns: who waits, and who does not come.
+//! Rounds in which no MPI call returns: which ranks wait, and which do not come.
 //!
 //! A rank waits when it has been inside one call for longer than the leaves were asked about. A
 //! round is a standstill when some rank waits and no other makes progress: each of the others has
@@ -30,7 +30,7 @@ pub const ENDING_TIME: Duration = Duration::from_secs(10);
 /// One kind of activity with its ranks.
 pub type Entry = (ActivityKind, ActivityStatistics);
 
-/// Who waits and who does not come.
+/// The ranks that wait and those that do not come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standstill {
     /// Calls that have not returned for long, with the ranks inside.
@@ -96,7 +96,7 @@ impl Standstill {
         self.unknown.is_empty() && self.absent.iter().all(|(kind, _)| is_gone(kind))
     }
 
-    /// Lines for people: what it is, who waits, who does not come.
+    /// Lines for people: what it is, which ranks wait, which do not come.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let seconds = quantity::time(self.lasts().as_nanos() as f64);
@@ -287,7 +287,7 @@ impl Standstills {
         }
     }
 
-    /// Remembers who waits in the standstill that goes on.
+    /// Remembers the ranks that wait in the standstill that goes on.
     fn keep_waiting_ranks(&mut self) {
         let episode = self.episodes.last().filter(|_| self.is_going_on);
         for (_, statistics) in episode.into_iter().flat_map(|episode| &episode.standstill.waiting) {

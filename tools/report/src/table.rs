@@ -45,7 +45,7 @@ pub struct LiveTable<'a> {
     pub rows_max: usize,
     /// The round before, for what is new in this one.
     pub before: Option<&'a Round>,
-    /// Who waited for whom, if that was asked for.
+    /// Which ranks waited for which, if that was asked for.
     pub waits: Option<&'a Findings>,
 }
 
@@ -118,7 +118,7 @@ impl LiveTable<'_> {
         )
     }
 
-    /// Who is inside what for long: in red if nothing moves any more.
+    /// Calls that ranks are inside for long: in red if nothing moves any more.
     fn waits(&self, width: usize, paint: Paint) -> Vec<String> {
         if let Some(standstill) = Standstill::of(self.round) {
             let lines = standstill.lines();
@@ -141,13 +141,13 @@ impl LiveTable<'_> {
         lines.iter().flat_map(|line| wrapped(line, width)).map(str::to_owned).collect()
     }
 
-    /// Whom the others wait for.
+    /// The ranks for which the others wait.
     fn culprits(&self) -> Option<String> {
         let found = self.waits?;
         Some(Waits::of(found, self.round.world_size(), self.elapsed).line())
     }
 
-    /// The lines above the table: who is in it, who is not.
+    /// The lines above the table: the ranks in it, and those that are not.
     fn head(&self, width: usize, paint: Paint) -> String {
         let round = self.round;
         let mut text = format!(

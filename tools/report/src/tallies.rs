@@ -26,7 +26,7 @@ pub struct Tallies {
     pub call_sites: Option<Vec<Calls>>,
     /// Communicators; none where they were not asked for.
     pub communicators: Option<Vec<Calls>>,
-    /// Who sends to whom; none where that was not asked for.
+    /// Which ranks send to which; none where that was not asked for.
     pub peers: Option<Peers>,
     /// Calls that found no room.
     pub dropped: u64,
@@ -55,7 +55,7 @@ pub struct Calls {
     pub bytes: Metric,
 }
 
-/// Who sends to whom, by the blocking and non-blocking sends of the program.
+/// Which ranks send to which, by the blocking and non-blocking sends of the program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Peers {
     /// Folded to hosts, those with most bytes first.
@@ -69,9 +69,9 @@ pub struct Peers {
 /// What one sends to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pair<T> {
-    /// Who sends.
+    /// The sender.
     pub from: T,
-    /// To whom.
+    /// The destination.
     pub to: T,
     /// Sends.
     pub messages: u64,

@@ -1,4 +1,4 @@
-//! Who waited for whom, for a reader.
+//! Which ranks waited for which, for a reader.
 
 use std::cmp::Reverse;
 use std::fmt::Write;

@@ -12,7 +12,7 @@ use sapwood_launch::Signal;
 
 use super::protocol::{Order, POLL, RUN, SIGNAL, poll};
 
-/// For how long the first wave is held for those who have not ended.
+/// For how long the first wave is held for hosts that have not ended.
 const FIRST_HOLD: Duration = Duration::from_millis(100);
 /// For how long a later one is held at most.
 pub(super) const HOLD_MAX: Duration = Duration::from_secs(1);

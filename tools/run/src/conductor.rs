@@ -6,7 +6,7 @@
 //!
 //! It never waits for one thing only: each turn does what can be done, then waits until something
 //! happens or the next time has come. So it sends nothing that has to wait for room: a question is
-//! left out, and who does not read is not asked for ever.
+//! left out, and a host that does not read is not asked for ever.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Stdin};
@@ -105,7 +105,7 @@ impl<'a> Conductor<'a> {
         let mut results = Results::new(hosts, now);
         order.members = results.everyone();
         members.intersect_with(order.members.as_ref());
-        // What has been lost before is among those who are absent.
+        // What has been lost before is among those that are absent.
         tree.take_losses();
         if is_starting {
             results.await_start(&order.members.difference(members.as_ref()));
@@ -487,7 +487,7 @@ impl<'a> Conductor<'a> {
         complain(format_args!("{line}; Ctrl-C again within a second stops"));
     }
 
-    /// Asks those of whom some have not ended.
+    /// Asks the subtrees of which some hosts have not ended.
     fn ask(&mut self, now: Instant) -> Result<(), Failure> {
         let asked = self.results.asked();
         for cohort in &mut self.cohorts {

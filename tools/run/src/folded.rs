@@ -86,8 +86,11 @@ fn write_labelled(
     // A line may come in two parts.
     let mut begun: Vec<u8> = Vec::new();
     let fetched = conductor.content(sheet, &mut |printer, part| {
+        // No line ends before this part.
+        let before = begun.len();
         begun.extend_from_slice(part);
-        let whole = begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+        let end = part.iter().rposition(|&byte| byte == b'\n');
+        let whole = end.map_or(0, |last| before + last + 1);
         let whole = if begun.len() - whole > COMPARED_BYTES_MAX { begun.len() } else { whole };
         let written = write_lines(printer.stream(which), &label, &begun[..whole]);
         begun.drain(..whole);

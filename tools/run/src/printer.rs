@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Write};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::PathBuf;
 
 use sapwood_command_line::exit::{Failure, StandardError};
@@ -143,6 +144,13 @@ impl Printer {
         let Some(folder) = &self.folders[which] else { return Ok(()) };
         let path = folder.join(host);
         let is_first = self.begun.insert((which, rank));
+        // To open one would wait for its reader, and no signal would end that.
+        if is_first && path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()) {
+            return Err(Failure::own(&format!(
+                "cannot write to {}: it is a pipe; remove it or name another folder",
+                path.display()
+            )));
+        }
         // One file is open at a time: there may be more hosts than descriptors.
         let mut options = OpenOptions::new();
         options.create(true).write(true).truncate(is_first).append(!is_first);

@@ -1,4 +1,4 @@
-//! What is known of every host: who runs, who has ended how, who is missing and why.
+//! What is known of every host: which run, how others have ended, which are missing and why.
 //!
 //! Owns the classes of hosts with the same outcome and the exit code that they come to. It reads
 //! answers and events and does no I/O.
@@ -69,7 +69,7 @@ pub(super) struct Results {
     awaited: RankSet,
     /// When each host gave its last sign of life.
     heard: BTreeMap<Rank, Instant>,
-    /// Who was silent in the last command, and has said nothing in this one.
+    /// The hosts that were silent in the last command, and have said nothing in this one.
     suspects: RankSet,
     /// Hosts that count as missing for their silence.
     silent: RankSet,
@@ -208,7 +208,7 @@ impl Results {
         self.hosts.keys().copied().collect()
     }
 
-    /// Who has neither ended nor been lost.
+    /// The hosts that have neither ended nor been lost.
     pub(super) fn running(&self) -> RankSet {
         let lost: RankSet = self.missing.keys().copied().collect();
         self.everyone().difference(self.ended.as_ref()).difference(lost.as_ref())

@@ -1,5 +1,5 @@
 //! Options of clush, pdsh and their programs for copies that Sapwood has under another name, or has
-//! no need of. Who types one is told what to use instead.
+//! no need of. A user that types one is told what to use instead.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 

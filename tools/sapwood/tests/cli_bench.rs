@@ -94,7 +94,7 @@ fn the_table_names_every_experiment() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let table = text(&output.stdout);
     for line in
-        ["2x2 over unix, not encrypted, 64 bytes", "round trip", "start-up", "ratio to floor"]
+        ["2x2 over unix, not encrypted, 64 bytes", "round trip", "start-up", "ratio to baseline"]
     {
         assert!(table.contains(line), "{line} in {table}");
     }

@@ -469,6 +469,19 @@ fn each_host_may_have_files_of_its_own() {
 }
 
 #[test]
+fn a_pipe_in_the_place_of_a_hosts_file_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("n1");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for option in ["--outdir", "--errdir"] {
+        let output = run(&[option, folder.path().to_str().unwrap(), "-w", "n[0-1]", "echo a"]);
+        assert_eq!(code(&output), Some(125), "{}", text(&output.stderr));
+        let line = format!("cannot write to {}: it is a pipe; remove it", pipe.display());
+        assert!(text(&output.stderr).contains(&line), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn a_host_that_asks_for_a_copy_of_the_program_and_then_hangs_is_given_up_as_any_other() {
     let folder = tempfile::tempdir().unwrap();
     let shell = folder.path().join("shell");

@@ -81,7 +81,7 @@ fn a_trace_ties_all_clocks_to_the_front_ends() {
         assert_eq!(time(128 + rank), own.checked_add_signed(ahead), "{clock}");
     }
     assert_eq!(of(60).len(), 4 * known.len(), "a track of each process, and its three counters");
-    assert!(of(11).len() >= 3 * 3, "counters of all who were known each time");
+    assert!(of(11).len() >= 3 * 3, "counters of all that were known each time");
     let nowhere = ["clocks", "--samples", "1", "--perfetto", "/no/such/folder/x"];
     assert_refused(&ask(folder.path(), &nowhere), "/no/such/folder/x", &nowhere);
 }

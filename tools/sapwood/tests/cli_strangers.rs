@@ -106,7 +106,7 @@ fn a_stranger_gets_no_word_and_is_not_believed() {
     let folder = user.folder.path().join("sapwood");
     let socket = folder.join("warm.tree");
     assert_eq!(stranger.hears_at(&socket), "PermissionDenied");
-    // Even if the folder is opened: the daemon asks the kernel who comes.
+    // Even if the folder is opened: the daemon asks the kernel which user comes.
     open_to_others(&folder, 0o755);
     open_to_others(&socket, 0o666);
     let heard = stranger.hears_at(&socket);

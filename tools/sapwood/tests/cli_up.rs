@@ -1,4 +1,4 @@
-//! A tree that stays up between commands: who uses it, what holds in it, and how it ends.
+//! A tree that stays up between commands: which commands use it, what holds in it, and how it ends.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -726,7 +726,7 @@ fn who_comes_by_himself_finds_the_join_file_where_the_tree_was_asked_for() {
         text(&dry.stdout).contains("tree 'warm' is up")
     };
     assert!(is_up(&["--join", "join"]) && is_up(&["--tree", "warm"]));
-    assert!(!is_up(&[]), "names of those who come are only labels");
+    assert!(!is_up(&[]), "names of hosts that come are only labels");
     assert!(!is_up(&["--join", "another"]));
     assert_eq!(code(&user.say(&["down"])), Some(0));
     assert_eq!(code(&agent.wait_with_output().unwrap()), Some(0));

@@ -95,7 +95,7 @@ fn command() -> Result<ExitCode, Failure> {
         stacks::text(&stacks)
     })?;
     if arguments.folded {
-        // Those who draw see no more than the stacks.
+        // Programs that draw see no more than the stacks.
         for loss in &stacks.missing {
             complain(format_args!("no stack of rank {}: {}", loss.ranks, loss.reason));
         }

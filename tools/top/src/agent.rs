@@ -45,7 +45,7 @@ pub fn run() -> Result<ExitCode, Failure> {
 
 struct Agent {
     rank: u32,
-    /// Those who watch, by stream.
+    /// The front-ends that watch, by stream.
     watched: BTreeMap<StreamId, Watched>,
 }
 

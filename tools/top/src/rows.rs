@@ -113,7 +113,7 @@ pub(crate) fn bars(bins: &[HistogramBin], columns: usize) -> String {
     counts.into_iter().map(height).collect()
 }
 
-/// How many hosts there are, and who is missing and why, in a line or several.
+/// How many hosts there are, and which are missing and why, in a line or several.
 pub(crate) fn summary(sample: &Sample) -> String {
     let all = sample.hosts.len();
     let took = sample.took.as_secs_f64() * 1e3;
@@ -125,7 +125,7 @@ pub(crate) fn summary(sample: &Sample) -> String {
     text
 }
 
-/// The metrics that some of the hosts that answered lack, with these hosts: in lines of those who
+/// The metrics that some of the hosts that answered lack, with these hosts: in lines of those that
 /// lack the same.
 pub(crate) fn absent(sample: &Sample) -> Vec<String> {
     let mut lines: Vec<(Vec<&str>, &Column)> = Vec::new();

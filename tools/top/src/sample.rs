@@ -1,6 +1,6 @@
-//! What one wave has brought: the table of the hosts that answered, and who did not and why.
+//! What one wave has brought: the table of the hosts that answered, and those that did not and why.
 //!
-//! Owns the settling of a wave: it is over when all who can answer have, or when silent hosts have
+//! Owns the settling of a wave: it is over when all that can answer have, or when silent hosts have
 //! been waited for long enough. It reads answers and is told the time; it does no I/O.
 
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ struct UnderWay {
     first_answer: Option<Instant>,
     table: Table,
     answered: RankSet,
-    /// What the tree said of those who are not in it.
+    /// What the tree said of the hosts that are not in it.
     reasons: Absence,
 }
 

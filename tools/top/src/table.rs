@@ -2,7 +2,7 @@
 //!
 //! Owns merging and the table's values in a packet. When tables are merged is `reduction`'s
 //! matter. Moments, histograms and quantiles are the library's; what is added here are the worst
-//! hosts, of which no more than k are ever kept, and who does not have a metric.
+//! hosts, of which no more than k are ever kept, and which hosts do not have a metric.
 //!
 //! ```text
 //! %auld counts, %alf means, %alf m2, %alf min, %aud min ranks, %alf max, %aud max ranks
@@ -36,7 +36,7 @@ pub(crate) struct Column {
     pub(crate) moments: Moments,
     /// The worst first; of equal ones the lowest rank.
     pub(crate) worst: Vec<(f64, Rank)>,
-    /// Who does not have it, as far as ranges allow.
+    /// The hosts that do not have it, as far as ranges allow.
     pub(crate) lacking: RankSet,
     pub(crate) histogram: Histogram,
     pub(crate) quantiles: Quantiles,

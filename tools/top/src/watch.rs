@@ -33,7 +33,7 @@ const PATH: &str = "/metrics";
 
 /// Where samples are shown.
 pub(super) enum Output {
-    /// Only who comes and goes, on standard error.
+    /// Only the hosts that come and go, on standard error.
     Nothing,
     /// A line of JSON for each.
     Json,
@@ -223,8 +223,8 @@ impl<'a> Watch<'a> {
             return Ok(());
         }
         // Questions would pile up for a host that hangs. A front-end that waited for room would
-        // hear no key, no signal and no scraper, for as long as it does. Who is not asked has not
-        // answered in time.
+        // hear no key, no signal and no scraper, for as long as it does. A host that is not asked
+        // has not answered in time.
         let Self { stream, everyone, unanswered, .. } = self;
         unanswered.ask(everyone, |to| had_room(stream.try_send_to_ranks(to.clone(), ASK, wave)))?;
         self.network.flush()?;
@@ -251,7 +251,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Says on standard error who is missing, when that is not as it was.
+    /// Says on standard error which hosts are missing, when that is not as it was.
     fn tell_changes(&self, sample: &Sample) {
         let before = self.last.as_ref().map_or(&[][..], |last| &last.missing);
         if before == &sample.missing[..] {

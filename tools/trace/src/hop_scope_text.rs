@@ -103,7 +103,7 @@ fn unknown_key(key: &str, source: HopSource) -> String {
     }
 }
 
-/// Has hops told apart by what a word says.
+/// Has hops distinguished by what a word says.
 fn tell_apart(by: &mut HopBy, source: HopSource, word: &str) -> Result<(), String> {
     match (word, source) {
         ("edge", _) => by.edge = true,

@@ -1,9 +1,10 @@
 //! One small server for the page of a program that is watched, or of one that has been.
 //!
-//! [`Page`] listens on this machine only, unless it is told otherwise, and serves those who know
-//! the token in its address. It takes records of rounds ([`RoundRecord`]), keeps them in bounded
-//! memory, and hands each one on to all browsers as it comes. All of it is done by one thread of
-//! its own: a caller that publishes a round never waits, neither for a browser nor for this thread.
+//! [`Page`] listens on this machine only, unless it is told otherwise, and serves browsers that
+//! know the token in its address. It takes records of rounds ([`RoundRecord`]), keeps them in
+//! bounded memory, and hands each one on to all browsers as it comes. All of it is done by one
+//! thread of its own: a caller that publishes a round never waits, neither for a browser nor for
+//! this thread.
 //!
 //! The page itself is TypeScript (`page/src`); what is served of it is what was built from that
 //! (`page/built`), so that this crate is built without a builder of pages.

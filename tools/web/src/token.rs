@@ -1,4 +1,4 @@
-//! The token in the page's address: who knows it may look, and may ask for changes.
+//! The token in the page's address: a browser that has it may look, and may ask for changes.
 
 use std::fmt;
 

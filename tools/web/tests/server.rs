@@ -1,5 +1,5 @@
-//! The server as a browser sees it, over real sockets: who is served, what is kept, who is waited
-//! for.
+//! The server as a browser sees it, over real sockets: which are served, what is kept, which are
+//! waited for.
 
 #[allow(dead_code, reason = "the example uses more of it")]
 mod synthetic;
@@ -208,7 +208,7 @@ fn a_browser_that_stops_reading_loses_rounds_and_holds_up_neither_the_monitor_no
     page.end("exit code 0");
     until(&mut reading, &mut text, "event: end\ndata: \"exit code 0\"");
     assert!(!text.contains("event: lost"));
-    // Who reads on is told how many it has missed.
+    // A browser that reads on is told how many it has missed.
     let lost = page.close();
     assert!(lost > 100, "{lost} rounds lost");
 }

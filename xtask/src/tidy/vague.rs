@@ -1,5 +1,5 @@
-//! Words that hide what a sentence is about: pronouns for persons where a process is meant, and
-//! amounts that are not named.
+//! Words that hide what a sentence is about: pronouns for persons where a process is meant,
+//! amounts that are not named, and "told" for reported and distinguished.
 //!
 //! "The parent", "a member" or "at most N bytes" takes their place. The rule reads whole files, so
 //! that names in code are held to it as well. The words are spelled in halves here, so that this
@@ -10,7 +10,7 @@ use crate::finding::Finding;
 use crate::source::{Language, is_name};
 
 /// Each is a row of words, in lower case.
-const VAGUE: [&[&str]; 7] = [
+const VAGUE: [&[&str]; 16] = [
     &[concat!("some", "body")],
     &[concat!("no", "body")],
     &[concat!("any", "body")],
@@ -18,6 +18,15 @@ const VAGUE: [&[&str]; 7] = [
     &["so", concat!("ma", "ny")],
     &["so", concat!("lo", "ng")],
     &["so", concat!("of", "ten")],
+    &["those", concat!("w", "ho")],
+    &["by", concat!("wh", "om")],
+    &["for", concat!("wh", "om")],
+    &["from", concat!("wh", "om")],
+    &["of", concat!("wh", "om")],
+    &["to", concat!("wh", "om")],
+    &["with", concat!("wh", "om")],
+    &["told", concat!("a", "s")],
+    &["told", concat!("ap", "art")],
 ];
 /// What may stand between two words of a row: spaces, and the marks of a comment that goes on.
 const BETWEEN_WORDS: &str = " \t\r\n/!*#\\";

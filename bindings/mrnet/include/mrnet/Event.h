@@ -129,7 +129,7 @@ struct evt_cb_info {
     bool onetime;
 };
 
-/* The events of a network, those who want to be called, and the descriptors that tell of them. */
+/* The events of a network, the callbacks, and the descriptors that tell of them. */
 class EventMgr {
   public:
     EventMgr();
@@ -149,7 +149,7 @@ class EventMgr {
     void close_Pipe(EventClass event_class);
     bool has_Callbacks() const;
 
-    /* Takes those who are to be called for an event. */
+    /* Takes the callbacks for an event. */
     std::vector<evt_cb_info> take_Callbacks(const Event& event);
 
   private:

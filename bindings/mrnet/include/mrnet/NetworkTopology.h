@@ -1,5 +1,5 @@
 /*
- * The tree as it is now: processes, their hosts, and who is whose parent.
+ * The tree as it is now: processes, their hosts, and the parent of each.
  */
 #ifndef MRNET_NETWORKTOPOLOGY_H
 #define MRNET_NETWORKTOPOLOGY_H

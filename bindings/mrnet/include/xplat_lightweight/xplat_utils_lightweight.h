@@ -1,5 +1,5 @@
 /*
- * Lines for those who look for a fault. Nothing is written at level 0.
+ * Lines for a reader that looks for a fault. Nothing is written at level 0.
  */
 #ifndef XPLAT_LIGHTWEIGHT_XPLAT_UTILS_LIGHTWEIGHT_H
 #define XPLAT_LIGHTWEIGHT_XPLAT_UTILS_LIGHTWEIGHT_H

@@ -1,5 +1,5 @@
 /*
- * Lines for those who look for a fault, by their names in C.
+ * Lines for a reader that looks for a fault, by their names in C.
  */
 #include "lines.h"
 #include "xplat_lightweight/xplat_utils_lightweight.h"

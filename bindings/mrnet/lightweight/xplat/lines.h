@@ -1,5 +1,5 @@
 /*
- * A line for those who look for a fault, in both languages.
+ * A line for a reader that looks for a fault, in both languages.
  */
 #ifndef MRN_XPLAT_LINES_H
 #define MRN_XPLAT_LINES_H

@@ -1,5 +1,5 @@
 /*
- * System errors, and lines for those who look for a fault.
+ * System errors, and lines for a reader that looks for a fault.
  */
 #include <cerrno>
 

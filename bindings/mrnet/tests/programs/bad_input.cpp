@@ -96,7 +96,7 @@ int formats(Network* net)
     return 0;
 }
 
-/* Who does not know the key is not listened to, whatever is said. */
+/* A peer that does not know the key is not listened to, whatever is said. */
 int junk(const char* back_end)
 {
     Network* net = Network::CreateNetworkFE("localhost:0 => localhost:1 ;", NULL, NULL, NULL, true, true);

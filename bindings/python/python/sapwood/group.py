@@ -9,8 +9,8 @@
 
 Lower-case calls, which are here, take any object that can be pickled; upper-case ones (`buffers`) take buffers of
 numbers, which are not copied into pickles. Pickles of members are trusted: all of them have the key. Each call has a
-`timeout`, and `group.last` has who took part in the last one and who is missing. Calls that begin with `i` or `I` give
-a request with `test` and `wait`, which can be awaited as well.
+`timeout`, and `group.last` has the members that took part in the last one and the missing ones. Calls that begin with
+`i` or `I` give a request with `test` and `wait`, which can be awaited as well.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Group(BufferCalls):
         self.isend(obj, dest, tag, **settings).wait()
 
     def publish(self, obj: Any, tag: int = 0, **settings: Any) -> GroupResult:
-        """Sends an object to all, who get it by `recv`; gives who has it and who has not."""
+        """Sends an object to all, which get it by `recv`; gives the members that have it and those that have not."""
         request = self._start("publish", _itself, value=pickle.dumps(obj), tag=tag_of(tag), **settings)
         result: GroupResult = request.wait()
         return result

@@ -28,7 +28,7 @@ VALUE_BYTES = 512
 
 
 class Inbox:
-    """What was received and not asked for, and who receives."""
+    """What was received and not asked for, and the thread that receives."""
 
     def __init__(self, member: GroupMember) -> None:
         self._member = member

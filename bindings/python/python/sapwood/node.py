@@ -1,6 +1,6 @@
 """`python -m sapwood.node`: a communication process that runs Python filters.
 
-A network starts it when told so: `Network(..., node_program=[sys.executable, "-m", "sapwood.node"])`.
+A network starts it if it is named: `Network(..., node_program=[sys.executable, "-m", "sapwood.node"])`.
 As the `sapwood-node` that it stands for, it serves until its network ends, and leaves on SIGTERM.
 """
 

@@ -16,7 +16,7 @@
         for hops in gathering.groups:
             print(f"{hops.collective}: {hops.rank} waited at {hops.parent}: {hops.sum:.6f} s")
 
-A scope says which calls are wanted, by what they are told apart, and which time of them is reduced; that
+A scope says which calls are wanted, by what they are distinguished, and which time of them is reduced; that
 happens beside the ranks. With `source="hops"` it is of the waves of a network instead, from one process of its tree
 to the next, and with `source="group"` of the operations of a group, from one member to the next. The `sapwood` command
 does the work. docs/trace.md says what each key means. All times are seconds. This module needs no native module.
@@ -51,7 +51,7 @@ _NOTED_AT = {"hops": "network", "group": "group"}
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """Which calls or hops, by what they are told apart, and what of them. What is not given is as the command has it.
+    """Which calls or hops, by what they are distinguished, and what of them. Other values are as the command has them.
 
     Hops have no `functions`, `communicators`, `cpu` and `when`, and calls no `streams`; only those of a group have
     `collectives`.

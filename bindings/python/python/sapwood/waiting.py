@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", covariant=True)
 
 CLOSED_SECONDS = 0.2
-"""How soon a waiting task is told that its source was closed meanwhile."""
+"""How soon a waiting task notices that its source was closed meanwhile."""
 
 
 NO_ROOM = "no room on the stream"

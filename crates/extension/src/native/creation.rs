@@ -18,8 +18,8 @@ use super::interface::RawFilter;
 use super::library::Library;
 use super::view::push_values;
 
-/// How long the opening of a stream waits. What takes longer is waited for by who needs the state
-/// first, apart from the process's loop and within its limits.
+/// How long the opening of a stream waits. What takes longer is waited for by the call that needs
+/// the state first, apart from the process's loop and within its limits.
 const PROMPT: Duration = Duration::from_millis(100);
 
 /// Most threads of a process on which states are being made, those included that never end.

@@ -1,4 +1,4 @@
-//! A sketch of any kind, recognised by its layout: for readers in other languages, who have a
+//! A sketch of any kind, recognised by its layout: for readers in other languages, which have a
 //! packet and no type.
 
 use sapwood_packet::ValuesRef;

@@ -4,7 +4,7 @@
 //! A [`Sketch`] is made of what back-ends send; [`SketchFilter`] is the filter around it. A packet
 //! is either *raw*, one value (a number, a string, or an array of them) that the first process
 //! above the back-end adds to a sketch, or a sketch already, of the filter below or of a back-end
-//! that made one with the library's type. The two are told apart by the format: no sketch is
+//! that made one with the library's type. The two are distinguished by the format: no sketch is
 //! encoded as one value alone, so a back-end need not know which the stream expects.
 //!
 //! Whatever the tree's shape, a sketch keeps its bound: each file says what is the same in every

@@ -260,7 +260,8 @@ impl Member {
     }
 
     /// What all have measured together; what none has, as in the last table. After the death of its
-    /// predecessor a registrar has heard few, who do not outweigh those that its table stands for.
+    /// predecessor a registrar has heard few, which do not outweigh those that its table stands
+    /// for.
     pub(super) fn gathered_costs(&mut self) -> Costs {
         let view = &self.view;
         self.flows.reports.retain(|member, _| view.is_alive(*member));

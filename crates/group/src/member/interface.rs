@@ -22,7 +22,7 @@ pub enum Call {
         targets: Option<RankSet>,
         /// The value.
         value: Payload,
-        /// For the receivers, who get it with the value.
+        /// For the receivers, which get it with the value.
         tag: u64,
     },
     /// A value for one virtual node.
@@ -31,14 +31,14 @@ pub enum Call {
         to: u32,
         /// The value.
         value: Payload,
-        /// For the receiver, who gets it with the value.
+        /// For the receiver, which gets it with the value.
         tag: u64,
     },
     /// One value for each virtual node, as its part of the list.
     Scatter {
         /// The virtual nodes and their values.
         values: Vec<(u32, Payload)>,
-        /// For the receivers, who get it with their values.
+        /// For the receivers, which get it with their values.
         tag: u64,
     },
     /// A part of a reduction, which the virtual node `root` gets, or all.

@@ -201,7 +201,7 @@ impl Member {
         let patience = self.ping_patience();
         let allowance = self.allowance();
         if self.now > ping.due + patience {
-            // This member was stopped itself, and cannot tell who was silent.
+            // This member was stopped itself, and cannot tell which others were silent.
             self.ping(ping.to, ping.tries, ping.is_probe);
         } else if ping.allowed < allowance && !self.breaks(Mutation::JudgeWhenLate) {
             let due = self.now + allowance - ping.allowed;

@@ -1,4 +1,4 @@
-//! Who is in the group: the view that all members keep, how they join and leave, and how silence
+//! The members of the group: the view that each keeps, how they join and leave, and how silence
 //! is noticed.
 
 mod detector;

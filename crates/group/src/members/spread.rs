@@ -120,7 +120,7 @@ impl Member {
             return;
         }
         self.pass_news(targets.as_set(), &records);
-        // Who has taken names over comes before who has given them away.
+        // A member that has taken names over comes before the one that gave them away.
         records.sort_by_cached_key(|record| {
             (record.life != Life::Alive, !self.has_more_names(record))
         });

@@ -16,7 +16,7 @@ pub const GROUP_VERSION: u16 = 10;
 /// Longest greeting, in bytes.
 pub const GREETING_BYTES_MAX: usize = 256;
 
-/// A group. Its first member draws it at random, so that groups with one key are told apart.
+/// A group. Its first member draws it at random, so that groups with one key are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GroupId(pub u64);
 

@@ -1,7 +1,7 @@
 //! Reductions that end without a result, since one member cannot do what was asked of it.
 //!
-//! What it lacks cannot be told apart from what others have given: no member gets a value, and all
-//! whose calls have not ended are told because of which member.
+//! What it lacks cannot be distinguished from what others have given: no member gets a value, and
+//! all whose calls have not ended are told because of which member.
 
 use alloc::vec::Vec;
 

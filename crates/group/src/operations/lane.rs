@@ -1,4 +1,4 @@
-//! One stripe of a transfer at one member: what it has, for whom it answers, and to whom.
+//! One stripe of a transfer at one member: what it has, for which members it answers, and to which.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -43,7 +43,7 @@ pub(crate) struct Lane {
     pub(crate) taken: RankSet,
     /// Those of them that it carries itself.
     pub(crate) own: RankSet,
-    /// Virtual nodes that are being handed over: who delivers to them is not known yet.
+    /// Virtual nodes that are being handed over: which member delivers to them is not known yet.
     pub(crate) held: RankSet,
     /// The indexes of the segments that have come.
     pub(crate) have: RankSet,

@@ -1,4 +1,4 @@
-//! The end of reductions: at the root, and at those who get the result from it.
+//! The end of reductions: at the root, and at the members that get the result from it.
 
 use alloc::vec::Vec;
 

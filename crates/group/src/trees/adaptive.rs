@@ -13,7 +13,7 @@ use super::cells::Cells;
 use super::{Share, Terrain};
 use crate::identity::{MemberId, Time};
 
-/// Splits members, who are without the splitting one.
+/// Splits members; the splitting one is not among them.
 pub(super) fn delegate(terrain: &Terrain<'_>, root: MemberId, members: &[MemberId]) -> Vec<Share> {
     let cells: Cells<Vec<MemberId>> = terrain.cells(members.iter().copied(), Vec::push);
     let mut shares = Vec::new();

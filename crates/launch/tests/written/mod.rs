@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Writes a program and lets everybody run it.
+/// Writes a program and lets every user run it.
 ///
 /// Another process writes it. What this one has open to be written is held for a moment by every
 /// child that a test beside it starts, and the kernel runs no file that is still open for writing

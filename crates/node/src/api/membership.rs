@@ -10,8 +10,8 @@ use crate::members::dynamic::DynamicRanks;
 use crate::node::Node;
 
 impl Node {
-    /// Has this process take members that were not planned; before [`Node::expect`]. `plan` is what
-    /// a communication process that joins below it is told as its own plan; it must not be empty.
+    /// Has this process take members that were not planned; before [`Node::expect`]. `plan` is sent
+    /// to a communication process that joins below it as its own plan; it must not be empty.
     /// Its height is one less than this process's, and one at least.
     pub fn accept_dynamic_members(&mut self, plan: Vec<u8>) {
         self.membership.dynamic_ranks =

@@ -100,8 +100,8 @@ impl Stream {
         }
     }
 
-    /// The result of a wave was sent: records who was absent, and absorbs inherited states that are
-    /// due.
+    /// The result of a wave was sent: records which members were absent, and absorbs inherited
+    /// states that are due.
     #[inline]
     fn note_sent_on(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
         if turn.hops.is_on() && !is_single {

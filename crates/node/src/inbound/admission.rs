@@ -11,7 +11,7 @@ use crate::interface::LinkId;
 use crate::members::children::{Child, State};
 
 impl Inbound<'_> {
-    /// A stranger says who it is: it becomes a child, or is told why not.
+    /// A newcomer identifies itself: it becomes a child, or is told why not.
     pub(crate) fn hello(
         &mut self,
         link: LinkId,

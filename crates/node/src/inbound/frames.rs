@@ -14,7 +14,7 @@ use crate::turn::links::Peer;
 use crate::waves::head::Head;
 use crate::waves::open_wave::{Arrived, OwnedBody};
 
-/// Longest frame of a peer that has not said who it is, in bytes; a hello is shorter.
+/// Longest frame of a peer that has not identified itself, in bytes; a hello is shorter.
 const HELLO_BYTES_MAX: usize = 4096;
 
 /// Runs of waves go up only.

@@ -14,8 +14,8 @@ use crate::turn::Turn;
 
 /// What came over a link, on its way to the stage that it concerns.
 ///
-/// It decides by the frame and by who is at the other end, and holds nothing itself: a packet goes
-/// to its stream, a control message to the members or, where it changes the tree, to a
+/// It decides by the frame and by the peer at the other end, and holds nothing itself: a packet
+/// goes to its stream, a control message to the members or, where it changes the tree, to a
 /// [`TreeChange`].
 pub(crate) struct Inbound<'a> {
     pub(crate) members: &'a mut Membership,

@@ -13,7 +13,7 @@ use sapwood_wire::Cause;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Missing {
-    /// Who.
+    /// The back-ends.
     pub ranks: RankSet,
     /// Why, for programs.
     pub cause: Cause,
@@ -51,7 +51,7 @@ impl Missing {
     }
 }
 
-/// Entries that are told as one.
+/// Entries that are reported as one.
 struct Alike<'a> {
     all: Missing,
     /// The words of the first, without its rank.
@@ -144,7 +144,7 @@ impl Reason {
     }
 }
 
-/// What came of one wave: a value, who is in it, who is not, and why not.
+/// What came of one wave: a value, its contributors, the missing members, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The stream.

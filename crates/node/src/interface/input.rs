@@ -22,7 +22,7 @@ pub enum Input<'a> {
         /// Whether no process takes connections at that address.
         is_refused: bool,
     },
-    /// A process has connected and proved the network's key; its hello will say who it is.
+    /// A process has connected and proved the network's key; its hello will identify it.
     ChildUp {
         /// The link.
         link: LinkId,

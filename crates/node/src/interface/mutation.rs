@@ -23,7 +23,7 @@ pub enum Mutation {
     RepeatSingles,
     /// Children are told that one wave more is safe than is.
     AcknowledgeTooFar,
-    /// Who was not in a wave is not remembered.
+    /// The members absent from a wave are not remembered.
     ForgetAbsences,
     /// A wave's contributors are those of the packet that came last.
     ReplaceContributors,

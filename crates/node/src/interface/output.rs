@@ -22,7 +22,7 @@ pub enum Output {
         /// The address of an ancestor.
         address: String,
     },
-    /// The parent has said who this process is and which subtree it is to start.
+    /// The parent has said which rank this process has and which subtree it is to start.
     Planned {
         /// Its rank.
         rank: Rank,
@@ -57,7 +57,7 @@ pub enum Event {
     },
     /// Back-ends have come after the start.
     Joined {
-        /// Who.
+        /// Their ranks.
         back_ends: RankSet,
     },
     /// There are further places where back-ends may attach (told to the front-end).

@@ -23,7 +23,7 @@ pub struct AttachPoint {
     pub parent: Rank,
     /// Where it takes connections.
     pub address: String,
-    /// The ranks that are kept for those who come.
+    /// The ranks that are kept for members that join.
     pub ranks: RankSet,
 }
 

@@ -1,4 +1,4 @@
-//! For whom a child may speak, and how long its messages may be.
+//! The ranks for which a child may speak, and how long its messages may be.
 
 use sapwood_packet::{Rank, RankSet, RankSetRef};
 use sapwood_wire::limits::{ANCESTORS_MAX, CONTROL_BYTES_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX};
@@ -36,7 +36,7 @@ pub(crate) enum Stage {
     Resuming,
 }
 
-/// For whom a child may speak.
+/// The ranks for which a child may speak.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Authority {
     /// The planned back-ends of its subtree, itself if it is one. Empty for a process that has

@@ -30,7 +30,7 @@ pub(crate) struct Child {
     pub(crate) plan: Vec<u8>,
     pub(crate) state: State,
     pub(crate) is_leaving: bool,
-    /// Its process id on its host, by which two processes under one rank are told apart.
+    /// Its process id on its host, by which two processes under one rank are distinguished.
     pub(crate) pid: u32,
     /// How it has ended, if that is known, rather than that its link has closed.
     pub(crate) ending: Option<Cause>,

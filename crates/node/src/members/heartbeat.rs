@@ -87,7 +87,7 @@ impl Membership {
         }
         for (_, child) in self.children.iter_mut() {
             let Some(open) = child.link.and_then(|link| links.link_mut(link)) else { continue };
-            // Who has answered has answered.
+            // A child that has answered has answered.
             let waits = |asked: &&mut Instant| open.heard <= **asked;
             for asked in [&mut child.probed, &mut child.suspected] {
                 if let Some(asked) = asked.as_mut().filter(waits) {

@@ -1,4 +1,4 @@
-//! Who is in the tree below this node: children that are awaited, there, or gone.
+//! The members of the tree below this node: children that are awaited, there, or gone.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ use crate::streams::stream::Stream;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
 
-/// Who is below a node, and in which state.
+/// The members below a node, and the state of each.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
     pub(crate) expected: RankSet,
@@ -55,7 +55,7 @@ pub(crate) struct Membership {
     pub(crate) has_stepped_down: bool,
     /// Files with filters that have come here.
     pub(crate) files: Files,
-    /// Who asks for the status of the network without being part of it.
+    /// Visitors that ask for the status of the network without being members of it.
     pub(crate) visitors: Visitors,
     /// See [`Node::last_breach`](crate::Node::last_breach).
     pub(crate) last_breach: Option<String>,

@@ -7,19 +7,19 @@ use sapwood_packet::{Rank, RankSet};
 use crate::members::authority::is_dynamic;
 use crate::members::children::Children;
 
-/// Most groups of processes that are told apart by whom they speak for.
+/// Most groups of processes that are distinguished by the ranks that they speak for.
 const SUPERSEDERS_MAX: usize = 1024;
 
-/// Who is superseded, even when the orphans have left since, and who said so.
+/// The superseded processes, even when the orphans have left since, and which children said so.
 #[derive(Debug, Default)]
 pub(crate) struct Superseded {
     pub(crate) ranks: RankSet,
-    /// Who was named, and for whom those spoke who said so.
+    /// The ranks that were named, and those for which the naming children spoke.
     by: Vec<(RankSet, RankSet)>,
 }
 
 impl Superseded {
-    /// Remembers who was named as superseded, and for whom those spoke who said so.
+    /// Remembers the superseded ranks, and those for which the naming children spoke.
     pub(crate) fn note(&mut self, ranks: &RankSet, domain: &RankSet) {
         if ranks.is_empty() {
             return;
@@ -27,7 +27,7 @@ impl Superseded {
         let list = &mut self.by;
         let at = list.iter().position(|(by, _)| by == domain).unwrap_or_else(|| {
             if list.len() == SUPERSEDERS_MAX {
-                // No two processes are told apart any more.
+                // No two processes are distinguished any more.
                 let all = core::mem::take(list).into_iter();
                 let mut whole = RankSet::new();
                 all.for_each(|(_, ranks)| whole.union_with(ranks.as_ref()));
@@ -39,7 +39,7 @@ impl Superseded {
         list[at].1.union_with(ranks.as_ref());
     }
 
-    /// Whether a child was named as superseded by some who could know.
+    /// Whether a child was named as superseded by children that could know.
     pub(crate) fn contains(&self, rank: Rank, children: &Children) -> bool {
         let own =
             children.get(rank).map(|child| child.authority.domain.clone()).unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::streams::stream::Stream;
 /// The place of a process that is gone.
 #[derive(Debug)]
 pub(crate) struct Vacancy {
-    /// Who is gone.
+    /// The process that is gone.
     pub(crate) rank: Rank,
     /// Its back-ends that have not come back.
     pub(crate) awaited: RankSet,
@@ -25,8 +25,8 @@ pub(crate) struct Vacancy {
     pub(crate) grace: Duration,
     /// Whether it is a back-end itself, whose link has closed.
     pub(crate) is_back_end: bool,
-    /// Whether it was silent before it had told who is below it: if no process comes in its place,
-    /// it has not started.
+    /// Whether it was silent before it had named the members below it: if no process comes in its
+    /// place, it has not started.
     pub(crate) is_starting: bool,
     /// What was seen of its end.
     pub(crate) reason: Reason,
@@ -56,7 +56,7 @@ pub(crate) struct Applicant {
     pub(crate) is_responsive: bool,
 }
 
-/// The places that are held open, and who asks for one.
+/// The places that are held open, and the applicants for them.
 #[derive(Debug, Default)]
 pub(crate) struct Vacancies {
     pub(crate) open: Vec<Vacancy>,
@@ -89,7 +89,7 @@ impl Vacancies {
         self.open.iter().any(|vacancy| vacancy.awaited.contains(rank))
     }
 
-    /// A stream that has just opened waits for members who are on their way to another parent.
+    /// A stream that has just opened waits for members that are on their way to another parent.
     pub(crate) fn await_orphans(&mut self, stream: &mut Stream) {
         for vacancy in &mut self.open {
             if stream.await_members(&vacancy.awaited, vacancy.number) {

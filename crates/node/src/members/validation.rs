@@ -1,4 +1,4 @@
-//! What each link may say: every control message of a child, judged by who the child is and in
+//! What each link may say: every control message of a child, judged by the rank of the child and in
 //! which state, before anything is done for it. `packet_validation` judges packets.
 //!
 //! A process that has the network's key can open a link and send any frame. So a process believes
@@ -7,9 +7,9 @@
 //! process is named with what it said, and is not taken in again as an orphan.
 //!
 //! **No process that keeps the rules ever commits a breach**, whatever dies, moves or comes late
-//! meanwhile. That is why a subtree is judged by its plan, which never changes, rather than by who
-//! is connected now, and why what may be under way while a stream closes is let pass. The simulator
-//! counts every breach of its runs as a fault. `docs/security.md` has the table.
+//! meanwhile. That is why a subtree is judged by its plan, which never changes, rather than by the
+//! members that are connected now, and why what may be under way while a stream closes is let pass.
+//! The simulator counts every breach of its runs as a fault. `docs/security.md` has the table.
 
 use sapwood_link::Position;
 use sapwood_packet::{Rank, RankSet, RankSetRef, StreamId};
@@ -152,7 +152,7 @@ impl Membership {
             Control::Failed { rank: named, .. } | Control::Notice { rank: named, .. } => {
                 self.validate_name(rank, *named, name)
             }
-            // An orphan tells of all whom it has lost, also of those who have come back since.
+            // An orphan tells of all that it has lost, also of those that have come back since.
             Control::Lost { back_ends, .. } if back_ends.as_set().is_empty() => Ok(()),
             Control::Lost { rank: named, back_ends, .. }
             | Control::Broken { rank: named, back_ends, .. }

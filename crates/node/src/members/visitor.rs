@@ -14,7 +14,7 @@ use crate::turn::links::Peer;
 /// Most visitors at a time.
 const VISITORS_MAX: usize = 32;
 
-/// Who is here: links, and the numbers by which the application knows them.
+/// The visitors at hand: links, and the numbers by which the application knows them.
 #[derive(Debug, Default)]
 pub(crate) struct Visitors {
     next: u64,

@@ -203,8 +203,8 @@ impl Stream {
         (safe, self.sender.acknowledged_single)
     }
 
-    /// Remembers who was not in a wave that has gone on. If no packet came for earlier waves, all
-    /// members were absent from them.
+    /// Remembers the members that were absent from a wave that has gone on. If no packet came for
+    /// earlier waves, all members were absent from them.
     fn record_absences(&mut self, wave: &OpenWave) {
         let until = wave.until().wave;
         if until <= self.ended && until > self.recorded {

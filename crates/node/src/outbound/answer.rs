@@ -1,4 +1,4 @@
-//! Answers of the front-end: whom they stand for, and who is missing for which reason.
+//! Answers of the front-end: the members that they stand for, and those that are missing.
 
 use crate::interface::{Answer, Delivery, Missing};
 use crate::streams::stream::Stream;
@@ -136,7 +136,7 @@ impl Stream {
         missing
     }
 
-    /// Who is in the wave that an answer ends, or `None` when it does not say who is missing: it is
+    /// The members in the wave that an answer ends, or `None` if it names no missing ones: it is
     /// outside of the waves, or packets that pass one by one are still to come.
     fn present_in(&mut self, header: &Header, contributors: &RankSet) -> Option<RankSet> {
         if self.is_immediate() || header.is_direct() || header.late {

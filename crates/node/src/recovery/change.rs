@@ -4,7 +4,7 @@ use crate::members::membership::Membership;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
 
-/// A change of the tree around this process: it touches who is a member, the streams of those
+/// A change of the tree around this process: it touches the membership, the streams of those
 /// members and the links to them, and so holds all three for as long as it takes.
 ///
 /// Recovery is a method of this type and not of the members: they, and the streams, know nothing of

@@ -1,4 +1,5 @@
-//! Links that close: who was at the other end, and what its end means for the waves that wait.
+//! Links that close: which peer was at the other end, and what its end means for the waves that
+//! wait.
 
 use alloc::string::String;
 
@@ -83,7 +84,7 @@ impl TreeChange<'_> {
         if self.turn.has_ended {
             return;
         }
-        // Who leaves on purpose is no failure that status shows.
+        // A member that leaves on purpose is no failure that status shows.
         self.turn.counted.gone += u32::from(!is_leaving);
         let kind = if is_back_end { "back-end" } else { "communication process" };
         let process = format_args!("{kind} {rank}");

@@ -21,7 +21,8 @@ use crate::turn::links::Peer;
 
 /// How long one ancestor may take to accept a connection.
 const CONNECT_LIMIT: Duration = Duration::from_millis(1000);
-/// How long it may take to answer a hello, beside the time that it needs to judge who is gone.
+/// How long it may take to answer a hello, beside the time that it needs to judge which process is
+/// gone.
 const ANSWER_LIMIT: Duration = Duration::from_millis(1000);
 /// The wait before the ancestors are tried again, at first; it doubles.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -270,7 +271,7 @@ impl TreeChange<'_> {
 }
 
 impl Ancestry {
-    /// An ancestor has accepted the connection: it is told who comes.
+    /// An ancestor has accepted the connection: the hello names this process.
     pub(crate) fn ancestor_up(&mut self, link: LinkId, turn: &mut Turn) {
         let now = turn.now;
         // An ancestor may wait for the silence of a suspected child, and as long again for its own

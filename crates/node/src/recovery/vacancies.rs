@@ -16,7 +16,8 @@ use crate::turn::Turn;
 /// ended: it connects anew at once if it can.
 const BACK_END_GRACE: Duration = Duration::from_millis(1000);
 
-/// How much longer a place is held open for those who are just telling how far they have come.
+/// How much longer a place is held open for processes that are just reporting how far they have
+/// come.
 const RESUMPTION_TIME: Duration = Duration::from_millis(100);
 
 impl TreeChange<'_> {
@@ -145,8 +146,8 @@ impl TreeChange<'_> {
         }
     }
 
-    /// A child has told who is below it: places of processes that were slow to start are held for
-    /// these no more. If it was thought gone itself, no other back-ends come in its place.
+    /// A child has named the members below it: places of processes that were slow to start are held
+    /// for these no more. If it was thought gone itself, no other back-ends come in its place.
     pub(crate) fn close_place_of_slow(&mut self, rank: Rank, back_ends: &RankSet) {
         for vacancy in self.members.vacancies.open.iter_mut().filter(|vacancy| vacancy.is_starting)
         {

@@ -2,7 +2,7 @@
 //! that comes back, has missed nothing then, and is as far as the others as soon as it has
 //! answered.
 //!
-//! Owns for whom, from which position and until when. The frames are those of the stream's
+//! Owns for which members, from which position and until when. The frames are those of the stream's
 //! [`RetransmitBuffer`](sapwood_link::RetransmitBuffer). They are forgotten as soon as they would
 //! take half of what it may hold, so that no member waits for the absent.
 
@@ -15,7 +15,7 @@ use sapwood_wire::limits::KEPT_BYTES;
 use crate::interface::Instant;
 use crate::streams::stream::Stream;
 
-/// As many bytes may be kept for those who are away, together with what is kept for others.
+/// As many bytes may be kept for absent members, together with what is kept for others.
 const AWAY_BYTES_MAX: usize = KEPT_BYTES / 2;
 
 /// Members of a stream that were given up.
@@ -28,7 +28,7 @@ pub(crate) struct Absentees {
     pub(crate) until: Instant,
 }
 
-/// Those of one stream who may come back.
+/// The absent members of one stream that may come back.
 #[derive(Debug, Default)]
 pub(crate) struct AbsentBackEnds {
     pub(crate) list: Vec<Absentees>,
@@ -49,7 +49,7 @@ impl AbsentBackEnds {
         });
     }
 
-    /// Forgets those who do not come any more; whether there were some.
+    /// Forgets the members that do not come any more; whether there were some.
     pub(crate) fn expire(&mut self, now: Instant) -> bool {
         self.keep_if(|absentees| absentees.until > now)
     }
@@ -62,7 +62,7 @@ impl AbsentBackEnds {
 }
 
 impl Stream {
-    /// What is kept for those who are away has become too much: they will have missed it.
+    /// What is kept for absent members has become too much: they will have missed it.
     #[inline]
     pub(crate) fn bound_absent(&mut self) {
         if !self.absent.list.is_empty() && self.down_retransmit.bytes() > AWAY_BYTES_MAX {

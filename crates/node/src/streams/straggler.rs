@@ -20,7 +20,7 @@ use crate::waves::slot::Until;
 /// A part of a wave that came when its wave had gone on: it becomes a single packet here, and the
 /// children that sent it in its wave must keep it until that one is safe, wherever in this process
 /// it is meanwhile, and over whatever link it comes again. That holds for parts that were late
-/// further down already, too: who sent them may come to this process when the one between is gone.
+/// further down already, too: the sender may come to this process when the one between is gone.
 #[derive(Debug)]
 struct Straggler {
     wave: Wave,

@@ -73,7 +73,7 @@ pub(crate) struct Stream {
     pub(crate) keeps: bool,
     /// Members that have ever led through a slot.
     pub(crate) below: RankSet,
-    /// Who was not in the waves that have gone on.
+    /// The members that were absent from the waves that have gone on.
     pub(crate) absences: Absences,
     /// Parts of those that have come here late, and are not safe yet.
     pub(crate) stragglers: Stragglers,
@@ -111,7 +111,7 @@ pub(crate) struct Stream {
     pub(crate) chunk_bytes: usize,
     /// What went down and may have to be sent to another child.
     pub(crate) down_retransmit: RetransmitBuffer,
-    /// Members that were given up, for whom it is kept as well.
+    /// Members that were given up, for which it is kept as well.
     pub(crate) absent: AbsentBackEnds,
     /// Large packets from the parent, or at the front-end answers, that are not whole yet.
     pub(crate) assemblies: Assemblies,
@@ -129,7 +129,7 @@ pub(crate) struct Stream {
     pub(crate) has_said_end: bool,
     /// The back-ends that the first chunk of the packet at hand stands for.
     pub(crate) chunk_contributors: RankSet,
-    /// Who is in the packets of the wave at hand that have passed one by one (front-end).
+    /// The members in the packets of the wave at hand that have passed one by one (front-end).
     pub(crate) passed_on: RankSet,
     /// Packets dropped because the stream's policy says so, or because they came for a closed wave.
     pub(crate) dropped: u64,
@@ -283,7 +283,7 @@ impl Stream {
         self.map_links();
     }
 
-    /// Members have come below. Those who come for the first time are late in what has gone on:
+    /// Members have come below. Those that come for the first time are late in what has gone on:
     /// they may have lost their parent before it told them of the stream, and send from its
     /// beginning.
     pub(crate) fn gain(&mut self, members: &RankSet) {
@@ -424,7 +424,7 @@ impl Stream {
     }
 
     /// The place before which everything that was sent down has reached its back-ends, also those
-    /// who are away.
+    /// that are away.
     pub(crate) fn down_safe(&self) -> Position {
         let lags = |slot: &&Slot| slot.is_awaited() && slot.down_safe < slot.down_sent;
         let lagging = self.slots.iter().filter(lags).map(|slot| slot.down_safe);

@@ -40,7 +40,7 @@ impl Stream {
         }
         let origin = packet.header.origin;
         // A filter below sends under the rank of its own process, which is no member; only the rank
-        // of a back-end says who speaks.
+        // of a back-end names the speaker.
         if self.members.contains(origin) && !permission.members.contains(origin) {
             return breach!("a packet of rank {origin}, which is not below it");
         }

@@ -82,7 +82,7 @@ pub(crate) struct Made {
 }
 
 /// A stream's filters, or its rule, with what they are to work on. It belongs to the thread that
-/// has it, who runs it once, on any thread.
+/// has it, which runs it once, on any thread.
 #[derive(Debug)]
 pub struct Job {
     pub(crate) number: u64,

@@ -33,7 +33,7 @@ struct Recording {
     sessions: Vec<Session>,
 }
 
-/// One who asks.
+/// A reader.
 #[derive(Debug)]
 struct Session {
     number: u64,
@@ -57,7 +57,7 @@ impl Hops {
     pub(crate) fn note(&mut self, event: HopEvent) {
         let Some(recording) = &mut self.recording else { return };
         if event.time > recording.until.0 {
-            // Who asked has gone without a word.
+            // The reader has gone without a word.
             self.recording = None;
             return;
         }

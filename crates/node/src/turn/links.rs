@@ -8,7 +8,7 @@ use sapwood_packet::Rank;
 use crate::interface::{Instant, LinkId};
 use crate::turn::clock_skew::Skew;
 
-/// Who is at the other end.
+/// The peer at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     Parent,

@@ -42,7 +42,7 @@ pub(crate) struct Turn {
     pub(crate) reclaim_due: Instant,
     /// The time of this turn.
     pub(crate) now: Instant,
-    /// All links, and who is at the other end.
+    /// All links, and the peer at the other end of each.
     pub(crate) links: Links,
     /// Memory for large frames.
     pub(crate) pool: Pool,

@@ -1,5 +1,5 @@
-//! Who was not in the waves that have gone on: what still comes of them is late, and what comes of
-//! any other back-end has been counted already.
+//! The members that were absent from the waves that have gone on: what still comes of them is late,
+//! and what comes of any other back-end has been counted already.
 
 use alloc::collections::VecDeque;
 

@@ -7,7 +7,7 @@ use sapwood_packet::{PacketRef, Rank, RankSet, Wave};
 use crate::interface::DYNAMIC_RANKS_BEGIN;
 use crate::interface::breach::{Breach, breach};
 
-/// For whom a child may send on a stream.
+/// The members for which a child may send on a stream.
 #[derive(Debug)]
 pub(crate) struct PacketPermission {
     /// The stream's members that its packets may stand for.

@@ -60,7 +60,7 @@ pub(crate) struct Slot {
     safe_number: u32,
     /// What it has handed over of its filters' states.
     pub(crate) replicas: Replicas,
-    /// For whom it may send, once it has.
+    /// The members for which it may send, once it has.
     pub(crate) permission: Option<PacketPermission>,
 }
 
@@ -172,7 +172,7 @@ impl Slot {
             self.numbers.pop_front();
         }
         let held = held.map_or(END, Position::start_of);
-        // One that has said that nothing more comes may have members again, who send what they
+        // One that has said that nothing more comes may have members again, which send what they
         // have kept of waves that have gone on without them.
         let come = if self.next < END { self.next } else { self.next_before_end };
         let position = held.min(safe).min(come).max(self.announced.0);

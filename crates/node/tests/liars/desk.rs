@@ -65,7 +65,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Who lies.
+/// The peer that lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
     BackEnd,

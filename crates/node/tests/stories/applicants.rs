@@ -56,7 +56,7 @@ impl FrontEnd {
         self.input(Input::Bytes { link, bytes: bytes.as_bytes() });
     }
 
-    /// Lets time pass, and gives who is told to be lost, each time.
+    /// Lets time pass, and gives the members that are reported lost, each time.
     fn lost_within(&mut self, milliseconds: u64) -> Vec<RankSet> {
         let until = self.now + Duration::from_millis(milliseconds);
         let mut lost = Vec::new();

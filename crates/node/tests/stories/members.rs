@@ -1,5 +1,5 @@
 //! Members come and go on purpose while waves run: no wave is lost or doubled, and new streams have
-//! everyone who is there.
+//! every member that is there.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ fn one_of(tree: &mut Tree, places: &[Rank]) -> Rank {
     places[tree.schedule.below(places.len())]
 }
 
-/// Takes the answers, which have everyone in them, wave by wave.
+/// Takes the answers, which have all back-ends in them, wave by wave.
 fn whole(tree: &mut Tree, stream: StreamId, everyone: &RankSet, next: &mut u64) {
     for answer in tree.answers() {
         if answer.stream != stream {
@@ -92,7 +92,7 @@ fn back_ends_come_and_go_while_waves_run_without_them() {
         send_waves(&mut tree, &now, new, 3);
         let mut next = 0;
         whole(&mut tree, new, &now, &mut next);
-        assert_eq!(next, 3, "who is there is in new streams");
+        assert_eq!(next, 3, "the members are in new streams");
     });
 }
 

@@ -1,4 +1,4 @@
-//! Offloaded filters: who goes on meanwhile, what comes of waves that are at
+//! Offloaded filters: which processes go on meanwhile, what comes of waves that are at
 //! work when a process dies or the stream closes, and what of filters that never come back.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

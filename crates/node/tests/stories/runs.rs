@@ -55,7 +55,7 @@ enum Delivery {
     Bursts,
 }
 
-/// An answer without the words of its reasons, which say who came first.
+/// An answer without the words of its reasons, which say which member came first.
 #[derive(Clone, Debug, PartialEq)]
 struct Told {
     value: Option<(i32, Format, Vec<u8>)>,
@@ -63,7 +63,7 @@ struct Told {
     missing: RankSet,
 }
 
-/// Answers by their wave and the first of whom they have.
+/// Answers by their wave and the first member that they have.
 type Story = BTreeMap<(u64, Option<Rank>), Told>;
 
 fn tell(story: &mut Story, answers: Vec<Answer>) {
@@ -342,7 +342,7 @@ fn stream_at_random(tree: &mut Tree, streams: &[StreamId], steps: usize, burst: 
         if tree.is_alive(rank) {
             let count = tree.schedule.below(burst) as u64;
             for _ in 0..count {
-                // Who is no member, or has no parent any more, sends nothing.
+                // A process that is no member, or has no parent any more, sends nothing.
                 let _ = tree.send_many(rank, stream, 1);
                 runs += u64::from(tree.process(rank).node.application().has_open_run(stream));
             }

@@ -1,4 +1,4 @@
-//! A tree comes up: everyone who is there is named, and who cannot start says why.
+//! A tree comes up: each member is named, and one that cannot start says why.
 use crate::harness::*;
 use sapwood_filter::{Registry, WaveRule};
 use sapwood_node::{Event, Input, Instant};
@@ -61,7 +61,7 @@ fn a_process_that_dies_while_the_tree_starts_does_not_hold_it_up() {
         let is_ready = |event: &Event| matches!(event, Event::Ready { .. });
         assert_eq!(tree.events.iter().filter(|event| is_ready(event)).count(), 1);
         let reachable: RankSet = tree.reachable().into_iter().collect();
-        assert_eq!(tree.front_end().back_ends(), reachable, "who is left is known");
+        assert_eq!(tree.front_end().back_ends(), reachable, "those that are left are known");
     });
 }
 

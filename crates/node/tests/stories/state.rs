@@ -27,7 +27,7 @@ struct Marked {
     waves: usize,
     /// How many waves each back-end has marked.
     sent: Vec<usize>,
-    /// Whether every answer is of everyone.
+    /// Whether every answer is of all back-ends.
     is_whole: bool,
     /// For each back-end and wave, how often it was counted.
     counted: Vec<u8>,
@@ -181,7 +181,7 @@ fn nothing_is_counted_twice_whoever_is_cut_off_and_whoever_dies() {
         // With a heartbeat, states are handed over at any time.
         let silence = Duration::from_millis(if seed % 5 == 0 { 0 } else { 300 });
         let mut marked = Marked::new(shape, seed, Recovery { silence, ..terms() }, period, waves);
-        // Those who are without a parent for long are late; what they sent comes by itself.
+        // Those that are without a parent for long are late; what they sent comes by itself.
         marked.is_whole = false;
         let everyone: Vec<Rank> = marked.everyone.iter().collect();
         let inner = marked.tree.communication_ranks();

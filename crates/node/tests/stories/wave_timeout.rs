@@ -1,4 +1,5 @@
-//! Waves with a time-out: partial answers that say who is late, and late packets that count once.
+//! Waves with a time-out: partial answers that name the late members, and late packets that count
+//! once.
 use crate::harness::*;
 use sapwood_filter::WaveRule;
 use sapwood_packet::{Rank, RankSet};

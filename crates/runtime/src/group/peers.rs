@@ -30,7 +30,7 @@ pub(super) struct Peer {
     link: Link,
     /// The member at the other end, once it has greeted.
     pub(super) member: Option<MemberId>,
-    /// If this side made the connection, to whom.
+    /// If this side made the connection, the member at its other end.
     pub(super) dialled: Option<Dialled>,
     /// By when it must have greeted.
     pub(super) greet_until: Option<u64>,
@@ -45,7 +45,8 @@ pub(super) struct Peer {
     queued_bytes: usize,
     /// Those of them that belong to segments and parts.
     bulk_bytes: usize,
-    /// How many of these the member takes to wait: what it was told, and what it has sent since.
+    /// How many of these the member takes to wait: what it was last informed of, and what it has
+    /// sent since.
     told_bytes: usize,
     interest: Interest,
 }
@@ -102,9 +103,9 @@ pub(super) struct Peers {
     awake: Vec<u32>,
     /// Links with something to write.
     dirty: Vec<u32>,
-    /// Links whose members are to be told what has left.
+    /// Links whose members are to be notified of what has left.
     drained: Vec<u32>,
-    /// A member is told when this much less waits than it takes to wait.
+    /// A member is notified when this much less waits than it takes to wait.
     drained_bytes: usize,
     buffer: Vec<u8>,
     /// When quiet links in shared memory are looked for.
@@ -310,7 +311,7 @@ impl Peers {
         ended
     }
 
-    /// What the member is to be told next of its links, all of whose messages have been queued.
+    /// The next notice to the member of its links, all of whose messages have been queued.
     pub(super) fn next_drained(&mut self) -> Option<Drained> {
         while let Some(index) = self.drained.pop() {
             let Some(peer) = self.links.get_mut(&index) else { continue };

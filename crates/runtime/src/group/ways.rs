@@ -3,8 +3,8 @@
 //! Members of one host and one user share memory, as processes of a tree do. That begins at a Unix
 //! socket, so a member that listens at a TCP address listens beside it at an abstract Unix address
 //! whose name is the text of the other one. Both are seen by the same processes: those of one
-//! network namespace. Who dials a member tries the Unix address first, which is refused at once on
-//! any other host, and then the TCP address.
+//! network namespace. A member that dials another tries the Unix address first, which is refused at
+//! once on any other host, and then the TCP address.
 
 use sapwood_transport::{Address, Encryption, LinkTerms};
 

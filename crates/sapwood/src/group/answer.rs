@@ -10,8 +10,8 @@ use super::failure::GroupFailure;
 use super::value::{Number, numbers_of};
 use crate::Result;
 
-/// The end of an operation: its value where it gives one to this member, who has taken part, and
-/// who has not.
+/// The end of an operation: its value where it gives one to this member, which members took part,
+/// and which did not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupAnswer {
     value: Option<Payload>,

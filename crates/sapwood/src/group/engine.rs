@@ -32,7 +32,7 @@ const FLUSH_TIME: u64 = 1_000_000_000;
 pub(super) struct EngineThread(JoinHandle<()>);
 
 impl EngineThread {
-    /// Starts it. The driver has been told to create or to join.
+    /// Starts it. The driver has its order to create or to join.
     pub(super) fn start(driver: GroupDriver, shared: Arc<GroupShared>) -> Result<Self> {
         let engine = Engine {
             driver,

@@ -23,7 +23,7 @@ const VALUE_BYTES_MAX: usize = 1 << 30;
 /// Longest value that one member gives to a gather, in bytes.
 const GATHERED_BYTES_MAX: usize = 8 << 20;
 /// The root of an operation whose result all get ends this much before the deadline: until that the
-/// others are told what is missing.
+/// others learn what is missing.
 const RESULT_TIME: Duration = Duration::from_millis(500);
 /// The same of a short deadline is this part of it.
 const RESULT_PART: u32 = 4;
@@ -166,7 +166,7 @@ impl Group {
         self.operation(Act::Send { call: Call::Direct { to, value, tag: tag & !COLLECTIVE } })
     }
 
-    /// Sends a value to all, who get it by [`Group::receive`]: a broadcast without a counterpart,
+    /// Sends a value to all, which get it by [`Group::receive`]: a broadcast without a counterpart,
     /// for members that come and go.
     pub fn publish(&self, tag: u64, value: Vec<u8>) -> GroupOperation<'_> {
         let value = Payload::from(value);

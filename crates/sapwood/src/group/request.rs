@@ -15,7 +15,7 @@ use crate::{Error, Result};
 const SLACK: Duration = Duration::from_secs(5);
 
 /// An operation under way. Dropped, it goes on, and its answer is not kept.
-#[must_use = "the answer says who is missing"]
+#[must_use = "the answer names the missing members"]
 pub struct GroupRequest {
     shared: Arc<GroupShared>,
     request: u64,

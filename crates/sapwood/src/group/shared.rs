@@ -170,7 +170,7 @@ impl GroupState {
         }
     }
 
-    /// How long a call of a kind waits before it leaves, as the member has told.
+    /// How long a call of a kind waits before it leaves, as the member has reported.
     pub(super) fn grace_of(&self, key: GraceKey) -> Duration {
         let known = self.graces.iter().find(|grace| grace.key == key);
         Duration::from_nanos(known.map_or(0, |grace| grace.delay))

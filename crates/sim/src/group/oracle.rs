@@ -100,7 +100,7 @@ pub(super) struct GroupOracle {
     reductions: BTreeMap<u64, Reduced>,
     /// By transfer, virtual node and host.
     got: BTreeMap<(CastId, u32, usize), Got>,
-    /// Who was taken for dead, and at which host.
+    /// The members that were taken for dead, and at which host.
     buried: BTreeSet<(usize, usize)>,
     /// Of all hosts that have been members.
     memberships: Vec<Membership>,
@@ -310,7 +310,7 @@ impl GroupOracle {
         self.judge_results(&calls, world);
         for (gone, at) in core::mem::take(&mut self.buried) {
             if self.is_steady(gone) {
-                self.breach("who lives is not taken for dead", format!("{gone} at host {at}"));
+                self.breach("the living are not taken for dead", format!("{gone} at host {at}"));
             }
         }
         self.judge_hand_overs(world);
@@ -336,7 +336,7 @@ impl GroupOracle {
         }
         if !answer.contributors.as_ref().is_within(whole.as_ref()) {
             let text = format!("request {request}: {} of {whole}", answer.contributors);
-            self.breach("who is said to have it has it", text);
+            self.breach("a member that is said to have it has it", text);
         }
         let mut due = self.steady_names();
         if let Some(taken) = self.taken_over.as_ref().filter(|taken| taken.is_struck) {

@@ -55,7 +55,7 @@ impl Downward {
         match self.sent.get(number as usize) {
             None => Err(format!("rank {rank} received packet {number}, which was never sent")),
             Some(ranks) if !ranks.contains(rank) => {
-                Err(format!("packet {number} came to rank {rank}, for whom it is not"))
+                Err(format!("packet {number} came to rank {rank}, for which it is not"))
             }
             Some(_) => Ok(()),
         }

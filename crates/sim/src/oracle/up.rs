@@ -165,7 +165,7 @@ impl Known {
         } else if reason.contains("no answer within") {
             self.is_timed()
         } else {
-            // The oracle does not follow who is whose parent after repairs: the reason is accepted
+            // The oracle does not follow the parents after repairs: the reason is accepted
             // for members that were given up or absent, if any member was struck.
             is_torn || disturbed.contains(rank) || was_away && !disturbed.is_empty()
         };

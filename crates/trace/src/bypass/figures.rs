@@ -6,7 +6,7 @@ use sapwood_packet::Rank;
 
 use crate::place::OTHERS;
 
-/// Edges that are told apart, at most.
+/// Edges that are distinguished, at most.
 pub const BYPASS_EDGES_MAX: usize = 4096;
 
 /// Times of one kind, in nanoseconds.

@@ -1,5 +1,5 @@
 //! Scopes over hops: which of the times that waves and packets take in a tree are wanted, by what
-//! they are told apart, and what is made of them.
+//! they are distinguished, and what is made of them.
 //!
 //! They are what [`Scope`](crate::Scope) is for the calls of ranks, and have the same figures. The
 //! times of a link need the events of both its ends, so that they are reduced where the events are
@@ -81,7 +81,7 @@ impl FromStr for HopValue {
     }
 }
 
-/// By what the times of hops are told apart.
+/// By what the times of hops are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HopBy {
     /// By link: the parent and its child.

@@ -63,7 +63,7 @@ impl HopTrace {
         unseen.into_iter().flatten().copied().collect()
     }
 
-    /// Takes a whole round of reading: the processes of the tree now, and what each has told.
+    /// Takes a whole round of reading: the processes of the tree now, and what each has reported.
     pub fn take_round(
         &mut self,
         processes: impl IntoIterator<Item = HopProcess>,
@@ -81,7 +81,7 @@ impl HopTrace {
         self.parents = self.tree.values().filter_map(|process| process.parent).collect();
     }
 
-    /// Takes what a process has told in this round.
+    /// Takes what a process has reported in this round.
     pub fn absorb(&mut self, hops: &ProcessHops) {
         let losses = HopLosses {
             noted: hops.noted,

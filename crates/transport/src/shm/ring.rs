@@ -1,7 +1,7 @@
 //! A ring of bytes with one writer and one reader, which do not trust each other.
 //!
 //! Each end keeps its own position to itself and only tells it. What the other tells is loaded
-//! once, and believed if it lies between what it told before and what is possible: a position that
+//! once, and believed if it lies between its last value and what is possible: a position that
 //! goes back, or too far, ends the link.
 //!
 //! No wake-up is lost: an end that is about to wait stores that it waits and then looks at the
@@ -40,7 +40,7 @@ pub(super) struct Producer {
     written: u64,
     /// The position of the ring's first byte.
     base: u64,
-    /// The reader's position, as it was last told.
+    /// The reader's position, as it was last read.
     read: u64,
     /// How far the ring was written at the last look for pages to give back, and when they were
     /// given back.
@@ -53,9 +53,9 @@ pub(super) struct Producer {
 pub(super) struct Consumer {
     ring: Ring,
     read: u64,
-    /// The writer's position, as it was last told.
+    /// The writer's position, as it was last read.
     written: u64,
-    /// The position of the ring's first byte, as it was told with that.
+    /// The position of the ring's first byte, as it was read with that.
     base: u64,
 }
 
@@ -106,7 +106,7 @@ impl Producer {
         Ok(())
     }
 
-    /// How many bytes can be written; none only after the reader was told that this side waits.
+    /// How many bytes can be written; none only after the reader was notified that this side waits.
     #[inline]
     fn room_for(&mut self, wanted: usize) -> Result<usize, Problem> {
         let room = CAPACITY - (self.written - self.read);

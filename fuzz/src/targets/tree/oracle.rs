@@ -106,7 +106,7 @@ impl Oracle {
     }
 
     /// At rest, if no process was struck, every wave that all members have passed has been answered
-    /// with all who sent in it.
+    /// with all that sent in it.
     pub fn check_complete(&self, streams: &[StreamId]) {
         for &id in streams {
             let stream = &self.streams[&id];
@@ -116,7 +116,8 @@ impl Oracle {
             let passed = stream.members.iter().map(|rank| self.next_wave(id, rank)).min();
             let waves = (id, 0, 0)..(id, passed.unwrap_or(0), 0);
             for &(_, wave, rank) in self.sent.range(waves).map(|(key, _)| key) {
-                // Who sent something else than the others is named with the filter's reason.
+                // A rank that sent something else than the others is named with the filter's
+                // reason.
                 let is_in = self.refused.get(&(id, wave)).is_some_and(|set| set.contains(rank));
                 assert!(is_in, "rank {rank} sent in wave {wave} of stream {id}: no answer has it");
             }

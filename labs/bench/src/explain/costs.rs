@@ -202,15 +202,19 @@ impl Explanation {
     /// A table with one line for each kind of process.
     pub(crate) fn to_table(&self) -> String {
         let mut text = String::from(
-            "\nfor one process and one round trip\n                              system           pre-    page \
-             \n                               calls   waits emptions  faults  user us  kernel us\n",
+            "\nfor one process and one round trip\n\
+             \x20                                  system           pre-    page \n\
+             \x20                                   calls   waits emptions  faults  user us  \
+             kernel us\n",
         );
         for (name, kind, costs) in &self.rows {
+            // The name in the JSON object is older.
+            let name = if *name == "floor" { "baseline" } else { *name };
             let calls = costs.calls.map_or_else(|| "-".into(), |calls| format!("{calls:.2}"));
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "  {:<26} {calls:>7} {:>7.2} {:>8.3} {:>7.3} {:>8.2} {:>10.2}",
+                "  {:<31} {calls:>7} {:>7.2} {:>8.3} {:>7.3} {:>8.2} {:>10.2}",
                 format!("{name}: {}", label(*kind)),
                 costs.waits,
                 costs.preemptions,

@@ -25,7 +25,7 @@ const LENGTH_STEP: f64 = 4.0;
 const LENGTH_NAMES_MAX: f64 = 8.0;
 
 /// Colours that most people tell apart (M. Okabe, K. Ito, "Color Universal Design", 2008), and
-/// dashes, by which lines can be told apart without colours.
+/// dashes, by which lines can be distinguished without colours.
 const LOOKS: [[&str; 2]; 7] = [
     ["#56b4e9", "6 4"],
     ["#cc79a7", "2 3"],

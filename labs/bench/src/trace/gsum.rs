@@ -29,7 +29,7 @@ enum Watched {
     Not,
     /// Its ranks record every collective.
     Collectors,
-    /// A tree reads all events and says who waits for whom.
+    /// A tree reads all events and says which ranks wait for which.
     Analysis,
     /// A tree reads all events for statistics, at the moments of this word.
     Statistics(&'static str),

@@ -1,7 +1,7 @@
 //! The picture: three panels on logarithmic axes, as plain SVG.
 //!
 //! It needs lines, marks and words only, which are a few elements of SVG; no library is worth that.
-//! Each series has a colour and a mark of its own, so that it can be told apart without colours.
+//! Each series has a colour and a mark of its own, so that it can be distinguished without colours.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

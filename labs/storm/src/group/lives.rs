@@ -1,4 +1,5 @@
-//! Who was alive from when to when, and who was left alone: the storm's own record of what it did.
+//! Which members were alive from when to when, and which were left alone: the storm's own record of
+//! what it did.
 //!
 //! Owns [`Lives`]. A process has a number that is its own; a virtual node has one process after
 //! another. Times count from the begin of the storm. Nothing here comes from a member.

@@ -1,15 +1,15 @@
 //! The oracle of the group storm: judges an operation by what the storm did itself.
 //!
 //! Owns [`Operation`] and its verdict. It uses no code of a member: what members contribute is of
-//! `value`, who was there of `lives`. These are the rules, for the answers of all members that were
-//! asked:
+//! `value`, the members that were there of `lives`. These are the rules, for the answers of all
+//! members that were asked:
 //!
 //! 1. No virtual node is in the contributors and in the missing, or in two sets of the missing.
 //!    None is named that no process had, and only those that were asked contribute to a reduction
 //!    or an all-to-all. A member carries the virtual node of its own and those that others have
 //!    left to an heir.
 //! 2. A value is right in each byte: the root's, or what the operation makes of exactly the named
-//!    contributors (`values`). Only those have one to whom it goes.
+//!    contributors (`values`). Only those have one to which it goes.
 //! 3. If the root was calm, it has its value, and its answer names each virtual node whose member
 //!    it knew and that was calm when it called.
 //! 4. If the root was calm, each calm member that it knew contributes, whatever happened to others:

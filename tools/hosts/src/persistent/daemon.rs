@@ -271,7 +271,7 @@ impl Daemon {
             let reason = reasons.first().map_or("", |(_, reason)| reason);
             leave_reason(&terms, format!("no host is left: {reason}"));
         }
-        // No new command finds the tree while it ends; those who use it see that it has.
+        // No new command finds the tree while it ends; commands that use it see that it has.
         drop(listener);
         let cancelled = attempt.map(Attempt::cancel);
         let closed = tree.close();
@@ -297,7 +297,7 @@ impl Daemon {
             {
                 return Ok(());
             }
-            // Before newcomers are told who is not there, and why.
+            // Before newcomers are told which hosts are not there, and why.
             let losses = self.tree.take_losses();
             for session in &mut self.sessions {
                 session.tell(&losses);
@@ -450,7 +450,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Takes newcomers in and hears who has something to say.
+    /// Takes newcomers in and reads from those that have something to say.
     fn hear(&mut self) -> Result<Wish, Error> {
         if let Role::Newest(charge) = &mut self.role
             && charge.paused_until.is_some_and(|until| until <= Instant::now())

@@ -40,7 +40,7 @@ pub enum Request {
     Send { stream: StreamId, to: Option<String>, packet: Part },
     /// Closes the streams of the command with this control stream.
     End { control: StreamId },
-    /// Who is silent in a command, and who has been heard in it.
+    /// The hosts that are silent in a command, and those heard in it.
     Silence { silent: String, heard: String },
     /// Ends the tree.
     Stop,
@@ -82,9 +82,9 @@ pub struct Description {
     pub pid: u32,
     /// How many commands are running.
     pub commands: usize,
-    /// Who of the hosts is not there, and why.
+    /// Which of the hosts are not there, and why.
     pub absent: Vec<(String, String)>,
-    /// Who of those that are there was silent in the last command.
+    /// Which of those that are there were silent in the last command.
     pub suspects: String,
     /// Which hosts have come back, and when, one line for each time.
     pub returned: Vec<String>,

@@ -300,7 +300,7 @@ mod tests {
     fn it_is_told_when_missing_hosts_are_asked() {
         let (mut schedule, now) = (Schedule::new(FIRST), Instant::now());
         let next = |schedule: &Schedule, now| schedule.asking(now).map(|asking| asking.next);
-        assert_eq!(next(&schedule, now), Some(FIRST), "it was not looked who is missing");
+        assert_eq!(next(&schedule, now), Some(FIRST), "it was not looked which are missing");
         assert!(!schedule.is_due(now, false));
         assert_eq!(next(&schedule, now + FIRST / 5), Some(FIRST * 4 / 5));
         assert_eq!(next(&schedule, now + 2 * FIRST), Some(Duration::ZERO));

@@ -39,7 +39,7 @@ pub(crate) enum Wish {
 }
 
 impl Session {
-    /// Who has just come, and is told which tree this is.
+    /// A client that has just come, and is told which tree this is.
     ///
     /// # Errors
     /// When the system fails this process.

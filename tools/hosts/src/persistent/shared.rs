@@ -37,13 +37,13 @@ pub struct SharedTree {
     answers: BTreeMap<StreamId, VecDeque<Answer>>,
     /// Bytes of standard input that the daemon has not passed on yet, by stream.
     under_way: BTreeMap<StreamId, usize>,
-    /// Who is not there, and why.
+    /// The hosts that are not there, and why.
     absent: Absence,
     everyone: RankSet,
     losses: Absence,
     begun: Option<Result<Channels, String>>,
     is_gone: bool,
-    /// Who was silent in the last command, and what the daemon was told of this one.
+    /// The hosts that were silent in the last command, and what the daemon was told of this one.
     suspects: RankSet,
     told: (RankSet, RankSet),
 }

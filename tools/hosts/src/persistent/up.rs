@@ -131,7 +131,7 @@ fn hear(daemon: &mut Process, signals: &mut Signals) -> Result<(String, Option<S
         if let Some(signal) = signals.take().pop() {
             ended_by = Some(signal);
             until.get_or_insert(Instant::now() + END_TIME);
-            // It takes its tree with it; who has ended already needs no signal.
+            // It takes its tree with it; one that has ended already needs no signal.
             let _ = daemon.kill(Signal::TERM);
         }
         // A stream that fails has ended.

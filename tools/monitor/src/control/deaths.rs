@@ -317,7 +317,7 @@ impl Deaths {
         };
         if !is_first && self.is_as_told(end) {
             manner = DeathManner::AsTold;
-            cause.push_str(", as the job was told to end");
+            cause.push_str(", as the job was asked to end");
         }
         Death {
             ranks: ranks.to_string(),
@@ -739,8 +739,8 @@ mod tests {
             Death::lines(&deaths.section(), 8),
             [
                 "ranks 0,2 ended, 1.960 s after the start: signal 15 (terminated), as the job was \
-                 told to end",
-                "rank 1 ended, 1.962 s after the start: exit code 3, as the job was told to end",
+                 asked to end",
+                "rank 1 ended, 1.962 s after the start: exit code 3, as the job was asked to end",
             ]
         );
         let mut running = Round::new(4);

@@ -4,9 +4,9 @@
 //! (`control_command`), or from a thread of this process through a [`ControlChannel`], such as a
 //! page's server. `desk` answers requests. The front-end keeps the settings and sends them down a
 //! stream of their own (`guidance`); a leaf writes them into its ranks' control pages and reports
-//! who obeys and how ranks ended (`rank_control`, `rank_reports`), of which `deaths` keeps account.
-//! Of a job that is attached to, `attached_pages` finds the control pages and says whether they may
-//! be written.
+//! which ranks obey and how ranks ended (`rank_control`, `rank_reports`), of which `deaths` keeps
+//! account. Of a job that is attached to, `attached_pages` finds the control pages and says whether
+//! they may be written.
 
 pub(crate) mod channel;
 pub(crate) mod deaths;

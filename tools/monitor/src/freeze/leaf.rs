@@ -170,7 +170,8 @@ impl Sheet {
         }
     }
 
-    /// The communicators in which other ranks may have events, so that it is known who is absent.
+    /// The communicators in which other ranks may have events, so that it is known which are
+    /// absent.
     fn note_members(&mut self, standing: &Standing) {
         let own = standing.seats.iter().filter(|((_, rank), _)| *rank == self.rank);
         for (key, seat) in own.filter(|(_, seat)| !seat.is_freed) {

@@ -13,7 +13,8 @@ const BYTES_MAX: u64 = 16 << 20;
 /// By how much the clocks of hosts may differ, in seconds.
 const CLOCKS_APART_S: u64 = 10;
 /// What is said of ranks that may have died of what ended the program.
-pub(super) const WHEN_TOLD_TO_END: &str = "how ranks would have ended: the program was told to end";
+pub(super) const WHEN_TOLD_TO_END: &str =
+    "how ranks would have ended: the program was asked to end";
 
 /// What is said of ends in a folder.
 pub(super) struct KeptEnds {

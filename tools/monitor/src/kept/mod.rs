@@ -231,8 +231,8 @@ fn all_ranks(world_size: u32) -> RankSet {
     world_size.checked_sub(1).map_or_else(RankSet::new, |last| RankSet::range(0, last))
 }
 
-/// Who waited for whom: reads on until nothing new comes, as at the end of a run, at most this
-/// often.
+/// Which ranks waited for which: reads on until nothing new comes, as at the end of a run, at most
+/// this often.
 fn findings(hosts: &mut [Tables], world_size: u32, readings_max: u64) -> Findings {
     let mut ledger = Ledger::default();
     let is_spread = hosts.len() > 1;

@@ -1,4 +1,5 @@
-//! The sheets of waits: who came last and made others wait, and in which calls time was lost.
+//! The sheets of waits: which ranks came last and made others wait, and in which calls time was
+//! lost.
 
 use sapwood_report::quantity;
 use sapwood_report::record::{RankWait, RoundRecord, WaitCall};

@@ -1,4 +1,4 @@
-//! What is known of a function: who waits for whom in it, and for what else it waits.
+//! What is known of a function: which ranks wait for which in it, and for what else it waits.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ pub(crate) struct Facts {
     /// The function; of a collective with large counts, as `MPI_Bcast_c`, that with counts of type
     /// int: processes may call the one and the other together.
     pub(crate) procedure: u32,
-    /// Who waits for whom, if it is a collective.
+    /// Which ranks wait for which, if it is a collective.
     pub(crate) pattern: Pattern,
     /// Whether a communicator is among its arguments.
     pub(crate) has_communicator: bool,

@@ -1,4 +1,4 @@
-//! Who waits for whom: the events of the ranks' event files, gathered by the leaves and put
+//! Which ranks wait for which: the events of the ranks' event files, gathered by the leaves and put
 //! together by the front-end. How they are matched is `sapwood-trace`'s.
 //!
 //! Each question tells the leaves how the collectives of earlier answers have ended; with the next

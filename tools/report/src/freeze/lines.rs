@@ -186,7 +186,7 @@ impl Freeze {
     }
 
     /// The ranks that called another thing than this call in the same collective, where that is
-    /// told as wrong.
+    /// reported as wrong.
     fn unlike(&self, at: usize) -> Option<String> {
         let event = &self.events[at];
         let name = self.communicator_of(event);

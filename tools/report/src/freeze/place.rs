@@ -25,7 +25,7 @@ pub struct FreezePlace {
     pub instances: u64,
     /// Of these, those to which all processes came in the window.
     pub whole: u64,
-    /// Of these, those of which the clocks do not tell who came last.
+    /// Of these, those of which the clocks do not tell which rank came last.
     pub undecided: u64,
     /// Between the first and the last arrival of these, in nanoseconds: the mean; null for none.
     pub spread_mean_ns: Option<u64>,
@@ -33,8 +33,8 @@ pub struct FreezePlace {
     pub spread_max_ns: Option<u64>,
     /// How long its calls have waited for other ranks, all together, in nanoseconds.
     pub wait_ns: u64,
-    /// For whom others waited: who came last, or a root that came later than another rank; those
-    /// for which that was so most often first.
+    /// The ranks for which others waited: the last one, or a root that came later than another
+    /// rank; those for which that was so most often first.
     pub last: Vec<FreezeLast>,
     /// The ranks for which calls wait still.
     pub absent: String,

@@ -109,9 +109,9 @@ pub struct Episode {
     pub began_s: f64,
     /// When it was last seen.
     pub seen_s: f64,
-    /// Who waits.
+    /// The ranks that wait.
     pub waiting: Vec<Activity>,
-    /// Who does not come.
+    /// The ranks that do not come.
     pub absent: Vec<Activity>,
     /// Ranks that have ended, and so do not come.
     #[serde(default)]

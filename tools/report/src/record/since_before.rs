@@ -34,7 +34,7 @@ pub struct EventSums {
     sums: BTreeMap<EventName, EventTotals>,
 }
 
-/// By what events of a record are told apart.
+/// By what events of a record are distinguished.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct EventName {
     name: String,
@@ -93,7 +93,7 @@ impl EventSums {
 }
 
 impl EventInterval {
-    /// By what the intervals of a record are told apart, and in whose order they are.
+    /// By what the intervals of a record are distinguished, and in whose order they are.
     fn key(&self) -> (&str, &str, Option<u8>) {
         (&self.name, &self.class, self.communicator_size_class)
     }

@@ -1,4 +1,4 @@
-//! Who waited for whom, as a section of a record and of `profile.json`.
+//! Which ranks waited for which, as a section of a record and of `profile.json`.
 //!
 //! It is there only where it was asked for. How waits are matched is `sapwood-trace`'s.
 
@@ -72,7 +72,7 @@ pub struct CulpritRank {
     pub made_wait_ns: u64,
 }
 
-/// Who waited for whom.
+/// Which ranks waited for which.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Waits {
     /// Ranks that are to be named, those that others waited for most first.
@@ -83,7 +83,7 @@ pub struct Waits {
     pub ranks_left_out: u64,
     /// Collectives of which all processes are known.
     pub collectives: u64,
-    /// Of these, those of which the clocks do not tell who came last.
+    /// Of these, those of which the clocks do not tell which rank came last.
     pub undecided: u64,
     /// Of these, those in which processes called different functions, or gave different roots.
     pub mixed: u64,
@@ -224,7 +224,7 @@ impl Waits {
         }
     }
 
-    /// One line: whom the others wait for.
+    /// One line: the ranks for which the others wait.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
     pub fn line(&self) -> String {
@@ -271,8 +271,8 @@ impl Waits {
         format!("{waited}no collective was matched{why}{reasons}{}", self.unknown_waits())
     }
 
-    /// Of how much it is not known who was waited for: it may be another rank than the one that is
-    /// named.
+    /// Of how much it is not known which rank was waited for: it may be another rank than the one
+    /// that is named.
     fn unknown_waits(&self) -> String {
         let receives = self.unsure + self.unmatched_receives;
         match (receives, self.incomplete) {
@@ -306,7 +306,7 @@ impl EventWait {
 }
 
 impl RoundRecord {
-    /// Adds who waited for whom.
+    /// Adds which ranks waited for which.
     ///
     /// What is known of where ranks stand has the names of communicators.
     pub fn add_waits(

@@ -33,7 +33,7 @@ const SHARE_MIN: f64 = 0.01;
 const PART_MIN: f64 = 0.1;
 
 impl Stuck {
-    /// Lines for people: what holds the ranks, and who waits.
+    /// Lines for people: what holds the ranks, and which ranks wait.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();

@@ -38,7 +38,7 @@ pub use stuck::{Stuck, StuckOdd, StuckWaiting};
 /// The form of the JSON object.
 pub const WHY_SCHEMA: &str = "sapwood.why/1";
 
-/// What is said where nothing is known of who came last.
+/// What is said where nothing is known of the rank that came last.
 const NONE_MATCHED: &str = "which ranks came last: no collective was matched";
 /// What pauses counting.
 const PAUSED_BY: &str = "'sapwood mpi control' or MPI_Pcontrol";
@@ -118,7 +118,7 @@ pub struct Parts<'a> {
     pub stacks: Option<&'a Stacks>,
     /// Verdicts that held before.
     pub passed: u64,
-    /// Who waited for whom, and until when that is known; none where it was not recorded.
+    /// Which ranks waited for which, and until when that is known; none where it was not recorded.
     pub findings: Option<(Duration, &'a Findings)>,
     /// Whether ranks record, so that it will be known.
     pub is_recording: bool,

@@ -1,4 +1,4 @@
-//! Lost time by communicator and function: who came last, by how much, and who waited.
+//! Lost time by communicator and function: which ranks came last, by how much, and which waited.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ pub struct SlowPlace {
     pub lost_s: f64,
     /// The part of all ranks' time that this is.
     pub lost_share: f64,
-    /// Who made them wait, the longest first.
+    /// The ranks that made them wait, the longest first.
     pub groups: Vec<SlowGroup>,
 }
 

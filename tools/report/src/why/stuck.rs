@@ -1,4 +1,4 @@
-//! A standstill in words: who is named and in what they differ, and who waits for whom.
+//! A standstill in words: which ranks are named and in what they differ, and which wait.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub struct Stuck {
     pub odd: Vec<StuckOdd>,
     /// Of a ring, ranks of which each waits for the next, and the last one for the first.
     pub ring: Vec<u32>,
-    /// Who waits.
+    /// The ranks that wait.
     pub waiting: Vec<StuckWaiting>,
     /// Where the ranks are that are named, or that wait in a ring; empty if their stacks could not
     /// be read.

@@ -12,7 +12,7 @@ use sapwood::Clocks;
 
 use super::role_name;
 
-/// The clock of rank r has this number and r: those from 128 on are free for everybody, and mean
+/// The clock of rank r has this number and r: those from 128 on are free for any program, and mean
 /// the same in the whole trace.
 pub(super) const FIRST_CLOCK: u64 = 128;
 

@@ -49,7 +49,7 @@ class Loader(importlib.abc.Loader):
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds those modules that are to be changed, by those who find them without it."""
+    """Finds those modules that are to be changed, by the finders that find them without it."""
 
     def __init__(self, changes: dict[str, Callable[[ModuleType], None]]) -> None:
         self._changes = changes

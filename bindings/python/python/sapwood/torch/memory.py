@@ -68,7 +68,7 @@ class SharedMemory:
     """A memory file of sealed size: `words`, `halves` and `bytes` are views of it, `descriptor` is open."""
 
     def __init__(self, name: str, size: int, *, is_own: bool) -> None:
-        """`is_own` seals it, so that those who get the descriptor can only read.
+        """`is_own` seals it, so that processes that get the descriptor can only read.
 
         Raises OSError where the system has no such files.
         """
@@ -110,7 +110,7 @@ def label(text: str) -> bytes:
 
 
 def make_table(rank: int, size: int, program: str) -> SharedMemory:
-    """The table of a rank that counts from now on; the program is told by its file's name."""
+    """The table of a rank that counts from now on; the program's name is that of its file."""
     table = SharedMemory("sapwood-profile", TABLE_BYTES, is_own=True)
     now = time.monotonic_ns()
     head = struct.pack("<8sIIIIIIII", b"SWPROFIL", 5, HEADER_BYTES, rank, size, os.getpid(), 1, RUNNING, 0)

@@ -66,13 +66,13 @@ impl Tree {
         stream
     }
 
-    /// A stream of sums over everyone, waiting for all.
+    /// A stream of sums over all back-ends, waiting for all.
     pub fn sum_of_all(&mut self) -> StreamId {
         let everyone = self.everyone();
         self.stream(&everyone, "sum", WaveRule::All)
     }
 
-    /// These ranks send a number each that tells who sent it.
+    /// These ranks send a number each that tells its sender.
     pub fn all_send(&mut self, ranks: &RankSet, stream: StreamId) {
         for rank in ranks.iter() {
             let value = number_of(rank, self.oracle.next_wave(stream, rank));

@@ -2,8 +2,8 @@
 //! a program without a fault.
 //!
 //! Owns the order of the trials. `cases` has the programs and the kinds of faults, `watch` one run
-//! of the command, `trial` its moments and its answer, `judgement` whom an answer accuses, `rows`
-//! what is told of all.
+//! of the command, `trial` its moments and its answer, `judgement` which rank an answer accuses,
+//! `rows` what is told of all.
 
 mod cases;
 mod judgement;

@@ -165,8 +165,7 @@ pub(super) struct Found {
 impl Found {
     /// Adds the rows and their sums.
     pub(super) fn tell(&self, facts: &mut Facts) {
-        facts
-            .heading("right rank named, the worst time after the answer was due, and who else was");
+        facts.heading("right rank named, worst time after the answer was due, other ranks named");
         self.rows.iter().for_each(|row| facts.heading(&row.line()));
         self.clean.iter().for_each(|clean| facts.heading(&clean.line()));
         self.left_out.iter().for_each(|one| facts.heading(&one.line()));

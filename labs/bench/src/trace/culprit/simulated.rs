@@ -43,7 +43,7 @@ const SIZE_CLASS: u32 = 18;
 const TAG: i32 = ELEMENT + 1;
 const ELEMENT: i32 = 8;
 
-/// Whom the analysis accuses where one rank has a fault; none has without a kind.
+/// The ranks that the analysis accuses where one rank has a fault; none has without a kind.
 fn simulate(kind: Option<FaultKind>, rank: u32, random: &mut Random) -> Result<Accused, Failure> {
     let goes_on = matches!(
         kind,

@@ -1,5 +1,5 @@
-//! Who came when: a row for each rank and a column for each of the last collectives of one kind,
-//! those for which ranks have waited longest.
+//! Which rank came when: a row for each rank and a column for each of the last collectives of one
+//! kind, those for which ranks have waited longest.
 
 use std::collections::BTreeMap;
 

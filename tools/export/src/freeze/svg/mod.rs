@@ -1,4 +1,4 @@
-//! A frozen job as a picture: a time line of the ranks, and who came when to the same collectives.
+//! A frozen job as a picture: a time line of the ranks, and when each came to the same collectives.
 //!
 //! The picture needs no script and nothing from elsewhere, and is light or dark as its reader has
 //! it. `time_line` and `matrix` draw its two parts, each below the one before.

@@ -1,4 +1,4 @@
-// Calls in progress: who is inside what, since when.
+// Calls in progress: the call that each rank is inside, since when.
 
 import { element, nothing } from "../element";
 import { count, printable, rankSet, seconds, setSize } from "../format";

@@ -1,4 +1,4 @@
-// What is read first: how the time was spent, how well it was shared, who is missing.
+// What is read first: how the time was spent, how well it was shared, which ranks are missing.
 
 import { Chart } from "../chart";
 import { kind } from "../colour";
