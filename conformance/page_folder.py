@@ -32,6 +32,7 @@ class Command:
     """A command that runs in a process group of its own, and all that it has printed so far."""
 
     def __init__(self, text, folder, environment):
+        self.words = text
         # Its input stays open until it is closed: a member of a group leaves at its end.
         self.process = subprocess.Popen(["bash", "-o", "pipefail", "-c", text], cwd=folder, env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -139,19 +140,21 @@ class PageFolder:
         return status == 0
 
     def interrupt(self, kept=0):
-        """Ends the commands that stay, but for the first of them."""
+        """Ends the commands that stay, but for the first of them; gives those that Ctrl-C has not ended."""
+        faults = []
         while len(self.staying) > kept:
             command = self.staying.pop()
             command.signal(signal.SIGINT)
             if command.wait(time.monotonic() + END_LIMIT) is None:
+                faults.append(f"'{command.words}' has not ended at Ctrl-C")
                 command.signal(signal.SIGKILL)
                 command.wait(time.monotonic() + END_LIMIT)
             command.close()
+        return faults
 
     def end(self):
         """Ends all that a page has begun; gives what did not end, which is killed."""
-        faults = []
-        self.interrupt()
+        faults = self.interrupt()
         down = Command("sapwood down --all", self.work, self.environment)
         if down.wait(time.monotonic() + self.limit) is None:
             faults.append("'sapwood down --all' has not ended")

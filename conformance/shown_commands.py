@@ -240,7 +240,7 @@ def run_page(path, table, programs, total):
             to_run.append(shown)
     faults, began = [], time.monotonic()
     if to_run:
-        with tempfile.TemporaryDirectory(prefix="sw-page-") as folder:
+        with tempfile.TemporaryDirectory(prefix="sw-page-", ignore_cleanup_errors=True) as folder:
             faults = Page(name, table, programs, Path(folder)).run(to_run)
     for part in ("run", "excepted", "elsewhere"):
         setattr(total, part, getattr(total, part) + getattr(count, part))
@@ -254,6 +254,8 @@ def main():
         sys.exit(__doc__.split("\n\n")[1].strip())
     # What a shell runs in the background ignores Ctrl-C, and so would all that is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # So that what pages have begun is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     table, total, faults = Table(TABLE), Count(), []
     check_table(table)
     shown_form.check()

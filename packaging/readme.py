@@ -31,7 +31,7 @@ OPTIONS_TABLE = "| to | run | page |"
 # Seconds that a command may take.
 LIMIT = 120
 # Lines of a command's output that are shown when it has failed.
-LAST_LINES = 15
+LAST_LINES = 40
 
 
 class Wrong(Exception):
@@ -242,10 +242,16 @@ def run_all(page, plan, needs):
     if fault or not chosen:
         print(f"readme.py: {f'the preparation failed: {fault}' if fault else 'there is no such command'}\n{printed}")
         return 1
-    faults = [line for step in chosen for line in run_step(step)]
+    count = 0
+    for step in chosen:
+        faults = run_step(step)
+        count += bool(faults)
+        # At once: all may end by a limit of time.
+        for line in faults:
+            print(line, flush=True)
     beside = f" that need {', '.join(sorted(needs))}" if needs else ""
-    print("\n".join([*faults, f"README.md: {len(chosen)} commands run{beside}"]))
-    return 1 if faults else 0
+    print(f"README.md: {len(chosen)} commands run{beside}, {count} failed")
+    return 1 if count else 0
 
 
 SAMPLE_PAGE = """

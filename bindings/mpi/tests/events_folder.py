@@ -75,8 +75,10 @@ class Doomed:
         self.process.communicate(timeout=watched.RUN_SECONDS_MAX)
 
     def kill(self):
-        kill_and_wait(pid for pid, _ in marked(self.mark))
-        end_what_is_left(self.mark)
+        try:
+            kill_and_wait(pid for pid, _ in marked(self.mark))
+        finally:
+            end_what_is_left(self.mark)
 
 
 class FolderTruth(OneMpi):

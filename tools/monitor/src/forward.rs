@@ -68,13 +68,13 @@ pub(crate) fn preloading(
 }
 
 /// What an `env` before the launcher has preloaded there, and so where the launcher hands its
-/// environment on.
+/// environment on: that of the last one which says anything of it.
 fn preloaded_before(words: &[OsString], command: &JobCommand) -> Option<String> {
     let launcher = command.parts.first().map_or(0, |part| part.at);
     let mut before = env_of(words, command).into_iter().rev().filter(|word| word.at < launcher);
-    before.find_map(|word| match word.change {
-        EnvChange::Sets(users) => Some(users),
-        EnvChange::Unsets | EnvChange::Clears => None,
+    before.next().map(|word| match word.change {
+        EnvChange::Sets(users) => users,
+        EnvChange::Unsets | EnvChange::Clears => String::new(),
     })
 }
 
@@ -386,6 +386,11 @@ mod tests {
         assert_eq!(
             told("env LD_PRELOAD=/u.so mpirun -x LD_PRELOAD=/v.so a", Abi::OpenMpi, None),
             "env LD_PRELOAD=/u.so mpirun -x LD_PRELOAD=/v.so:/libsapwood-mpi.so -x S=1 a"
+        );
+        // The last one before the launcher decides.
+        assert_eq!(
+            told("env LD_PRELOAD=/u.so env -u LD_PRELOAD mpirun a", Abi::OpenMpi, None),
+            "env LD_PRELOAD=/u.so env -u LD_PRELOAD mpirun -x LD_PRELOAD=/libsapwood-mpi.so -x S=1 a"
         );
         // An `env` before the program is behind the launcher.
         assert_eq!(

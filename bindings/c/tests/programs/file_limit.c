@@ -106,6 +106,8 @@ static void a_write_of_its_own_is_the_end(void)
     CHECK(child >= 0);
     if (child == 0) {
         static const char bytes[LIMIT_BYTES];
+        struct rlimit none = {0, 0};
+        CHECK(setrlimit(RLIMIT_CORE, &none) == 0);
         FILE *file = tmpfile();
         CHECK(file != NULL);
         for (int at = 0; at < 2; at++)

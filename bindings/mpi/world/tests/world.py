@@ -255,17 +255,31 @@ class World(unittest.TestCase):
         with open(f"/proc/{pid}/stat", encoding="ascii") as file:
             return file.read().rpartition(")")[2].split()
 
+    def until(self, is_so, what):
+        """Waits until this is so."""
+        deadline = time.monotonic() + RUN_SECONDS_MAX
+        while not is_so():
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.001)
+
+    def sleeps(self, pid):
+        """How often a process has gone to sleep."""
+        with open(f"/proc/{pid}/status", encoding="ascii") as file:
+            [count] = [line.split()[1] for line in file if line.startswith("voluntary_ctxt_switches")]
+        return int(count)
+
     def kill_tool(self, running):
-        """Kills the tool's rank. Its launcher, which ends the others, sees that later than the leaf may."""
+        """Kills the tool's rank. Its launcher, which ends the others, sees that after the leaf."""
         pid = self.tool_process(running, "program")
+        leaf = self.tool_process(running, "sapwood-node")
         launcher = int(self.stat(pid)[1])
         os.kill(launcher, signal.SIGSTOP)
         try:
             os.kill(pid, signal.SIGKILL)
-            deadline = time.monotonic() + RUN_SECONDS_MAX
-            while self.stat(pid)[0] != "Z":
-                self.assertLess(time.monotonic(), deadline, "a killed rank lives on")
-                time.sleep(0.001)
+            self.until(lambda: self.stat(pid)[0] == "Z", "a killed rank lives on")
+            # Between two sleeps a leaf looks at all that it watches.
+            slept = self.sleeps(leaf)
+            self.until(lambda: self.sleeps(leaf) > slept + 1, "a leaf sleeps for ever")
         finally:
             os.kill(launcher, signal.SIGCONT)
 

@@ -39,9 +39,11 @@ fn end_all() -> Result<ExitCode, Failure> {
     let KeptTrees { found, unusable } = super::own_trees()?;
     complain_all(&super::ended(|_, _| true));
     let mut failures: Vec<Failure> = unusable.iter().map(UnusableTree::to_failure).collect();
+    let mut printed = Ok(());
     for tree in found {
         match end(tree) {
-            Ok(line) => print(&line)?,
+            // Without standard output the others end as well.
+            Ok(line) => printed = printed.and(print(&line)),
             Err(failure) => failures.push(failure),
         }
     }
@@ -50,6 +52,7 @@ fn end_all() -> Result<ExitCode, Failure> {
         complain(failure);
         code = failure.code().max(code);
     }
+    printed?;
     Ok(ExitCode::from(code))
 }
 
@@ -61,7 +64,7 @@ pub(crate) fn end(tree: Found) -> Result<String, Failure> {
     let told = tree.description.clone();
     let (name, pid) = (&told.name, told.pid);
     if !SharedTree::stop(tree)?.wait_for_end(END_TIME)? {
-        return Err(Failure::own(&format!(
+        return Err(Failure::timeout(format!(
             "tree '{name}' has not ended within {} s: its daemon, process {pid}, is stopped or \
              busy; 'kill -CONT {pid}' continues it if it is stopped, 'kill -KILL {pid}' ends it \
              and its tree",

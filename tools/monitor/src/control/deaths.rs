@@ -9,6 +9,9 @@ use sapwood_report::ToldToEnd;
 use sapwood_report::record::{Death, DeathManner};
 use sapwood_report::why::RankEnd;
 
+use super::cause_text::{cause_text, signal_text};
+use super::tool_death::ToolDeath;
+
 /// A launcher ends the other ranks within this time of the first death, and may be seen to before.
 const FOLLOWS_WITHIN: Duration = Duration::from_millis(50);
 
@@ -38,27 +41,6 @@ pub(crate) struct Deaths {
     told: Option<Told>,
     /// The first end of a rank of the tool, if the job has some and one has ended.
     tool: Option<ToolDeath>,
-}
-
-/// The end of a rank that is the tool's and none of the program's.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct ToolDeath {
-    /// Its number in the job, if that is known.
-    rank: Option<u32>,
-    cause: Cause,
-    /// From the start of the program.
-    elapsed: Duration,
-}
-
-impl ToolDeath {
-    /// What is said of it behind the ends that came of it.
-    fn text(self) -> String {
-        let rank = match self.rank {
-            Some(rank) => format!("rank {rank} of the job, which is the tool's (--in-world),"),
-            None => "a rank of the tool (--in-world)".to_owned(),
-        };
-        format!("; {rank} had died before: {}", cause_text(self.cause))
-    }
 }
 
 /// A signal that asks the program to end.
@@ -158,12 +140,10 @@ impl Deaths {
             let (kind, leaf) = (kind.clone(), end.leaf);
             self.ends.push(End { kind, ranks, elapsed, first_rank, leaf, next });
         }
-        let elapsed = |age_ns| asked.saturating_sub(Duration::from_nanos(age_ns));
-        self.tool = self.tool.or(report.tool_end.map(|end| ToolDeath {
-            rank: end.rank,
-            cause: end.cause,
-            elapsed: elapsed(end.age_ns),
-        }));
+        if let Some(end) = report.tool_end {
+            let death = ToolDeath::of(end, asked);
+            self.tool = Some(self.tool.map_or(death, |known| known.or_first(death)));
+        }
     }
 
     /// The front-end was told by a signal to end the program, at this time of it. The first one
@@ -219,10 +199,12 @@ impl Deaths {
         if ends.first().is_some_and(|end| self.is_as_told(end)) {
             return self.without_first(&ends);
         }
-        if were_killed_together(&ends, self.launcher) {
+        let tool = self.tool_before(&ends);
+        let is_reason = tool.is_some_and(ToolDeath::is_by_itself);
+        if !is_reason && were_killed_together(&ends, self.launcher) {
             return self.killed_by_launcher(&ends);
         }
-        if let Some(tool) = self.tool_before(&ends) {
+        if let Some(tool) = tool {
             let mut followed = match ends.iter().any(|end| end.is_by_itself()) {
                 true => self.without_first(&ends),
                 false => self.killed_by_launcher(&ends),
@@ -247,18 +229,33 @@ impl Deaths {
 
     /// The rank of the tool that died before all of these, which are in order of time: their
     /// launcher has ended them because of that. One that ends in order does so once ranks of the
-    /// program have finalized. Of ends that came together, a kill is before what is milder.
+    /// program have finalized.
     fn tool_before(&self, deaths: &[&End]) -> Option<ToolDeath> {
-        let tool = self.tool.filter(|tool| tool.cause != Cause::Code(0))?;
+        let tool = self.tool.filter(|tool| !tool.is_in_order())?;
         let earliest = deaths.first()?.elapsed;
-        let has_finalized = self.ends.iter().any(|end| end.kind.is_finalized);
+        if self.ends.iter().any(|end| end.kind.is_finalized) {
+            return None;
+        }
         let by = |cause: Cause, signal: Signal| cause == Cause::Signal(signal.as_raw());
         let are_terminated = deaths.iter().all(|end| by(end.kind.cause, Signal::TERM));
-        let limit = match by(tool.cause, Signal::KILL) && are_terminated {
-            true => earliest + TOGETHER,
-            false => earliest,
+        let has_own = deaths.iter().any(|end| end.is_by_itself());
+        let is_before = match (tool.is_by_itself(), has_own) {
+            (true, true) => tool.elapsed < earliest,
+            // A launcher ends the others once one has died of itself.
+            (true, false) => tool.elapsed <= earliest + FOLLOWS_WITHIN,
+            // It may be one of those others, which are seen to end at any moment.
+            (false, true) => {
+                let is_reason = deaths.iter().any(|end| end.is_reason_of(self.launcher));
+                let margin = if is_reason { KILLED_WITHIN } else { FOLLOWS_WITHIN };
+                tool.elapsed + margin < earliest
+            }
+            // Of ends that came together, a kill is before what is milder.
+            (false, false) if by(tool.cause, Signal::KILL) && are_terminated => {
+                tool.elapsed < earliest + TOGETHER
+            }
+            (false, false) => tool.elapsed < earliest,
         };
-        (tool.elapsed < limit && !has_finalized).then_some(tool)
+        is_before.then_some(tool)
     }
 
     /// Ranks that their launcher has ended.
@@ -413,30 +410,6 @@ fn signal_name(signal: Signal) -> &'static str {
         Signal::QUIT => "SIGQUIT",
         _ => "SIGTERM",
     }
-}
-
-fn cause_text(cause: Cause) -> String {
-    match cause {
-        Cause::Signal(number) => signal_text(number),
-        cause => cause.to_string(),
-    }
-}
-
-fn signal_text(number: i32) -> String {
-    let named = [
-        (Signal::HUP, "hang-up"),
-        (Signal::INT, "interrupt"),
-        (Signal::QUIT, "quit"),
-        (Signal::ILL, "illegal instruction"),
-        (Signal::ABORT, "abort"),
-        (Signal::BUS, "bus error"),
-        (Signal::FPE, "arithmetic fault"),
-        (Signal::KILL, "killed"),
-        (Signal::SEGV, "segmentation fault"),
-        (Signal::TERM, "terminated"),
-    ];
-    let name = named.iter().find(|(signal, _)| signal.as_raw() == number);
-    name.map_or_else(|| format!("signal {number}"), |(_, name)| format!("signal {number} ({name})"))
 }
 
 #[cfg(test)]
@@ -617,8 +590,31 @@ mod tests {
         assert!(first(&told(39_500_000, killed, killed)), "it died after rank 0");
         assert!(first(&told(20_000_000, killed, ended)), "it died long after");
         assert!(first(&told(41_000_000, Cause::Code(0), ended)), "it ended in order");
-        let aborted = told(41_000_000, killed, Cause::Abort(1));
-        assert!(aborted[0].contains("MPI_Abort(1); rank 2 of the job"), "{aborted:?}");
+        let aborted = |age_ns, killed| told(age_ns, killed, Cause::Abort(1)).swap_remove(0);
+        let of_tool = "MPI_Abort(1); rank 2 of the job";
+        assert!(aborted(100_000_000, killed).contains(of_tool), "long before");
+        assert!(aborted(41_000_000, killed).contains("died first"), "as a launcher ends it");
+        assert!(aborted(41_000_000, Cause::Signal(11)).contains(of_tool), "it died of itself");
+        // Hydra kills all others, and ends with the signal of the first.
+        assert!(told(38_000_000, Cause::Signal(11), killed)[0].contains("rank 2 of the job"));
+    }
+
+    #[test]
+    fn of_two_ranks_of_the_tool_the_first_that_died_is_told() {
+        let mut deaths = Deaths::default();
+        for (rank, cause, age_ns) in [
+            (2, Cause::Code(0), 900_000_000),
+            (3, Cause::Signal(15), 80_000_000),
+            (5, Cause::Signal(9), 90_000_000),
+        ] {
+            let tool_end = Some(ToolEnd { rank: Some(rank), cause, age_ns });
+            let report = RankReport { tool_end, ..RankReport::default() };
+            deaths.take(&report, Duration::from_secs(2));
+        }
+        let mut report = RankReport::default();
+        report.end(0, kind(Cause::Signal(15), false), 40_000_000);
+        deaths.take(&report, Duration::from_secs(2));
+        assert!(deaths.section()[0].cause.contains("rank 5 of the job"), "{:?}", deaths.section());
     }
 
     #[test]

@@ -8,10 +8,12 @@
 //! account. Of a job that is attached to, `attached_pages` finds the control pages and says whether
 //! they may be written.
 
+mod cause_text;
 pub(crate) mod channel;
 pub(crate) mod deaths;
 pub(crate) mod request;
 mod scope_request;
+mod tool_death;
 
 pub use channel::ControlChannel;
 pub(crate) use request::FreezeOrder;
