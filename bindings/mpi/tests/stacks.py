@@ -243,6 +243,29 @@ class Stacks(OneMpi):
         gone = self.attached("--pid", job_number)
         self.assertRegex(gone[1], r"^sapwood: no such job runs on this host")
 
+    def test_a_job_of_which_no_rank_has_reached_mpi_init_is_told_so(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-stacks-") as folder:
+            go, said = os.path.join(folder, "go"), []
+
+            def is_answered(run):
+                done = stacks(str(run.process.pid))
+                said[:] = [done.returncode, done.stdout, done.stderr]
+                # Until it listens there is no such job.
+                return done.returncode == 125
+
+            def ask(run):
+                try:
+                    wait_until("an answer of the job", lambda: is_answered(run), said)
+                finally:
+                    with open(go, "w", encoding="utf-8"):
+                        pass
+
+            script = 'until [ -e "$1" ]; do sleep 0.05; done; exec "$2"'
+            command = ["sh", "-c", script, "sh", go, test_program(self.abi, "solver")]
+            run = Watched([*LAUNCHERS[self.abi], "2", *command], "--quiet", while_running=ask)
+        self.assertEqual(run.code, 0, run.errors)
+        self.assertIn("sapwood: no rank of the job has reached MPI_Init yet: ask again", said[2])
+
 
 def counts(profile):
     """What of a report does not depend on time."""

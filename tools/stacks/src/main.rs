@@ -100,7 +100,15 @@ fn command() -> Result<ExitCode, Failure> {
             complain(format_args!("no stack of rank {}: {}", loss.ranks, loss.reason));
         }
     }
+    if is_without_ranks(&stacks) {
+        complain("no rank of the job has reached MPI_Init yet: ask again");
+    }
     Ok(if stacks.roots.is_empty() { ExitCode::from(OWN_FAILURE) } else { ExitCode::SUCCESS })
+}
+
+/// Whether there was no rank that could be asked, as at the begin of a job.
+fn is_without_ranks(stacks: &Stacks) -> bool {
+    stacks.roots.is_empty() && stacks.missing.is_empty()
 }
 
 /// The processes of this host that were asked for; none where a running job is meant.
