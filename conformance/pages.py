@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = ["README.md", "docs/*.md", "docs/guide/*.md", "testbed/*.md", "bindings/*/README.md"]
 OURS = re.compile(r"(?:[A-Z_]+=\S+ )*sapwood ")
 INLINE = re.compile(r"`(sapwood [^`]+)`")
-OPTION = re.compile(r"^ {2,}(?:(-\w)(?:, )?)?(--[\w-]+)?(?:[ =]?(<[^>]+>|\[[^\]]+\]))?")
+# Descriptions stand further to the right.
+OPTION = re.compile(r"^(?:  (-\w)(?:, | |$)| {6}(?=--))(--[\w-]+)?(?:[ =]?(<[^>]+>|\[[^\]]+\]))?")
 ALIASES = re.compile(r"\[(?:short )?alias(?:es)?: ([^\]]+)\]")
 LIMIT = 60
 
@@ -36,6 +37,8 @@ class Help:
         self.commands = set()
         # Each option with whether the next word is its value.
         self.options = {"--help": False, "-h": False, "--version": False, "-V": False}
+        # The names of each option.
+        self.named = []
         part, last = "", []
         for line in text.splitlines():
             if line and not line.startswith(" "):
@@ -49,11 +52,13 @@ class Help:
                 self.commands.add(further[1])
             elif part != "Commands" and line.lstrip().startswith("-") and (found := OPTION.match(line)):
                 last = [name for name in found.groups()[:2] if name]
+                self.named.append(last)
                 takes_value = found[3] is not None and found[3].startswith("<")
                 self.options.update(dict.fromkeys(last, takes_value))
             if last and (found := ALIASES.search(line)):
-                value = self.options[last[0]]
-                self.options.update({name.strip(): value for name in found[1].split(",")})
+                aliases = [name.strip() for name in found[1].split(",")]
+                self.options.update(dict.fromkeys(aliases, self.options[last[0]]))
+                last.extend(aliases)
         usage = re.search(r"^Usage: (.*(?:\n {4,}.*)*)$", text, re.M)
         # Behind the first of these words all options are of another program.
         self.is_open = usage is not None and re.search(r"(COMMAND|PROGRAM)[>\]]*\.\.\.", usage[1]) is not None
@@ -99,9 +104,9 @@ def split(word):
     return [f"-{letter}" for letter in word[1:]], False
 
 
-def fault_of(program, words):
-    """What is wrong with a command, if anything."""
-    path, rest = [], words[1:]
+def read_command(program, words):
+    """What is wrong with a command, if anything, with its sub-command and the options that it has before."""
+    path, rest, used = [], words[1:], []
     known = help_of(program)
     while rest and not rest[0].startswith("-"):
         deeper = rest[0] in known.commands or (not path and re.match(r"^[a-z][a-z-]*$", rest[0]))
@@ -110,27 +115,28 @@ def fault_of(program, words):
         path.append(rest.pop(0))
         known = help_of(program, *path)
         if known is None:
-            return f"there is no 'sapwood {' '.join(path)}'"
+            return f"there is no 'sapwood {' '.join(path)}'", tuple(path), used
     while rest:
         word = rest.pop(0)
         if word == "--":
-            return None
+            break
         if not word.startswith("-") or word == "-" or re.match(r"^-\d", word):
             if known.commands and known.needs_command:
-                return f"there is no 'sapwood {' '.join([*path, word])}'"
+                return f"there is no 'sapwood {' '.join([*path, word])}'", tuple(path), used
             if known.is_open:
-                return None
+                break
             continue
         names, has_value = split(word)
         for at, name in enumerate(names):
             if name not in known.options:
-                return f"'sapwood {' '.join(path)}' has no option {name}"
+                return f"'sapwood {' '.join(path)}' has no option {name}", tuple(path), used
+            used.append(name)
             if known.options[name]:
                 # The rest of a word of short options is the value of the first that takes one.
                 if at + 1 == len(names) and not has_value and rest:
                     rest.pop(0)
                 break
-    return None
+    return None, tuple(path), used
 
 
 def main():
@@ -145,7 +151,7 @@ def main():
             if not words or len(words) < 2 or not re.match(r"^[a-z-]", words[1]):
                 continue
             count += 1
-            if fault := fault_of(program, words):
+            if fault := read_command(program, words)[0]:
                 faults.append(f"{page.relative_to(ROOT)}:{number}: {fault}: {command}")
     quoted, unknown = messages.faults()
     for fault in [*faults, *unknown]:

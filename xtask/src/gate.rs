@@ -91,6 +91,7 @@ fn engine_steps() -> Vec<Step> {
         Step::program("guide", "make guide-test", 5),
         Step::program("commands in pages", commands_in_pages(), 2).after(&[BUILD]),
         Step::program("commands of the tour", commands_of_the_tour(), 2).after(&[BUILD]),
+        Step::program("options in tests", options_in_tests(), 2).after(&[BUILD]),
         // What is asked of the only job of a machine must find no job of another step.
         Step::program("commands shown in pages", shown_commands(), 15)
             .after(&[BUILD, RELEASE])
@@ -204,6 +205,11 @@ fn clock_calls() -> String {
 /// Every command that a page shows, with its options.
 fn commands_in_pages() -> String {
     format!("python3 conformance/pages.py {}", test_program())
+}
+
+/// Every option of every command, which some test uses.
+fn options_in_tests() -> String {
+    format!("python3 conformance/options.py {}", test_program())
 }
 
 /// The commands of the guide's tour, which print what it shows.

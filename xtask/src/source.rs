@@ -70,6 +70,13 @@ enum Kind {
     Text,
 }
 
+/// Whether a comment may hold another one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Comments {
+    Nest,
+    DoNotNest,
+}
+
 struct Scanner {
     characters: Vec<char>,
     at: usize,
@@ -82,7 +89,7 @@ impl Scanner {
         if self.sees("//") {
             self.line_comment();
         } else if self.sees("/*") {
-            self.block_comment(true);
+            self.block_comment(Comments::Nest);
         } else if let Some(hashes) = self.raw_string_hashes() {
             self.raw_string(hashes);
         } else if self.sees("\"") {
@@ -98,7 +105,7 @@ impl Scanner {
         if self.sees("//") {
             self.line_comment();
         } else if self.sees("/*") {
-            self.block_comment(false);
+            self.block_comment(Comments::DoNotNest);
         } else if self.sees("\"") {
             self.quoted("\"");
         } else if self.sees("'") {
@@ -147,14 +154,14 @@ impl Scanner {
         }
     }
 
-    fn block_comment(&mut self, nests: bool) {
+    fn block_comment(&mut self, comments: Comments) {
         self.take(2, Kind::Comment);
         let mut depth = 1;
         while depth > 0 && self.at < self.characters.len() {
             if self.sees("*/") {
                 depth -= 1;
                 self.take(2, Kind::Comment);
-            } else if nests && self.sees("/*") {
+            } else if comments == Comments::Nest && self.sees("/*") {
                 depth += 1;
                 self.take(2, Kind::Comment);
             } else {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,18 +91,37 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Connects without blocking; a full backlog is tried again until the deadline. */
-static int connect_to(const struct sockaddr_un *address, socklen_t length, const char **reason)
+/* Why a connection was refused. Only where no leaf listens may one come later, or another one be there. */
+static const char *refusal(int failure)
+{
+    switch (failure) {
+    case EAGAIN:
+    case EINTR:
+        return "the leaf was too busy to accept";
+    case EACCES:
+    case EPERM:
+        return "the system does not allow a connection to the leaf";
+    default:
+        return "no leaf listens";
+    }
+}
+
+/* Connects without blocking; a full backlog is tried again until the deadline. Where it fails, `is_final` says whether
+ * it would again. */
+static int connect_to(const struct sockaddr_un *address, socklen_t length, const char **reason, bool *is_final)
 {
     int64_t deadline = now_ms() + SAPWOOD_HANDOVER_MS_MAX;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    *is_final = fd < 0;
     if (fd < 0) {
         *reason = "no socket could be opened";
         return -1;
     }
     while (connect(fd, (const struct sockaddr *)address, length) != 0) {
-        if ((errno != EAGAIN && errno != EINTR) || now_ms() >= deadline) {
-            *reason = errno == EAGAIN ? "the leaf was too busy to accept" : "no leaf listens";
+        int failure = errno;
+        if ((failure != EAGAIN && failure != EINTR) || now_ms() >= deadline) {
+            *reason = refusal(failure);
+            *is_final = failure == EACCES || failure == EPERM;
             close(fd);
             return -1;
         }
@@ -144,16 +164,18 @@ static int send_hello(int fd, const struct sapwood_hello *hello, const int *desc
     return sent == (ssize_t)sizeof *hello ? 0 : -1;
 }
 
-/* Connects to the rank's leaf, or where none listens to the next lower one of the host. */
+/* Connects to the rank's leaf, or where none listens to the next lower one of the host. What a leaf that comes later
+ * would not change is not waited for. */
 static int connect_to_leaf(const struct leaves *leaves, const char **reason)
 {
     int64_t deadline = now_ms() + leaves->wait_ms;
+    bool is_final = false;
     for (;;) {
         for (uint32_t leaf = leaves->first;; leaf--) {
             struct sockaddr_un address;
             socklen_t length = leaf_address(leaves->base, leaf, &address, reason);
-            int fd = length == 0 ? -1 : connect_to(&address, length, reason);
-            if (fd >= 0 || length == 0)
+            int fd = length == 0 ? -1 : connect_to(&address, length, reason, &is_final);
+            if (fd >= 0 || length == 0 || is_final)
                 return fd;
             if (leaf == 0)
                 break;

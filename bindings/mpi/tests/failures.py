@@ -507,6 +507,16 @@ class Ends(unittest.TestCase):
         self.assertEqual((run.code, run.profile["ranks_covered"], run.dumps), (0, RANKS, {}), run.errors)
         self.assertRegex(run.errors, r"sapwood: cannot write .*rank-0\.profile: File too large\n")
 
+    def test_a_run_that_replaces_the_report_of_an_earlier_one_says_so_in_one_line(self):
+        command = launch(test_program(ABI, "solver"), ranks=2)
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-replaced-") as folder:
+            first, second = (Watched(command, *SHORT, "--out", folder, out=False) for _ in range(2))
+        self.assertEqual((first.code, second.code), (0, 0), second.errors)
+        told = f"sapwood: the report of an earlier run in '{folder}' is replaced: "
+        said = [[line for line in run.errors.splitlines() if line.startswith(told)] for run in (first, second)]
+        self.assertEqual([len(lines) for lines in said], [0, 1], second.errors)
+        self.assertRegex(said[1][0], r"report\.txt.*profile\.json|profile\.json.*report\.txt")
+
     def test_a_command_needs_no_dashes_in_front(self):
         run = Watched(launch(test_program(ABI, "solver")), *SHORT, dashes=False)
         self.assertEqual((run.code, run.profile["ranks_covered"]), (0, RANKS))

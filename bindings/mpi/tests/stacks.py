@@ -21,6 +21,12 @@ from watched import (LAUNCHERS, SYSTEM_PYTHON, OneMpi, Watched, library_folder, 
 
 RANKS = 4
 SECONDS_MAX = 90
+TWO_THREADS = """
+import threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+print(flush=True)
+time.sleep(600)
+"""
 PYTHON_PROGRAM = """
 import os, sys, time
 from mpi4py import MPI
@@ -46,7 +52,8 @@ def stacks(*words, **options):
 def tree(*words):
     """The tree of `sapwood stacks --json`, as a map from paths of frames to sets of ranks."""
     # Beside other work the first reading, which looks up all libraries, takes long.
-    done = stacks("--json", "--timeout", str(SECONDS_MAX - 10), *words)
+    is_asked = not {"--pid", "--program"} & set(words)
+    done = stacks("--json", *(["--timeout", str(SECONDS_MAX - 10)] if is_asked else []), *words)
     if done.returncode != 0:
         return None
     document = json.loads(done.stdout)
@@ -304,6 +311,18 @@ class OpenMpi(Stacks, unittest.TestCase):
                                   timeout=SECONDS_MAX)
         self.assertEqual(done.returncode, 125, done.stderr)
         self.assertIn("its process is of user 0, not of yours (65534); run this as that user", done.stdout)
+
+    def test_all_threads_are_read_where_that_is_asked_for(self):
+        def count(frames):
+            return sum(count(frame["children"]) or 1 for frame in frames)
+        with subprocess.Popen([SYSTEM_PYTHON, "-c", TWO_THREADS], stdout=subprocess.PIPE) as process:
+            try:
+                process.stdout.readline()
+                words = ("--pid", str(process.pid))
+                found = [count(tree(*words, *further)["roots"]) for further in ((), ("--all-threads",))]
+            finally:
+                process.kill()
+        self.assertEqual(found, [1, 2])
 
     def test_python_frames_stand_among_native_ones(self):
         with Job(self.abi, [SYSTEM_PYTHON, "-c", PYTHON_PROGRAM, "STOP"]) as job:

@@ -294,6 +294,16 @@ class Truth(OneMpi):
             with self.subTest(options=options):
                 self.check_tool_in_front(Watched(command, "--quiet", environment=environment))
 
+    def test_a_tool_that_takes_the_begin_and_the_end_of_mpi_hides_neither(self):
+        command = [*LAUNCHERS[self.abi], str(self.ranks), test_program(self.abi, "solver")]
+        run = Watched(command, "--quiet", environment={"LD_PRELOAD": test_program(self.abi, "pmpi_all.so")})
+        self.assertEqual((run.code, run.profile["taken"]), (0, ""), run.errors)
+        self.check_events(run)
+        counts = {event["name"]: event["calls"]["sum"] for event in run.profile["events"]}
+        self.assertEqual((counts["MPI_Allreduce"], counts["MPI_Finalize"]), (70 * self.ranks, self.ranks))
+        self.assertNotIn("MPI_Finalize", run.errors)
+        self.assertNotIn("without MPI_Finalize", run.report)
+
     def check_tool_in_front(self, run):
         self.assertEqual((run.code, run.output.count("tool: 70 reductions\n")), (0, self.ranks), run.errors)
         self.assertEqual(run.profile["taken"], "")

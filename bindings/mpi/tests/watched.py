@@ -144,7 +144,7 @@ def whereabouts(mark):
     ranks = [word for pid, command in marked(mark) if is_of_rank(command) for word in ("--pid", str(pid))]
     if ranks:
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            words = [sapwood(), "stacks", "--timeout", f"{STACKS_SECONDS_MAX - 10}", *ranks]
+            words = [sapwood(), "stacks", *ranks]
             read = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
                                   timeout=STACKS_SECONDS_MAX)
             told += [read.stdout, read.stderr]

@@ -1,11 +1,22 @@
 /* Divides the world at MPI_Init and lets the tool's ranks end with the program's;
  * see world.h. */
+#define _GNU_SOURCE
 #include "world.h"
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "say.h"
+
+enum {
+    /* How often it is looked whether a launcher has read a line, and how long a look takes. */
+    LOOKS_MAX = 200,
+    LOOK_NS = 5000000,
+};
 
 MPI_Comm sapwood_world_program;
 MPI_Comm sapwood_world_whole;
@@ -60,6 +71,24 @@ static int is_spawned(void)
     return parent != none;
 }
 
+/* Whether standard error is a pipe that holds something. */
+static bool is_unread(void)
+{
+    struct stat about;
+    int length = 0;
+    bool is_pipe = fstat(STDERR_FILENO, &about) == 0 && S_ISFIFO(about.st_mode);
+    return is_pipe && ioctl(STDERR_FILENO, FIONREAD, &length) == 0 && length > 0;
+}
+
+void sapwood_world_refuse(void)
+{
+    /* A launcher may throw away at an abort what it has not read. */
+    const struct timespec look = {.tv_nsec = LOOK_NS};
+    for (int looks = 0; looks < LOOKS_MAX && is_unread(); looks++)
+        nanosleep(&look, NULL);
+    SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
+}
+
 /* The number of this rank among those of a communicator on its host. */
 static int number_on_host(MPI_Comm comm)
 {
@@ -77,7 +106,7 @@ static void tell_tool_ranks(int is_tool, int rank, int size)
     int *ranks = rank == 0 ? calloc((size_t)size, sizeof *ranks) : NULL;
     if (rank == 0 && ranks == NULL) {
         sapwood_say("there is no memory for the numbers of %d ranks", size);
-        SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
+        sapwood_world_refuse();
     }
     MPI_Datatype number = SAPWOOD_WORLD_HANDLE(MPI_INT, ompi_mpi_int);
     SAPWOOD_BEHIND(PMPI_Gather)(&is_tool, 1, number, ranks, 1, number, 0, sapwood_world_whole);
@@ -89,13 +118,14 @@ static void tell_tool_ranks(int is_tool, int rank, int size)
 
 static void refuse_too_few(int rank, int size)
 {
-    if (rank == 0)
+    if (rank == 0) {
         sapwood_say("the tool takes the last %d ranks, and the program has %d in all: none is left for it; start "
                     "it on more ranks",
                     tools, size);
-    /* The abort of another rank might end rank 0 before. */
+        sapwood_world_refuse();
+    }
+    /* The abort of another rank might end rank 0 before: they wait for that of rank 0. */
     SAPWOOD_BEHIND(PMPI_Barrier)(sapwood_world_whole);
-    SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
 }
 
 void sapwood_world_divide(void)
@@ -121,8 +151,13 @@ void sapwood_world_divide(void)
             tool = sapwood_world_tool_of_host(half, tools);
         else
             tool = (struct sapwood_world_tool){half, rank - (size - tools), number_on_host(half), false};
+        if (has_hosts)
+            SAPWOOD_BEHIND(PMPI_Barrier)(sapwood_world_whole);
         sapwood_world_be_tool(&tool);
     }
+    /* The tool's ranks may refuse the job: a program that has ended before would hide that. */
+    if (has_hosts)
+        SAPWOOD_BEHIND(PMPI_Barrier)(sapwood_world_whole);
     SAPWOOD_BEHIND(PMPI_Comm_set_name)(half, "MPI_COMM_WORLD");
     /* Attributes of MPI_COMM_SELF are deleted at the begin of MPI_Finalize, the last
      * one first: the program's own go before this one. */

@@ -24,8 +24,8 @@ struct listed {
     int own;
 };
 
-/* MPI sees no memory that ranks share. */
-static bool are_hosts_named;
+/* How ranks of one host are found: agreed on by those that ask first. */
+static enum { UNDECIDED, BY_MEMORY, BY_NAME } way;
 
 bool sapwood_world_has_hosts(void)
 {
@@ -79,7 +79,7 @@ static MPI_Comm of_one_name(MPI_Comm comm)
     char *names = malloc((size_t)size * HOST_NAME_BYTES);
     if (names == NULL) {
         sapwood_say("there is no memory for the names of the hosts of %d ranks", size);
-        SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
+        sapwood_world_refuse();
     }
     SAPWOOD_BEHIND(PMPI_Allgather)(own, HOST_NAME_BYTES, byte, names, HOST_NAME_BYTES, byte, comm);
     /* One of them is this rank's own. */
@@ -90,25 +90,31 @@ static MPI_Comm of_one_name(MPI_Comm comm)
     return same;
 }
 
+/* Whether each rank of a communicator is alone where MPI divides it by shared memory, and this need not be so: there
+ * are fewer hosts, or none is listed. All of its ranks call it, each with its part. */
+static bool sees_no_shared_memory(MPI_Comm comm, MPI_Comm part)
+{
+    int size, own, most;
+    SAPWOOD_BEHIND(PMPI_Comm_size)(comm, &size);
+    SAPWOOD_BEHIND(PMPI_Comm_size)(part, &own);
+    SAPWOOD_BEHIND(PMPI_Allreduce)(&own, &most, 1, SAPWOOD_WORLD_HANDLE(MPI_INT, ompi_mpi_int),
+                                   SAPWOOD_WORLD_HANDLE(MPI_MAX, ompi_mpi_op_max), comm);
+    return most == 1 && size > listed_hosts().count;
+}
+
 MPI_Comm sapwood_world_on_host(MPI_Comm comm)
 {
     MPI_Comm host;
     MPI_Info none = SAPWOOD_WORLD_HANDLE(MPI_INFO_NULL, ompi_mpi_info_null);
-    if (are_hosts_named)
+    if (way == BY_NAME)
         return of_one_name(comm);
     SAPWOOD_BEHIND(PMPI_Comm_split_type)(comm, MPI_COMM_TYPE_SHARED, 0, none, &host);
-    return host;
-}
-
-/* Whether each rank of the world is alone where MPI divides it by shared memory, and this cannot be so: there are fewer
- * hosts. All call it, each with the size of its part. */
-static bool sees_no_shared_memory(int part)
-{
-    int size, most;
-    SAPWOOD_BEHIND(PMPI_Comm_size)(sapwood_world_whole, &size);
-    SAPWOOD_BEHIND(PMPI_Allreduce)(&part, &most, 1, SAPWOOD_WORLD_HANDLE(MPI_INT, ompi_mpi_int),
-                                   SAPWOOD_WORLD_HANDLE(MPI_MAX, ompi_mpi_op_max), sapwood_world_whole);
-    return most == 1 && size > listed_hosts().count;
+    if (way == UNDECIDED)
+        way = sees_no_shared_memory(comm, host) ? BY_NAME : BY_MEMORY;
+    if (way == BY_MEMORY)
+        return host;
+    SAPWOOD_BEHIND(PMPI_Comm_free)(&host);
+    return of_one_name(comm);
 }
 
 bool sapwood_world_is_last_of_host(int tools)
@@ -116,12 +122,6 @@ bool sapwood_world_is_last_of_host(int tools)
     int rank, size;
     MPI_Comm host = sapwood_world_on_host(sapwood_world_whole);
     SAPWOOD_BEHIND(PMPI_Comm_size)(host, &size);
-    if (sees_no_shared_memory(size)) {
-        are_hosts_named = true;
-        SAPWOOD_BEHIND(PMPI_Comm_free)(&host);
-        host = sapwood_world_on_host(sapwood_world_whole);
-        SAPWOOD_BEHIND(PMPI_Comm_size)(host, &size);
-    }
     SAPWOOD_BEHIND(PMPI_Comm_rank)(host, &rank);
     SAPWOOD_BEHIND(PMPI_Comm_free)(&host);
     if (size <= tools && rank == 0) {
@@ -130,7 +130,7 @@ bool sapwood_world_is_last_of_host(int tools)
         sapwood_say("the tool takes %d of the ranks of each host, and host %.64s has %d in all: none is left for the "
                     "program; start more ranks there, or none",
                     tools, name, size);
-        SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
+        sapwood_world_refuse();
     }
     return rank >= size - tools;
 }
@@ -175,7 +175,7 @@ struct sapwood_world_tool sapwood_world_tool_of_host(MPI_Comm all, int tools)
         sapwood_say("the tree has leaves for %d hosts, and the ranks run on %d; name the hosts that have ranks by "
                     "--hosts",
                     listed.count, size / tools);
-        SAPWOOD_BEHIND(PMPI_Abort)(sapwood_world_whole, SAPWOOD_WORLD_BAD_INPUT);
+        sapwood_world_refuse();
     }
     int own = number_of_its_own(all, listed.own, tools);
     SAPWOOD_BEHIND(PMPI_Allreduce)(&own, &least, 1, SAPWOOD_WORLD_HANDLE(MPI_INT, ompi_mpi_int),

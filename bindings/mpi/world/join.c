@@ -6,6 +6,9 @@
  * system in common. It sends one message to each, in any case: an empty one if the program has
  * ended before, or where the files cannot be read. At the other end they are files in memory.
  *
+ * Only that the files are not there yet is looked at again. Every other failure is final, and so is
+ * that they are not there once the folder has gone: the front-end removes it when it ends.
+ *
  *   message   the key's line, and then the lines of the join file
  */
 #define _GNU_SOURCE
@@ -73,15 +76,21 @@ void sapwood_world_join_open(struct sapwood_world_join *join, MPI_Comm all)
                     getenv("SAPWOOD_JOIN") != NULL ? getenv("SAPWOOD_JOIN") : "");
 }
 
-/* Appends a file. Gives 0, or what is wrong. */
+/* Appends a file. Gives 0, or what is wrong; an interrupted call is made again. */
 static int append_file(struct text *text, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd;
+    do
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
     if (fd < 0)
         return errno;
     ssize_t count;
-    while ((count = read(fd, text->bytes + text->length, TEXT_BYTES_MAX - text->length)) > 0)
-        text->length += (size_t)count;
+    do {
+        count = read(fd, text->bytes + text->length, TEXT_BYTES_MAX - text->length);
+        if (count > 0)
+            text->length += (size_t)count;
+    } while (count > 0 || (count < 0 && errno == EINTR));
     int failure = count < 0 ? errno : 0;
     close(fd);
     /* Where the room is full there may be more. */
@@ -139,7 +148,7 @@ static void send_to_others(struct sapwood_world_join *join, const struct text *t
 static bool pass_on(struct sapwood_world_join *join, struct text *text)
 {
     int failure = read_files(text);
-    if (failure == ENOENT)
+    if (failure == ENOENT && sees_folder())
         return false;
     if (failure != 0) {
         forget(text);

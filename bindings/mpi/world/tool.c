@@ -62,6 +62,8 @@ static void start_command(const struct sapwood_world_tool *tool, const struct sa
     setenv("SAPWOOD_RANK", number, true);
     snprintf(number, sizeof number, "%d", tool->on_host);
     setenv("SAPWOOD_MPI_LEAF", number, true);
+    snprintf(number, sizeof number, "%d", (int)getpid());
+    setenv("SAPWOOD_MPI_WORLD_PROCESS", number, true);
     /* It is no MPI program. */
     unsetenv("LD_PRELOAD");
     posix_spawn_file_actions_t actions;

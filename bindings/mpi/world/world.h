@@ -10,8 +10,9 @@
  *   SAPWOOD_MPI_WORLD_COMMAND   what each of them starts: an absolute path and its
  *                               arguments, divided by the character 0x1f; may be unset.
  *                               It finds its number among the tool ranks in SAPWOOD_RANK,
- *                               and among those of its host in SAPWOOD_MPI_LEAF. With
- *                               hosts, SAPWOOD_JOIN names the join file for it
+ *                               among those of its host in SAPWOOD_MPI_LEAF, and the rank's
+ *                               process in SAPWOOD_MPI_WORLD_PROCESS. With hosts,
+ *                               SAPWOOD_JOIN names the join file for it
  *
  * MPI_Init divides MPI_COMM_WORLD. The program's ranks go on with a communicator of
  * their own in its place: wrappers of every function that takes a communicator put
@@ -76,8 +77,12 @@ struct sapwood_world_tool {
 /* This rank is the tool's: never returns. */
 SAPWOOD_HIDDEN _Noreturn void sapwood_world_be_tool(const struct sapwood_world_tool *tool);
 
-/* The ranks of a communicator that are on this host, in the same order. */
+/* The ranks of a communicator that are on this host, in the same order. All of its ranks call it; the first call
+ * decides for later ones whether MPI sees the memory that ranks share, or names of hosts count. */
 SAPWOOD_HIDDEN MPI_Comm sapwood_world_on_host(MPI_Comm comm);
+
+/* Ends the job for bad input that one line has said, once the launcher has read that line, or after a moment. */
+SAPWOOD_HIDDEN void sapwood_world_refuse(void);
 
 /* Whether the tool has ranks of each host. */
 SAPWOOD_HIDDEN bool sapwood_world_has_hosts(void);

@@ -17,6 +17,8 @@ pub(crate) struct NodeStatus {
     role: &'static str,
     parent: Option<u32>,
     planned_parent: Option<u32>,
+    /// The name of its host in the plan; none for a process that was not planned.
+    planned_host: Option<String>,
     children: Vec<u32>,
     /// `full`, `degraded`, `partial` or `lost`.
     health: &'static str,
@@ -83,6 +85,7 @@ fn node_status(py: Python<'_>, node: &sapwood::NodeStatus) -> PyResult<NodeStatu
         role: role_name(node.role),
         parent: node.parent,
         planned_parent: node.planned_parent,
+        planned_host: node.planned_host.clone(),
         children: node.children.clone(),
         health: node.health.name(),
         why: node.why.clone(),

@@ -191,6 +191,14 @@ pub struct Emitter {
     lacking: Option<OutOfMemory>,
 }
 
+/// Where a packet of a filter travels.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// In the wave's direction.
+    On,
+    Back,
+}
+
 impl Emitter {
     /// An emitter without packets.
     #[must_use]
@@ -200,22 +208,22 @@ impl Emitter {
 
     /// A packet that travels on in the wave's direction.
     pub fn emit(&mut self, tag: Tag, values: impl IntoValues) {
-        self.push_built(false, tag, &values.into_values());
+        self.push_built(Way::On, tag, &values.into_values());
     }
 
     /// Emits a packet with encoded values in the direction of the wave.
     pub fn emit_encoded(&mut self, tag: Tag, values: ValuesRef<'_>) {
-        self.push(false, tag, values);
+        self.push(Way::On, tag, values);
     }
 
     /// A packet that travels back: down from an upward filter, up from a downward one.
     pub fn reply(&mut self, tag: Tag, values: impl IntoValues) {
-        self.push_built(true, tag, &values.into_values());
+        self.push_built(Way::Back, tag, &values.into_values());
     }
 
     /// Emits a packet with encoded values in the opposite direction.
     pub fn reply_encoded(&mut self, tag: Tag, values: ValuesRef<'_>) {
-        self.push(true, tag, values);
+        self.push(Way::Back, tag, values);
     }
 
     /// A packet that travels on and whose body, of about `length` bytes, `build` appends to the
@@ -257,14 +265,14 @@ impl Emitter {
         Ok(())
     }
 
-    fn push_built(&mut self, is_reply: bool, tag: Tag, values: &Values) {
+    fn push_built(&mut self, way: Way, tag: Tag, values: &Values) {
         match values.check_memory() {
-            Ok(()) => self.push(is_reply, tag, values.as_ref()),
+            Ok(()) => self.push(way, tag, values.as_ref()),
             Err(lacking) => self.lacking = Some(lacking),
         }
     }
 
-    fn push(&mut self, is_reply: bool, tag: Tag, values: ValuesRef<'_>) {
+    fn push(&mut self, way: Way, tag: Tag, values: ValuesRef<'_>) {
         if let Err(lacking) = self.bytes.try_reserve(values.body().len()) {
             self.lacking = Some(lacking);
             return;
@@ -273,7 +281,7 @@ impl Emitter {
         self.bytes.extend(values.body());
         self.bytes.pad();
         let bytes = start..start + values.body().len();
-        let format = values.format().to_format();
+        let (is_reply, format) = (way == Way::Back, values.format().to_format());
         self.emissions.push(Emission { is_reply, tag, format, bytes });
     }
 

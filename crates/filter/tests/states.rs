@@ -14,12 +14,26 @@ fn accumulate(waves: u64) -> Box<dyn Filter> {
     Registry::built_in().make("accumulate", parameters.as_ref()).expect("a number of waves")
 }
 
-/// What a filter gives for a wave, at an inner node or the front-end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    InnerNode,
+    FrontEnd,
+}
+
+/// What a filter gives for a wave, at an inner node.
 fn give(
     filter: &mut dyn Filter,
     wave: u64,
     packets: &[Packet],
-    is_root: bool,
+) -> Result<Vec<Values>, FilterError> {
+    give_at(Place::InnerNode, filter, wave, packets)
+}
+
+fn give_at(
+    place: Place,
+    filter: &mut dyn Filter,
+    wave: u64,
+    packets: &[Packet],
 ) -> Result<Vec<Values>, FilterError> {
     let mut contributors = RankSet::new();
     packets.iter().for_each(|packet| contributors.union_with(packet.contributors.as_ref()));
@@ -31,7 +45,7 @@ fn give(
         packets: &packets,
         contributors,
         rank: HERE,
-        is_root,
+        is_root: place == Place::FrontEnd,
         children: 2,
         back_ends: 2,
     };
@@ -52,7 +66,7 @@ fn accumulate_gives_the_sum_of_a_period_with_its_last_wave() {
     let mut given = Vec::new();
     for wave in 0..7 {
         let packets = [leaf(0, [wave as i64, 1]), leaf(1, [10_i64, 0])];
-        for values in give(&mut *filter, wave, &packets, false).expect("numbers") {
+        for values in give(&mut *filter, wave, &packets).expect("numbers") {
             given.push((wave, values.as_ref().array::<i64>(0).expect("an array").to_vec()));
         }
     }
@@ -66,7 +80,7 @@ fn a_period_whose_last_wave_does_not_come_ends_with_the_next() {
     let mut filter = accumulate(3);
     let mut given = Vec::new();
     for wave in [0, 1, 4, 5, 6, 8] {
-        let values = give(&mut *filter, wave, &[leaf(0, 1_i64 << wave)], false).expect("a number");
+        let values = give(&mut *filter, wave, &[leaf(0, 1_i64 << wave)]).expect("a number");
         given.extend(values.iter().map(|values| (wave, number(values))));
     }
     assert_eq!(given, [(4, 0b10011), (5, 0b10_0000), (8, 0b1_0100_0000)]);
@@ -81,7 +95,7 @@ fn answers_to_questions_are_counted_by_their_questions() {
     // One value is unasked, behind the answer to question 1.
     let waves = [answer(0), answer(1), answer(1) + 1, answer(2), answer(3), answer(5), answer(6)];
     for (at, wave) in waves.into_iter().enumerate() {
-        let values = give(&mut *filter, wave, &[leaf(0, 1_i64 << at)], false).expect("a number");
+        let values = give(&mut *filter, wave, &[leaf(0, 1_i64 << at)]).expect("a number");
         given.extend(values.iter().map(|values| (at, number(values))));
     }
     assert_eq!(given, [(3, 0b1111), (5, 0b11_0000)]);
@@ -91,20 +105,20 @@ fn answers_to_questions_are_counted_by_their_questions() {
 #[test]
 fn accumulate_begins_anew_when_the_packets_change() {
     let mut filter = accumulate(8);
-    give(&mut *filter, 0, &[leaf(0, 1_i64)], false).expect("a number");
-    let mixed = give(&mut *filter, 1, &[leaf(0, 2_i64), leaf(1, 0.5_f64)], false);
+    give(&mut *filter, 0, &[leaf(0, 1_i64)]).expect("a number");
+    let mixed = give(&mut *filter, 1, &[leaf(0, 2_i64), leaf(1, 0.5_f64)]);
     assert!(matches!(mixed, Err(FilterError::Mixed { .. })), "{mixed:?}");
     assert_eq!(filter.save().map(|sum| number(&sum)), Some(1), "one wave failed, and no more");
-    let other = give(&mut *filter, 2, &[leaf(0, 0.5_f64)], false).expect_err("doubles");
+    let other = give(&mut *filter, 2, &[leaf(0, 0.5_f64)]).expect_err("doubles");
     assert_eq!(
         other.to_string(),
         "filter 'accumulate': the packets of a wave differ: '%ld' and '%lf'; \
          let all back-ends send the same"
     );
-    give(&mut *filter, 3, &[leaf(0, 0.5_f64)], false).expect("a new sum");
+    give(&mut *filter, 3, &[leaf(0, 0.5_f64)]).expect("a new sum");
     let sum = filter.save().expect("a sum");
     assert_eq!(sum.as_ref().scalar(0), Ok(0.5_f64));
-    let text = give(&mut *filter, 4, &[leaf(0, "bark")], false);
+    let text = give(&mut *filter, 4, &[leaf(0, "bark")]);
     assert!(matches!(text, Err(FilterError::Format { .. })), "{text:?}");
 }
 
@@ -144,12 +158,12 @@ fn changes_lets_pass_what_has_changed() {
     ];
     let passed: Vec<usize> = (0..)
         .zip(waves)
-        .map(|(wave, packets)| give(&mut *filter, wave, packets, false).expect("anything").len())
+        .map(|(wave, packets)| give(&mut *filter, wave, packets).expect("anything").len())
         .collect();
     assert_eq!(passed, [2, 0, 2, 0, 2, 2, 1, 1]);
     let mut late = leaf(0, "a");
     late.header.late = true;
-    assert_eq!(give(&mut *filter, 3, &[late], false).expect("anything").len(), 1);
+    assert_eq!(give(&mut *filter, 3, &[late]).expect("anything").len(), 1);
 }
 
 #[test]
@@ -157,12 +171,12 @@ fn behind_another_filter_changes_holds_back_at_the_front_end_alone() {
     let specs = [FilterSpec::from("sum"), FilterSpec::from("changes")];
     let chain = || Chain::new(&Registry::built_in(), &specs).expect("built-in filters");
     let packets = [leaf(0, 1_i64), leaf(1, 2_i64)];
-    for (is_root, expected) in [(false, [1, 1]), (true, [1, 0])] {
+    for (place, expected) in [(Place::InnerNode, [1, 1]), (Place::FrontEnd, [1, 0])] {
         let mut chain = chain();
         assert_eq!((chain.state(), chain.composable()), (State::Rebuildable, &[][..]));
         let passed =
-            [0, 1].map(|wave| give(&mut chain, wave, &packets, is_root).expect("sums").len());
-        assert_eq!(passed, expected, "is_root: {is_root}");
+            [0, 1].map(|wave| give_at(place, &mut chain, wave, &packets).expect("sums").len());
+        assert_eq!(passed, expected, "{place:?}");
     }
 }
 
@@ -180,7 +194,7 @@ fn a_chain_hands_over_the_state_of_each_filter_by_its_position() {
     let mut released = Vec::new();
     for wave in 0..3 {
         let packets = [leaf(0, 1_i64), leaf(1, 2_i64 << wave)];
-        assert!(give(&mut first, wave, &packets, false).expect("sums").is_empty());
+        assert!(give(&mut first, wave, &packets).expect("sums").is_empty());
         released.push(first.has_released());
     }
     assert_eq!(released, [false, true, false]);
@@ -190,7 +204,7 @@ fn a_chain_hands_over_the_state_of_each_filter_by_its_position() {
     for (index, state) in [1, 3].into_iter().zip(&saved) {
         second.absorb_into(index, state.as_ref()).expect("a sum");
     }
-    let given = give(&mut second, 3, &[leaf(0, 100_i64)], false).expect("sums");
+    let given = give(&mut second, 3, &[leaf(0, 100_i64)]).expect("sums");
     assert_eq!(given.iter().map(number).collect::<Vec<_>>(), [117]);
     for index in [0, 2, 4] {
         assert!(second.absorb_into(index, saved[0].as_ref()).is_err(), "filter {index}");
@@ -236,7 +250,7 @@ proptest! {
         let mut expected = vec![0_i64; 3];
         for (wave, (values, at, dies)) in (0..).zip(waves) {
             expected.iter_mut().zip(&values).for_each(|(sum, &more)| *sum = sum.wrapping_add(more));
-            let given = give(&mut *instances[at], wave, &[leaf(0, values)], false);
+            let given = give(&mut *instances[at], wave, &[leaf(0, values)]);
             totals.add(&given.expect("numbers"));
             if dies {
                 // Another takes its place with what it has handed over.
@@ -268,8 +282,8 @@ proptest! {
             let saved = filter.save().expect("what was absorbed");
             prop_assert_eq!(saved.as_ref(), state);
         }
-        let _ = give(&mut *filter, 0, &[leaf(0, 1_i64)], false);
-        let _ = give(&mut *filter, 1, &[leaf(0, 1_i64)], false);
+        let _ = give(&mut *filter, 0, &[leaf(0, 1_i64)]);
+        let _ = give(&mut *filter, 1, &[leaf(0, 1_i64)]);
         prop_assert!(filter.save().is_none());
     }
 }

@@ -5,10 +5,17 @@ use proptest::prelude::*;
 use sapwood_filter::{Moments, Statistics};
 use sapwood_packet::{Directive, ElementType, Packet, Shape, Values};
 
-/// One value of any numeric type per back-end; all of one format. `is_exact` leaves floating-point
-/// numbers out.
-fn leaves_of_numbers(is_exact: bool) -> impl Strategy<Value = Vec<Packet>> {
-    let element = 0..if is_exact { 8_usize } else { 10 };
+/// Which numeric types occur.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    Integers,
+    /// Floating-point numbers too.
+    All,
+}
+
+/// One value of any of these types per back-end; all of one format.
+fn leaves_of_numbers(numbers: Numbers) -> impl Strategy<Value = Vec<Packet>> {
+    let element = 0..if numbers == Numbers::Integers { 8_usize } else { 10 };
     let shape = prop_oneof![Just(Shape::Scalar), Just(Shape::Array), Just(Shape::LargeArray)];
     (element, shape, 0_usize..9, 1_usize..24).prop_flat_map(|(element, shape, length, leaves)| {
         let directive = Directive::new(ElementType::ALL[element], shape);
@@ -77,24 +84,24 @@ fn assert_near(a: f64, b: f64, scale: f64) {
 
 proptest! {
     #[test]
-    fn sums_of_integers(leaves in leaves_of_numbers(true), ragged in shapes()) {
+    fn sums_of_integers(leaves in leaves_of_numbers(Numbers::Integers), ragged in shapes()) {
         assert_same("sum", &leaves, ragged);
     }
 
     #[test]
-    fn extremes_of_any_numbers(leaves in leaves_of_numbers(false), ragged in shapes()) {
+    fn extremes_of_any_numbers(leaves in leaves_of_numbers(Numbers::All), ragged in shapes()) {
         assert_same("min", &leaves, ragged.clone());
         assert_same("max", &leaves, ragged);
     }
 
     #[test]
-    fn counts(leaves in leaves_of_numbers(false), ragged in shapes()) {
+    fn counts(leaves in leaves_of_numbers(Numbers::All), ragged in shapes()) {
         assert_same("count", &leaves, ragged);
     }
 
     #[test]
     fn concatenations(
-        mut leaves in leaves_of_numbers(false),
+        mut leaves in leaves_of_numbers(Numbers::All),
         order in proptest::collection::vec(any::<u32>(), 24),
         ragged in shapes(),
     ) {

@@ -84,7 +84,7 @@ pub use launch_agent::run_launch_agent;
 pub use launcher::Launcher;
 pub use liveness_pipe::{LIVENESS_PIPE_VARIABLE, LivenessPipe, hold_liveness_pipe};
 pub use local::Local;
-pub use locate::locate;
+pub use locate::{locate, locate_in};
 pub use order::{DeathSignal, INHERITED_MAX, Order};
 pub use own_id::own_process_id;
 pub use process::{DROP_WAIT_MS_MAX, GroupEnd, Process, Work, has_ended};

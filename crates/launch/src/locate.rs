@@ -21,7 +21,11 @@ pub fn locate(program: &Path) -> Result<PathBuf, LaunchError> {
     locate_in(program, std::env::var_os("PATH").as_deref())
 }
 
-fn locate_in(program: &Path, search: Option<&OsStr>) -> Result<PathBuf, LaunchError> {
+/// The same with these folders in the place of those of `PATH`; with none, those of most systems.
+///
+/// # Errors
+/// As [`locate`].
+pub fn locate_in(program: &Path, search: Option<&OsStr>) -> Result<PathBuf, LaunchError> {
     let name = program.as_os_str().as_bytes();
     if name.is_empty() {
         return Err(LaunchError::ApiMisuse { rule: "a program has a name" });

@@ -34,6 +34,6 @@ pub use gate::Gate;
 pub use inbox::{Filled, Inbox, LARGE_FRAME_BYTES, MemoryAdvice, Pool};
 pub use outbox::{EncodedFrame, EndedRun, GATHER_PARTS_MAX, Outbox, SHARED_BODY_BYTES};
 pub use retransmit::RetransmitBuffer;
-pub use sender::Sender;
+pub use sender::{Sender, WhenFull};
 pub use sequence::{END, FrameInfo, Position, SequenceSpace, bounds_of, has_reached};
 pub use spares::{Spares, shorten};

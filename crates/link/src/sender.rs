@@ -15,14 +15,22 @@ use crate::retransmit::RetransmitBuffer;
 use crate::sequence::END;
 use crate::sequence::{FrameInfo, Position, SequenceSpace, has_reached};
 
+/// What a sender does while more than [`KEPT_BYTES`] are unacknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It begins no wave.
+    Wait,
+    /// It forgets the oldest, which are lost if the connection is.
+    Lose,
+}
+
 /// The sending end of one stream: a [`Gate`] and the retransmit buffers behind it.
 #[derive(Debug)]
 pub struct Sender {
     gate: Gate,
     /// Whether frames are retained until they are acknowledged.
     retransmits: bool,
-    /// Whether more than [`KEPT_BYTES`] makes the sender wait, rather than the oldest be forgotten.
-    waits: bool,
+    when_full: WhenFull,
     waves: RetransmitBuffer,
     singles: RetransmitBuffer,
     /// Everything before it is safe.
@@ -33,13 +41,12 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender with a whole window of credit in bytes, which begins at a position. If it `waits`,
-    /// no wave begins while more than [`KEPT_BYTES`] are unacknowledged; else the oldest are lost.
-    pub fn new(window: u32, first: Position, waits: bool) -> Self {
+    /// A sender with a whole window of credit in bytes, which begins at a position.
+    pub fn new(window: u32, first: Position, when_full: WhenFull) -> Self {
         Self {
             gate: Gate::new(window),
             retransmits: false,
-            waits,
+            when_full,
             waves: RetransmitBuffer::default(),
             singles: RetransmitBuffer::default(),
             acknowledged: first,
@@ -75,7 +82,7 @@ impl Sender {
 
     #[inline]
     fn has_memory(&self) -> bool {
-        !self.waits || self.unacknowledged_bytes() < KEPT_BYTES
+        self.when_full == WhenFull::Lose || self.unacknowledged_bytes() < KEPT_BYTES
     }
 
     /// Bytes that have been sent and are not acknowledged.
@@ -179,7 +186,7 @@ impl Sender {
     /// A stream that must not wait forgets the oldest instead; should the connection be
     /// lost now, that part is lost.
     fn bound(&mut self) {
-        while !self.waits && self.unacknowledged_bytes() > KEPT_BYTES {
+        while self.when_full == WhenFull::Lose && self.unacknowledged_bytes() > KEPT_BYTES {
             let space = if self.waves.is_empty() { &mut self.singles } else { &mut self.waves };
             space.forget_first(&mut Pool::default());
         }

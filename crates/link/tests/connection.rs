@@ -3,7 +3,7 @@
 
 use sapwood_link::{
     Assembled, Assemblies, EncodedFrame, Filled, FrameInfo, Gate, Inbox, Outbox, Pool, Position,
-    Sender, cut,
+    Sender, WhenFull, cut,
 };
 use sapwood_packet::{Body, Header, PacketRef, RankSet, Slab, Values};
 use sapwood_wire::{Frame, decode, frame_length};
@@ -212,7 +212,7 @@ fn one_frame_may_be_longer_than_the_window() {
 #[test]
 fn what_is_not_acknowledged_is_sent_again_in_order_and_once() {
     let window = 1 << 20;
-    let mut sender = Sender::new(window, Position::default(), true);
+    let mut sender = Sender::new(window, Position::default(), WhenFull::Wait);
     sender.enable_retransmission();
     let (mut outbox, mut pool) = (Outbox::default(), Pool::default());
     for wave in 0..10 {

@@ -134,14 +134,23 @@ impl Network {
         &mut self.wires[wire][side as usize]
     }
 
-    /// A link has something to write, or is to be closed when that is written.
-    pub fn arm(&mut self, process: usize, link: LinkId, is_leaving: bool) {
-        let ports = self.ports.get(process).into_iter().flatten();
-        if let Some(&Some((wire, side))) = ports.clone().nth(link.0 as usize) {
-            let end = self.end_mut(wire, side);
-            end.is_armed = true;
-            end.is_leaving |= is_leaving;
+    /// A link has something to write.
+    pub fn arm(&mut self, process: usize, link: LinkId) {
+        self.armed_end(process, link);
+    }
+
+    /// A link is to be closed when what it has to write is written.
+    pub fn hang_up(&mut self, process: usize, link: LinkId) {
+        if let Some(end) = self.armed_end(process, link) {
+            end.is_leaving = true;
         }
+    }
+
+    fn armed_end(&mut self, process: usize, link: LinkId) -> Option<&mut End> {
+        let (wire, side) = (*self.ports.get(process)?.get(link.0 as usize)?)?;
+        let end = self.end_mut(wire, side);
+        end.is_armed = true;
+        Some(end)
     }
 
     /// Closes an end; the other end reads what has been written. A node that does not close it by

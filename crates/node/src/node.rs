@@ -5,7 +5,7 @@ use sapwood_packet::Rank;
 use sapwood_wire::Cause;
 
 use crate::inbound::Inbound;
-use crate::interface::{Input, Instant, LinkId, Output, Recovery, Role, Settings};
+use crate::interface::{Input, Instant, LinkId, Output, Recovery, Settings};
 use crate::members::membership::Membership;
 use crate::recovery::change::TreeChange;
 use crate::streams::stream::Stream;
@@ -150,9 +150,9 @@ impl Node {
             return None;
         }
         // A wave that has no room to go on is looked at again when there is room, not by the clock.
-        let is_root = self.turn.settings.role == Role::FrontEnd;
+        let role = self.turn.settings.role;
         let may_go = |stream: &&Stream| {
-            stream.has_room_up(is_root) && !stream.is_busy() && stream.replies.is_empty()
+            stream.has_room_up(role) && !stream.is_busy() && stream.replies.is_empty()
         };
         let streams = self.streams.timed().filter(may_go);
         let waves = streams.filter_map(|stream| stream.wave_due()).min();

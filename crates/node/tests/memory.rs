@@ -67,9 +67,17 @@ fn all_send(tree: &mut Tree, stream: StreamId, waves: u64) {
     }
 }
 
+/// When a tree is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    AtOnce,
+    /// When it has been quiet for some seconds.
+    Later,
+}
+
 /// A tree that has had a few waves, then at one time `burst` more and as many large packets down,
-/// with a front-end that takes nothing; and then, if it is to, has been quiet for some seconds.
-fn tree_after(seed: u64, burst: u64, is_quiet: bool) -> Tree {
+/// with a front-end that takes nothing.
+fn tree_after(seed: u64, burst: u64, moment: Moment) -> Tree {
     let mut tree = Tree::recovering("2x2", seed, Recovery::default());
     tree.schedule.cut_bytes = tree.schedule.cut_bytes.max(4096);
     let everyone = tree.everyone();
@@ -82,7 +90,7 @@ fn tree_after(seed: u64, burst: u64, is_quiet: bool) -> Tree {
         tree.broadcast(stream, &RankSet::new(), [7_i64; 4096].as_slice());
     }
     tree.run();
-    if !is_quiet {
+    if moment == Moment::AtOnce {
         return tree;
     }
     let mut answers = 0;
@@ -98,9 +106,9 @@ fn tree_after(seed: u64, burst: u64, is_quiet: bool) -> Tree {
 fn what_a_burst_has_taken_is_given_back() {
     const BURST: u64 = 20_000;
     each_seed("what_a_burst_has_taken", 3, |seed| {
-        let calm = bytes_of_nodes(tree_after(seed, 0, true));
-        let burst = bytes_of_nodes(tree_after(seed, BURST, false));
-        let after = bytes_of_nodes(tree_after(seed, BURST, true));
+        let calm = bytes_of_nodes(tree_after(seed, 0, Moment::Later));
+        let burst = bytes_of_nodes(tree_after(seed, BURST, Moment::AtOnce));
+        let after = bytes_of_nodes(tree_after(seed, BURST, Moment::Later));
         for (process, ((calm, burst), after)) in calm.iter().zip(burst).zip(after).enumerate() {
             assert!(burst > calm + (256 << 10), "process {process}: {burst} bytes for the burst");
             assert!(after < calm + (32 << 10), "process {process} keeps {after} bytes of {calm}");

@@ -288,7 +288,7 @@ impl RankReport {
             let cause = Cause::of(causes[at], codes[at].cast_signed()).ok_or(WRONG)?;
             let is_finalized = finalized[at] == 1;
             let (oldest_ns, oldest_rank) = (oldest[at], oldest_ranks[at]);
-            if !ranks.contains(oldest_rank) {
+            if !ranks.contains(oldest_rank) || next[at] > oldest_ns {
                 return Err(WRONG);
             }
             let kind = EndKind { cause, is_finalized, inside };
@@ -315,15 +315,15 @@ fn push_tool_end(values: Values, end: Option<ToolEnd>) -> Values {
         .array(end.and_then(|end| end.rank).as_slice())
 }
 
-/// Reads the last four values.
+/// Reads the last four values: one end or none.
 fn tool_end(values: &IndexedValues<'_>) -> Result<Option<ToolEnd>, ProfileError> {
     let kinds: &[u8] = values.array(17)?;
     let codes: &[u32] = column(values, 18, kinds.len())?;
     let ages: &[u64] = column(values, 19, kinds.len())?;
     let ranks: &[u32] = values.array(20)?;
-    match (kinds, codes, ages) {
-        ([], ..) => Ok(None),
-        (&[kind], &[code], &[age_ns]) => {
+    match (kinds, codes, ages, ranks) {
+        ([], [], [], []) => Ok(None),
+        (&[kind], &[code], &[age_ns], [] | [_]) => {
             let cause = Cause::of(kind, code.cast_signed()).ok_or(WRONG)?;
             Ok(Some(ToolEnd { rank: ranks.first().copied(), cause, age_ns }))
         }
@@ -389,6 +389,31 @@ mod tests {
         assert_eq!(told, ("1,3".to_owned(), 900, 3));
         assert_eq!(one.tool_end, Some(tool), "the first of both");
         assert_eq!(RankReport::decode(one.encode().as_ref()), Ok(one));
+    }
+
+    #[test]
+    fn forged_ends_are_refused() {
+        let mut report = RankReport::default();
+        report.end(1, kind(Cause::Signal(9)), 700);
+        let end = report.ends.get_mut(&kind(Cause::Signal(9))).expect("it was added");
+        end.next_ns = 700;
+        assert_eq!(RankReport::decode(report.encode().as_ref()), Ok(report.clone()));
+        report.ends.values_mut().for_each(|end| end.next_ns += 1);
+        let decoded = RankReport::decode(report.encode().as_ref());
+        assert_eq!(decoded, Err(WRONG), "what is next came before the first");
+        // In place of the values before those of the tool's rank.
+        let before = || (0..17).fold(Values::new(), |values, _| values.scalar(0_u32));
+        let end = || before().array(&[1_u8]).array(&[9_u32]).array(&[950_u64]);
+        let read = |values: Values| {
+            let values = IndexedValues::new(values.as_ref()).expect("values");
+            tool_end(&values)
+        };
+        let whole = read(end().array(&[4_u32])).expect("an end").expect("of a rank");
+        assert_eq!((whole.rank, whole.age_ns), (Some(4), 950));
+        assert_eq!(read(end().array(&[4_u32, 5])), Err(WRONG), "an end of two ranks");
+        let none = before().array::<u8>(&[]).array::<u32>(&[]).array::<u64>(&[]);
+        assert_eq!(read(none.clone().array::<u32>(&[])), Ok(None));
+        assert_eq!(read(none.array(&[4_u32])), Err(WRONG), "a rank without an end");
     }
 
     #[test]

@@ -32,7 +32,13 @@ fn bytes(values: &Values) -> usize {
     values.as_ref().body().len()
 }
 
-fn merged(filter: &mut dyn Filter, wave: Wave, is_root: bool, packets: &[Values]) -> Values {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    InnerNode,
+    FrontEnd,
+}
+
+fn merged(filter: &mut dyn Filter, wave: Wave, place: Place, packets: &[Values]) -> Values {
     let packets: Vec<_> = packets.iter().map(|one| Packet::new(1, 100, one.clone())).collect();
     let packets: Vec<_> = packets.iter().map(Packet::as_ref).collect();
     let contributors = RankSet::range(0, 1);
@@ -42,7 +48,7 @@ fn merged(filter: &mut dyn Filter, wave: Wave, is_root: bool, packets: &[Values]
         packets: &packets,
         contributors: contributors.as_ref(),
         rank: 7,
-        is_root,
+        is_root: place == Place::FrontEnd,
         children: 2,
         back_ends: 2,
     };
@@ -88,7 +94,7 @@ impl Tree {
         let mut packets = Vec::new();
         for (node, packet) in self.nodes.iter_mut().zip(below) {
             if !packet.is_empty() {
-                packets.push(merged(node.as_mut(), wave, false, &packet));
+                packets.push(merged(node.as_mut(), wave, Place::InnerNode, &packet));
             }
         }
         if packets.is_empty() {
@@ -96,7 +102,7 @@ impl Tree {
         }
         self.to_front_end += packets.iter().map(bytes).sum::<usize>();
         self.sent.extend_from_slice(&packets);
-        let values = merged(self.front_end.as_mut(), wave, true, &packets);
+        let values = merged(self.front_end.as_mut(), wave, Place::FrontEnd, &packets);
         assert_eq!(delta_base(values.as_ref()), None, "the front-end gets whole rounds");
         Round::decode(values.as_ref()).expect("the filter's own packet")
     }

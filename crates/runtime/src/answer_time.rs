@@ -145,6 +145,18 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_of_which_no_more_bytes_move_has_the_time_of_a_host_and_no_more() {
+        let copying = || ClientState { is_copying: true, ..idle() };
+        let mut time = AnswerTime::new(at(0), at(10));
+        assert!(time.is_over(at(10), PATIENCE, copying), "no byte was taken");
+        let mut time = AnswerTime::new(at(0), at(10));
+        time.moved(at(4));
+        assert!(!time.is_over(at(10), PATIENCE, copying), "bytes moved 6 s before");
+        assert_eq!(time.by(), Some(at(14)));
+        assert!(time.is_over(at(14), PATIENCE, copying));
+    }
+
+    #[test]
     fn a_delay_of_this_process_takes_nothing_from_the_time_of_a_copy() {
         let copying = || ClientState { is_copying: true, ..idle() };
         let mut time = AnswerTime::new(at(0), at(10));

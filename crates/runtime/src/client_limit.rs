@@ -108,9 +108,14 @@ mod tests {
         STARTED + Duration::from_millis(milliseconds)
     }
 
-    fn work(is_computing: bool, milliseconds: u64) -> Option<Work> {
+    /// That of a client that has computed this long, and does not compute now.
+    fn waiting(milliseconds: u64) -> Option<Work> {
         let taken = Duration::from_millis(milliseconds);
-        Some(Work { is_computing, taken, delayed: Duration::ZERO })
+        Some(Work { is_computing: false, taken, delayed: Duration::ZERO })
+    }
+
+    fn computing(milliseconds: u64) -> Option<Work> {
+        waiting(milliseconds).map(|work| Work { is_computing: true, ..work })
     }
 
     /// The room of two processors beside one client.
@@ -128,37 +133,29 @@ mod tests {
         let (mut limit, mut pass) = (two_processors(), Pass::new(STARTED));
         assert_eq!(limit.room(std::iter::empty(), STARTED), 2);
         assert_eq!(limit.room(std::iter::empty(), after(1)), 0, "the load is sampled less often");
-        limit.has_led(work(false, 90));
-        assert_eq!(room(&mut limit, &mut pass, work(true, 10), after(10)), 1);
-        assert_eq!(
-            room(&mut limit, &mut pass, work(false, 11), after(12)),
-            1,
-            "most is ahead of it"
-        );
-        assert_eq!(room(&mut limit, &mut pass, work(true, 30), after(30)), 1);
-        assert_eq!(
-            room(&mut limit, &mut pass, work(false, 50), after(60)),
-            2,
-            "it has done its work"
-        );
-        assert_eq!(room(&mut limit, &mut pass, work(true, 60), after(70)), 1);
+        limit.has_led(waiting(90));
+        assert_eq!(room(&mut limit, &mut pass, computing(10), after(10)), 1);
+        assert_eq!(room(&mut limit, &mut pass, waiting(11), after(12)), 1, "most is ahead of it");
+        assert_eq!(room(&mut limit, &mut pass, computing(30), after(30)), 1);
+        assert_eq!(room(&mut limit, &mut pass, waiting(50), after(60)), 2, "it has done its work");
+        assert_eq!(room(&mut limit, &mut pass, computing(60), after(70)), 1);
         assert_eq!(room(&mut limit, &mut pass, None, after(80)), 2, "it has ended");
     }
 
     #[test]
     fn a_silent_host_delays_no_other() {
         let (mut limit, mut pass) = (two_processors(), Pass::new(STARTED));
-        assert_eq!(room(&mut limit, &mut pass, work(true, 5), after(10)), 1);
-        assert_eq!(room(&mut limit, &mut pass, work(false, 6), after(20)), 1);
-        assert_eq!(room(&mut limit, &mut pass, work(false, 6), after(50)), 1, "its host starts");
-        assert_eq!(room(&mut limit, &mut pass, work(false, 6), after(51)), 2, "its host is silent");
+        assert_eq!(room(&mut limit, &mut pass, computing(5), after(10)), 1);
+        assert_eq!(room(&mut limit, &mut pass, waiting(6), after(20)), 1);
+        assert_eq!(room(&mut limit, &mut pass, waiting(6), after(50)), 1, "its host starts");
+        assert_eq!(room(&mut limit, &mut pass, waiting(6), after(51)), 2, "its host is silent");
         // One that has never been seen to compute is given the time between two looks.
         let mut pass = Pass::new(STARTED);
-        assert_eq!(room(&mut limit, &mut pass, work(false, 1), after(2)), 1);
-        assert_eq!(room(&mut limit, &mut pass, work(false, 1), after(8)), 1);
-        assert_eq!(room(&mut limit, &mut pass, work(false, 1), after(9)), 2);
+        assert_eq!(room(&mut limit, &mut pass, waiting(1), after(2)), 1);
+        assert_eq!(room(&mut limit, &mut pass, waiting(1), after(8)), 1);
+        assert_eq!(room(&mut limit, &mut pass, waiting(1), after(9)), 2);
         // Nor does a client that never ends to compute.
-        assert_eq!(room(&mut limit, &mut pass, work(true, 29_000), after(29_000)), 1);
-        assert_eq!(room(&mut limit, &mut pass, work(true, 31_000), after(31_000)), 2);
+        assert_eq!(room(&mut limit, &mut pass, computing(29_000), after(29_000)), 1);
+        assert_eq!(room(&mut limit, &mut pass, computing(31_000), after(31_000)), 2);
     }
 }

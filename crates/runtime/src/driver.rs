@@ -81,6 +81,13 @@ impl LinkChanges {
     }
 }
 
+/// How a process comes below its parent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    Planned,
+    Joining,
+}
+
 impl Driver {
     /// A front-end: starts its children as the plan says. Wait for [`Event::Ready`].
     ///
@@ -151,7 +158,7 @@ impl Driver {
     /// # Errors
     /// [`RuntimeError`] when the system fails this process.
     pub fn attach(parent: ParentLink, registry: Registry) -> Result<Self, RuntimeError> {
-        Self::below(parent, registry, false)
+        Self::below(parent, registry, Entry::Planned)
     }
 
     /// A communication process that joins a running tree.
@@ -159,14 +166,10 @@ impl Driver {
     /// # Errors
     /// As [`Driver::attach`].
     pub fn join(parent: ParentLink, registry: Registry) -> Result<Self, RuntimeError> {
-        Self::below(parent, registry, true)
+        Self::below(parent, registry, Entry::Joining)
     }
 
-    fn below(
-        parent: ParentLink,
-        registry: Registry,
-        is_joining: bool,
-    ) -> Result<Self, RuntimeError> {
+    fn below(parent: ParentLink, registry: Registry, entry: Entry) -> Result<Self, RuntimeError> {
         let ParentLink { link, role, rank, key, encryption, is_unix, is_started, liveness_end } =
             parent;
         let settings = Settings {
@@ -182,8 +185,8 @@ impl Driver {
         let transport = if is_unix { TransportKind::Unix } else { TransportKind::Tcp };
         let mut driver = Self::new(settings, key, encryption, transport)?;
         driver.liveness_end = liveness_end;
-        driver.is_joining = is_joining;
-        if is_joining {
+        driver.is_joining = entry == Entry::Joining;
+        if driver.is_joining {
             driver.node.join();
         }
         let id = driver.sockets.add(link, &driver.poller)?;
@@ -322,9 +325,12 @@ impl Driver {
             return timeout;
         }
         let time = timeout.map_or(SPIN_TIME, |wait| wait.min(SPIN_TIME));
-        let is_met = self.sockets.spin(clock() + time);
-        self.spin.note(is_met);
-        if is_met { Some(Duration::ZERO) } else { timeout }
+        if !self.sockets.spin(clock() + time) {
+            self.spin.note_missed();
+            return timeout;
+        }
+        self.spin.note_met();
+        Some(Duration::ZERO)
     }
 
     /// Waits for bytes in the read itself, if this process has nothing else to wait for: one system
@@ -610,8 +616,9 @@ impl Driver {
         liveness_end: Option<BorrowedFd<'_>>,
     ) -> Result<(), RuntimeError> {
         let is_root = plan.subtree.rank() == plan.subtree.front_end();
+        let role = if is_root { Role::FrontEnd } else { Role::Communication };
         let listen_address =
-            self.listen(&self.listen_address(&plan.options, is_root)?, &plan.options)?;
+            self.listen(&self.listen_address(&plan.options, role)?, &plan.options)?;
         let plan = if is_root { &plan.with_front_end(&listen_address) } else { plan };
         self.take_dynamic_members(&plan.options, plan.height());
         let back_ends = plan.options.back_ends;
@@ -637,7 +644,7 @@ impl Driver {
     fn grow_alone(&mut self, plan: &JoinPlan) -> Result<(), RuntimeError> {
         self.transport = plan.options.transport;
         self.node.application().set_filter_limit(plan.options.filter_limit());
-        self.listen(&self.listen_address(&plan.options, false)?, &plan.options)?;
+        self.listen(&self.listen_address(&plan.options, Role::Communication)?, &plan.options)?;
         self.take_dynamic_members(&plan.options, plan.height);
         self.node.expect(Vec::new(), RankSet::new(), plan.height, plan.options.back_ends);
         Ok(())
@@ -666,16 +673,12 @@ impl Driver {
     }
 
     /// Where this process is to take connections.
-    fn listen_address(
-        &self,
-        options: &TreeOptions,
-        is_root: bool,
-    ) -> Result<Address, RuntimeError> {
+    fn listen_address(&self, options: &TreeOptions, role: Role) -> Result<Address, RuntimeError> {
         match self.transport {
             TransportKind::Tcp => {
-                let port = options.remote.as_ref().filter(|_| is_root);
+                let port = options.remote.as_ref().filter(|_| role == Role::FrontEnd);
                 let port = port.map_or(0, |remote| remote.front_end_port);
-                Ok(Address::at_each(&own_addresses(options, is_root)?, port))
+                Ok(Address::at_each(&own_addresses(options, role)?, port))
             }
             TransportKind::Unix | TransportKind::Shm | TransportKind::Automatic => {
                 Ok(Address::local_abstract()?)
@@ -750,13 +753,13 @@ impl Driver {
     }
 }
 
-/// The addresses of this machine at which others find this process.
-fn own_addresses(options: &TreeOptions, is_root: bool) -> Result<Vec<IpAddr>, RuntimeError> {
+/// The addresses of this machine at which others find a process of this role.
+fn own_addresses(options: &TreeOptions, role: Role) -> Result<Vec<IpAddr>, RuntimeError> {
     if let Some(interface) = own_interface()? {
         return Ok(vec![interface]);
     }
     let Some(remote) = &options.remote else { return Ok(vec![options.interface]) };
-    if is_root && !options.interface.is_loopback() {
+    if role == Role::FrontEnd && !options.interface.is_loopback() {
         return Ok(vec![options.interface]);
     }
     let rule: InterfaceRule = match remote.interfaces.as_str() {

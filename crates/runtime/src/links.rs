@@ -11,7 +11,7 @@ use sapwood_node::{GATHER_PARTS_MAX, Input, Instant, LinkId, Node};
 use sapwood_packet::Slab;
 use sapwood_transport::{
     Accepted, Address, Admission, Encryption, Handshake, Interest, Key, Link, LinkTerms, Listener,
-    Pending, Poller, Progress,
+    Pending, Poller, Progress, Reader,
 };
 use smallvec::SmallVec;
 
@@ -79,8 +79,9 @@ impl OpenLink {
     fn watch_silence(&mut self, id: LinkId, node: &Node) {
         let terms = node.recovery();
         let silence = if terms.is_on { terms.silence } else { Duration::ZERO };
+        let reader = if node.is_responsive(id) { Reader::Prompt } else { Reader::Busy };
         // Where the system does not support this, the node's heartbeats remain.
-        let _ = self.link.set_silence(silence, node.is_responsive(id));
+        let _ = self.link.set_silence(silence, reader);
         self.is_watched = true;
     }
 }

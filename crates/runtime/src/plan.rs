@@ -51,6 +51,9 @@ pub enum Reach {
 pub struct RemoteOptions {
     /// How hosts are reached.
     pub reach: Reach,
+    /// Whether the host of the process that starts is reached so as well, where a name of it is
+    /// among the hosts; else its processes are started without a log-in.
+    pub reaches_own_host: bool,
     /// How long a host may take to answer, in milliseconds.
     pub connect_milliseconds: u32,
     /// How many hosts one process reaches at the same time.

@@ -715,6 +715,7 @@ fn own_host(plan: &Plan) -> HostName {
 pub(crate) fn is_here(plan: &Plan, host: &HostName) -> bool {
     let is_same = host == plan.subtree.host();
     let is_root = plan.subtree.role() == Role::FrontEnd;
+    let is_reached = plan.options.remote.as_ref().is_some_and(|remote| remote.reaches_own_host);
     // A front-end runs where the user has started it, whatever its host is called in the plan.
-    (is_same && !is_root) || sapwood_launch::is_own_name(host.as_str())
+    (is_same && !is_root) || (!is_reached && sapwood_launch::is_own_name(host.as_str()))
 }

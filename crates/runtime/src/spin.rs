@@ -48,15 +48,17 @@ impl Spin {
         !self.load.is_high(now)
     }
 
-    /// After a spin: whether something came.
+    /// After a spin in which something came.
     #[inline]
-    pub(crate) fn note(&mut self, is_met: bool) {
-        if is_met {
-            self.penalty = 0;
-        } else {
-            self.waits = 1 << self.penalty;
-            self.penalty = (self.penalty + 1).min(PENALTY_MAX);
-        }
+    pub(crate) fn note_met(&mut self) {
+        self.penalty = 0;
+    }
+
+    /// After a spin in which nothing came.
+    #[inline]
+    pub(crate) fn note_missed(&mut self) {
+        self.waits = 1 << self.penalty;
+        self.penalty = (self.penalty + 1).min(PENALTY_MAX);
     }
 }
 
@@ -108,12 +110,12 @@ mod tests {
         let mut spin = idle();
         assert_eq!(waits_until_due(&mut spin), 0);
         for expected in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024] {
-            spin.note(false);
+            spin.note_missed();
             assert_eq!(waits_until_due(&mut spin), expected);
         }
-        spin.note(true);
+        spin.note_met();
         assert_eq!(waits_until_due(&mut spin), 0);
-        spin.note(false);
+        spin.note_missed();
         assert_eq!(waits_until_due(&mut spin), 1);
     }
 

@@ -30,8 +30,8 @@ fn main() -> ExitCode {
         ["front-end", shape, mode, back_end] => front_end(shape, mode, back_end),
         ["resumable", shape, transport, path, wait] => resumable(shape, transport, path, wait),
         ["node"] => node(),
-        ["resume", path] => resume(path, false),
-        ["resume-and-wait", path] => resume(path, true),
+        ["resume", path] => resume(path).and_then(Network::close),
+        ["resume-and-wait", path] => resume_and_wait(path),
         _ => {
             eprintln!("usage: trial back-end MODE... | trial front-end SHAPE MODE BACK-END-MODE");
             return ExitCode::from(2);
@@ -307,8 +307,8 @@ fn resumable(shape: &str, transport: &str, path: &str, wait: &str) -> Result<()>
 }
 
 /// A front-end in the place of another: says how many have answered, and by which sum.
-fn resume(path: &str, waits: bool) -> Result<()> {
-    let mut network = Network::resume(Path::new(path), Duration::from_secs(30))?;
+fn resume(path: &str) -> Result<Network> {
+    let network = Network::resume(Path::new(path), Duration::from_secs(30))?;
     let everyone = network.everyone();
     for _ in 0..3 {
         let mut stream = network.stream(&everyone).up("sum").open()?;
@@ -320,9 +320,11 @@ fn resume(path: &str, waits: bool) -> Result<()> {
             println!("{} {sum}", answer.contributors.len());
         }
     }
-    if !waits {
-        return network.close();
-    }
+    Ok(network)
+}
+
+fn resume_and_wait(path: &str) -> Result<()> {
+    let mut network = resume(path)?;
     loop {
         network.turn(Duration::from_secs(3600))?;
     }

@@ -103,6 +103,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the deadline passed without what was waited for, or without an answer of the
+    /// process that was asked.
+    #[must_use]
+    pub const fn is_timeout(&self) -> bool {
+        matches!(
+            self,
+            Self::Timeout { .. }
+                | Self::NoAddress { .. }
+                | Self::Runtime(RuntimeError::NoReply { .. } | RuntimeError::SilentMember { .. })
+        )
+    }
+
     /// Whether the program of a process does not exist, or is in no folder of `PATH`.
     #[must_use]
     pub const fn is_missing_program(&self) -> bool {
@@ -230,6 +242,18 @@ impl From<FilterError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_was_asked_and_gives_no_answer_is_a_timeout_whichever_it_is() {
+        let waited = Duration::from_millis(1);
+        let address = "tcp:127.0.0.1:1".to_owned();
+        let member = RuntimeError::SilentMember { address, waited, has_link: true };
+        let front_end = RuntimeError::NoReply { waited };
+        for error in [Error::Timeout { what: "answer", waited }, member.into(), front_end.into()] {
+            assert!(error.is_timeout(), "{error}");
+        }
+        assert!(!Error::NodeProgram.is_timeout());
+    }
 
     #[test]
     fn a_main_that_returns_an_error_prints_its_text() {

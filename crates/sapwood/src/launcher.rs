@@ -29,7 +29,8 @@ pub enum Launcher {
     Automatic,
     /// All processes run on this machine; other hosts are refused.
     Local,
-    /// By the user's ssh client, each process starting those below it.
+    /// By the user's ssh client, each process starting those below it. What is planned for this
+    /// machine's own name needs no log-in, except after [`NetworkBuilder::reach_own_host`].
     Ssh,
     /// By steps of a Slurm allocation: the one that this process is in, or that
     /// [`NetworkBuilder::slurm_job`] names. They overlap with what runs there.
@@ -80,6 +81,7 @@ pub struct StartCommand {
 #[derive(Clone, Debug)]
 pub(crate) struct RemoteTerms {
     pub(crate) launcher: Launcher,
+    pub(crate) reaches_own_host: bool,
     pub(crate) shell: Option<Vec<String>>,
     pub(crate) prefix: Vec<String>,
     pub(crate) slurm_job: Option<String>,
@@ -93,6 +95,7 @@ impl Default for RemoteTerms {
     fn default() -> Self {
         Self {
             launcher: Launcher::Automatic,
+            reaches_own_host: false,
             shell: None,
             prefix: Vec::new(),
             slurm_job: None,
@@ -110,7 +113,7 @@ impl RemoteTerms {
         let is_remote = match self.launcher {
             Launcher::Local => false,
             Launcher::Ssh | Launcher::Slurm | Launcher::Attach => true,
-            Launcher::Automatic => has_other_hosts(topology),
+            Launcher::Automatic => self.reaches_own_host || has_other_hosts(topology),
         };
         let launched = |error| Error::from(sapwood_runtime::RuntimeError::Launch(error));
         if !is_remote {
@@ -128,6 +131,7 @@ impl RemoteTerms {
         }
         Ok(Some(RemoteOptions {
             reach,
+            reaches_own_host: self.reaches_own_host,
             connect_milliseconds: u32::try_from(self.connect_timeout.as_millis())
                 .unwrap_or(u32::MAX),
             concurrent: self.concurrent,

@@ -130,6 +130,15 @@ impl NetworkBuilder {
         self
     }
 
+    /// Reaches the host of the process that starts as any other one, where the topology names it.
+    /// Without this, what is planned for `localhost` or this machine's own name is started without
+    /// a log-in, whatever the launcher is. Has no effect with [`Launcher::Local`] and
+    /// [`Launcher::Attach`].
+    pub fn reach_own_host(mut self) -> Self {
+        self.remote.reaches_own_host = true;
+        self
+    }
+
     /// The remote shell and its own arguments, instead of `ssh` or of `SAPWOOD_RSH`.
     pub fn remote_shell(mut self, words: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.remote.shell = Some(words.into_iter().map(Into::into).collect());

@@ -64,6 +64,9 @@ pub struct NodeStatus {
     pub parent: Option<Rank>,
     /// Its parent in the planned tree.
     pub planned_parent: Option<Rank>,
+    /// The name of its host in the plan; none for a process that was not planned. Its record has
+    /// the name that the host gives itself.
+    pub planned_host: Option<String>,
     /// Its children, by rank.
     pub children: Vec<Rank>,
     /// The health of its subtree.
@@ -126,11 +129,12 @@ struct Sources {
 }
 
 /// A process of the planned tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct PlannedProcess {
     rank: Rank,
     parent: Option<Rank>,
     role: Role,
+    host: String,
 }
 
 impl Status {
@@ -176,6 +180,7 @@ impl Status {
             rank: node.rank(),
             parent: node.parent(),
             role: node.role(),
+            host: node.host().to_string(),
         };
         let mut planned: Vec<PlannedProcess> = topology.nodes().map(process).collect();
         planned.sort_unstable_by_key(|process| process.rank);
@@ -213,7 +218,8 @@ impl Status {
         let causes = self.missing.iter().flat_map(|m| [m.cause.code(), m.cause.detail()]);
         let causes: Vec<u32> = causes.collect();
         let mut all = Values::new().scalar(took).strings(&ranks).strings(&reasons);
-        all = all.large_array(&planned).array(&causes);
+        let hosts: Vec<&str> = self.sources.planned.iter().map(|one| one.host.as_str()).collect();
+        all = all.large_array(&planned).array(&causes).large_strings(&hosts);
         let mut bytes = Vec::new();
         for part in [all, records] {
             let (format, body) = part.into_parts();
@@ -243,16 +249,17 @@ impl Status {
             Ok(Missing::new(text(ranks).parse()?, Cause::of(code, detail), text(reason)))
         });
         let missing = missing.collect::<std::result::Result<_, PacketError>>()?;
-        let process = |row: &[u64; PLACE_COLUMNS]| {
+        let process = |(row, host): (&[u64; PLACE_COLUMNS], &[u8])| {
             let rank = |number: u64| Rank::try_from(number).ok();
             let role = [Role::FrontEnd, Role::Comm, Role::BackEnd]
                 .into_iter()
                 .find(|&role| role as u64 == row[2])?;
             let parent = if row[1] == 0 { None } else { Some(rank(row[1] - 1)?) };
-            Some(PlannedProcess { rank: rank(row[0])?, parent, role })
+            Some(PlannedProcess { rank: rank(row[0])?, parent, role, host: text(host) })
         };
         let rows = own.array::<u64>(3)?.as_chunks::<PLACE_COLUMNS>().0;
-        let planned: Option<Vec<PlannedProcess>> = rows.iter().map(process).collect();
+        let hosts = own.strings(5).map_err(|_| no_status())?;
+        let planned: Option<Vec<PlannedProcess>> = rows.iter().zip(hosts).map(process).collect();
         let sources = Sources { records, planned: planned.unwrap_or_default() };
         let took = Duration::from_nanos(own.scalar::<u64>(0)?);
         let status = Self::assemble(sources, missing, took);
@@ -302,6 +309,7 @@ fn joined(sources: &Sources, missing: &[Missing]) -> BTreeMap<Rank, NodeStatus> 
         role,
         parent,
         planned_parent: parent,
+        planned_host: None,
         children: Vec::new(),
         health: Health::Lost,
         why: Vec::new(),
@@ -309,7 +317,9 @@ fn joined(sources: &Sources, missing: &[Missing]) -> BTreeMap<Rank, NodeStatus> 
         link: None,
     };
     for process in &sources.planned {
-        nodes.insert(process.rank, empty(process.rank, process.role, process.parent));
+        let PlannedProcess { rank, parent, role, ref host } = *process;
+        let planned_host = Some(host.clone());
+        nodes.insert(rank, NodeStatus { planned_host, ..empty(rank, role, parent) });
     }
     for record in &sources.records.nodes {
         let role = match record.role {

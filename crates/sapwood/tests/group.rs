@@ -14,13 +14,23 @@ use crate::support::wait_until;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A group of `count` members, each with one virtual node, which share memory.
-pub(crate) fn group(count: u32) -> Vec<Group> {
-    group_over(true, count)
+/// By which way members reach one another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Shared memory.
+    Memory,
+    /// Encrypted TCP.
+    Tcp,
 }
 
-/// The same over shared memory or over encrypted TCP.
-fn group_over(shares_memory: bool, count: u32) -> Vec<Group> {
+/// A group of `count` members, each with one virtual node, which share memory.
+pub(crate) fn group(count: u32) -> Vec<Group> {
+    group_over(Way::Memory, count)
+}
+
+/// The same over one of the ways.
+fn group_over(way: Way, count: u32) -> Vec<Group> {
+    let shares_memory = way == Way::Memory;
     let key = Key::generate().unwrap();
     let builder = || Group::builder(key.clone()).deadline(DEADLINE).shared_memory(shares_memory);
     let mut members = vec![builder().name(0).create().unwrap()];
@@ -106,8 +116,8 @@ pub(crate) fn leave(members: Vec<Group>) {
 
 #[test]
 fn every_tree_and_every_root_broadcasts_and_reduces() {
-    for shares_memory in [true, false] {
-        let members = group_over(shares_memory, 6);
+    for way in [Way::Memory, Way::Tcp] {
+        let members = group_over(way, 6);
         broadcast_and_reduce(&members);
         leave(members);
     }
@@ -420,7 +430,7 @@ fn members_carry_millions_of_virtual_nodes() {
 /// A port scan, processes that speak something else, and one that says nothing.
 #[test]
 fn strangers_at_a_listener_change_nothing() {
-    let members = group_over(false, 3);
+    let members = group_over(Way::Tcp, 3);
     let address = members[0].address();
     let place = address.strip_prefix("tcp:").expect("members listen by TCP");
     let silent = TcpStream::connect(place).unwrap();
@@ -455,8 +465,8 @@ fn what_is_too_long_is_refused_at_the_caller() {
 
 #[test]
 fn a_gather_that_is_longer_than_a_message_comes_whole() {
-    for shares_memory in [true, false] {
-        let members = group_over(shares_memory, 4);
+    for way in [Way::Memory, Way::Tcp] {
+        let members = group_over(way, 4);
         let own = |name: u32| vec![name as u8; 7 << 20];
         let answers =
             all(&members, |name, member| member.gather(0, own(name)).tree(TreeKind::List).start());

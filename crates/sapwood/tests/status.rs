@@ -91,6 +91,7 @@ fn a_repaired_network_is_degraded_and_says_where() {
         let orphan = node(&status, orphan);
         assert_eq!(orphan.parent, Some(root));
         assert_eq!(orphan.planned_parent, Some(victim));
+        assert_eq!(orphan.planned_host.as_deref(), Some("localhost"));
         assert_eq!(orphan.why, [format!("was planned below {victim}")]);
     }
     let other = node(&status, topology.children(root)[1]);

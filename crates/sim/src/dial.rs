@@ -9,7 +9,7 @@ use sapwood_packet::{Rank, RankSet};
 
 use crate::agenda::{Happening, MILLISECOND, SECOND, Time};
 use crate::process::{Notice, State};
-use crate::world::{End, FRONT_END, LOWER, UPPER, Wire, World};
+use crate::world::{End, FRONT_END, LOWER, Origin, UPPER, Wire, World};
 
 /// How long a process waits for the children that it has started.
 const START_LIMIT: Time = 5 * SECOND;
@@ -71,7 +71,7 @@ impl World {
         }
         let is_leaf = self.is_back_end(rank);
         let role = if is_leaf { Role::BackEnd } else { Role::Communication };
-        let child = self.add_process(role, Some(rank), true);
+        let child = self.add_process(role, Some(rank), Origin::Started);
         self.processes[child].starter = Some(parent);
         // A process that is started on the machine of its starter is on the same side of a
         // partition.
@@ -89,7 +89,7 @@ impl World {
         let Some(parent) = parent.filter(|&parent| self.processes[parent].listens) else { return };
         // One that does not ask for a rank is given any that is free.
         let asked = self.chance.one_in(2).then_some(rank);
-        let child = self.add_process(Role::BackEnd, asked, false);
+        let child = self.add_process(Role::BackEnd, asked, Origin::Attached);
         self.injected[crate::Class::Join.index()] += 1;
         self.note(child, || alloc::format!("comes to {}", Self::address_of(parent)));
         self.dial(child, parent);

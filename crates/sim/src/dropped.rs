@@ -7,10 +7,18 @@ use sapwood_packet::{Rank, StreamId};
 
 use crate::process::Process;
 
+/// The packets that one back-end has dropped on a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DroppedBy {
+    pub(crate) rank: Rank,
+    pub(crate) stream: StreamId,
+    pub(crate) count: u64,
+}
+
 /// The counts of all processes of a run, including processes that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
-    by_back_ends: Vec<(Rank, StreamId, u64)>,
+    by_back_ends: Vec<DroppedBy>,
     above: Vec<(StreamId, u64)>,
 }
 
@@ -26,7 +34,9 @@ impl Dropped {
                 let count = one.node.dropped(stream);
                 match (one.role, one.rank) {
                     _ if count == 0 => {}
-                    (Role::BackEnd, Some(rank)) => dropped.by_back_ends.push((rank, stream, count)),
+                    (Role::BackEnd, Some(rank)) => {
+                        dropped.by_back_ends.push(DroppedBy { rank, stream, count });
+                    }
                     (Role::BackEnd, None) => {}
                     _ => dropped.above.push((stream, count)),
                 }
@@ -37,8 +47,8 @@ impl Dropped {
 
     /// How many packets all processes of a rank have dropped on a stream, one after another.
     pub(crate) fn by(&self, rank: Rank, stream: StreamId) -> u64 {
-        let of = |&&(by, on, _): &&(Rank, StreamId, u64)| by == rank && on == stream;
-        self.by_back_ends.iter().filter(of).map(|&(_, _, count)| count).sum()
+        let of = |one: &&DroppedBy| one.rank == rank && one.stream == stream;
+        self.by_back_ends.iter().filter(of).map(|one| one.count).sum()
     }
 
     /// How many packets and chunks the processes above the back-ends have refused on a stream.
@@ -47,7 +57,7 @@ impl Dropped {
     }
 
     /// The counts of back-ends.
-    pub(crate) fn by_back_ends(&self) -> &[(Rank, StreamId, u64)] {
+    pub(crate) fn by_back_ends(&self) -> &[DroppedBy] {
         &self.by_back_ends
     }
 }

@@ -53,11 +53,20 @@ enum Action {
     Close,
 }
 
+/// What the front-end does, and when.
+#[derive(Clone, Copy, Debug)]
+struct ScriptLine {
+    at: Time,
+    /// The plan of its stream.
+    index: usize,
+    action: Action,
+}
+
 /// The program of the front-end.
 #[derive(Debug)]
 pub(crate) struct FrontEnd {
     /// The actions by time, counted from when the tree is ready; the next one is last.
-    script: Vec<(Time, usize, Action)>,
+    script: Vec<ScriptLine>,
     ready_at: Option<Time>,
     /// The stream that each plan has become.
     streams: Vec<Option<StreamId>>,
@@ -69,16 +78,17 @@ impl FrontEnd {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let mut script = Vec::new();
         for (index, plan) in scenario.streams.iter().enumerate() {
-            script.push((plan.opens, index, Action::Open));
+            script.push(ScriptLine { at: plan.opens, index, action: Action::Open });
             for &(at, to_some) in &plan.broadcasts {
-                script.push((plan.opens + at, index, Action::Broadcast { to_some }));
+                let action = Action::Broadcast { to_some };
+                script.push(ScriptLine { at: plan.opens + at, index, action });
             }
             if let Some(at) = plan.closes {
-                script.push((at, index, Action::Close));
+                script.push(ScriptLine { at, index, action: Action::Close });
             }
         }
         // Stable, and turned round: a stream opens before anything else is done with it.
-        script.sort_by_key(|&(at, ..)| at);
+        script.sort_by_key(|line| line.at);
         script.reverse();
         let streams = scenario.streams.iter().map(|_| None).collect();
         Self { script, ready_at: None, streams, deafness: 0 }
@@ -109,8 +119,8 @@ impl FrontEnd {
     }
 
     fn due(&self) -> Option<Time> {
-        let (at, ..) = self.script.last()?;
-        Some(self.ready_at? + at)
+        let line = self.script.last()?;
+        Some(self.ready_at? + line.at)
     }
 }
 
@@ -226,7 +236,8 @@ impl World {
         while let Some(due) = self.front_end.due()
             && due <= self.now
         {
-            let Some(&(_, index, action)) = self.front_end.script.last() else { return };
+            let Some(&line) = self.front_end.script.last() else { return };
+            let ScriptLine { index, action, .. } = line;
             let is_done = match action {
                 Action::Open => self.open(index),
                 Action::Broadcast { to_some } => self.broadcast(index, to_some),

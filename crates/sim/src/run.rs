@@ -8,7 +8,7 @@ use sapwood_node::Role;
 use sapwood_packet::{Rank, RankSet, StreamId};
 
 use crate::agenda::{MILLISECOND, SECOND, Time};
-use crate::dropped::Dropped;
+use crate::dropped::{Dropped, DroppedBy};
 use crate::oracle::Rule;
 use crate::process::{Notice, Process, State};
 use crate::scenario::{ENDING_MAX, SETTLE_MAX};
@@ -283,7 +283,7 @@ impl World {
 
     /// Writes down what back-ends have dropped.
     fn note_dropped(&mut self) {
-        for &(rank, stream, count) in self.dropped().by_back_ends() {
+        for &DroppedBy { rank, stream, count } in self.dropped().by_back_ends() {
             if let Some(&process) = self.by_rank.get(&rank) {
                 self.note(process, || format!("has dropped {count} on stream {stream}"));
             }

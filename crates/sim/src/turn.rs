@@ -92,8 +92,8 @@ impl World {
         self.look_for_distrust(process);
         while let Some(output) = self.processes[process].node.poll_output() {
             match output {
-                Output::Transmit(link) => self.arm(process, link, false),
-                Output::Hangup(link) => self.arm(process, link, true),
+                Output::Transmit(link) => self.arm(process, link),
+                Output::Hangup(link) => self.hang_up(process, link),
                 Output::Connect { address } => self.dial_address(process, &address),
                 Output::Planned { rank, plan } => {
                     self.note(process, || alloc::format!("is rank {rank}"));
@@ -175,10 +175,18 @@ impl World {
         self.processes[process].parent_wire = Some((wire, self.now));
     }
 
-    fn arm(&mut self, process: usize, link: LinkId, is_leaving: bool) {
+    /// A link is to be closed when what it has to write is written.
+    fn hang_up(&mut self, process: usize, link: LinkId) {
+        if let Some(port) = self.processes[process].port(link) {
+            port.is_leaving = true;
+        }
+        self.arm(process, link);
+    }
+
+    /// A link has something to write.
+    fn arm(&mut self, process: usize, link: LinkId) {
         let one = &mut self.processes[process];
         let Some(port) = one.port(link) else { return };
-        port.is_leaving |= is_leaving;
         if !core::mem::replace(&mut port.is_armed, true) {
             one.dirty.push(link);
         }

@@ -31,6 +31,15 @@ pub(crate) const UPPER: usize = 0;
 /// The end at the process that connected.
 pub(crate) const LOWER: usize = 1;
 
+/// How a process has come into the tree.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Its parent has started it.
+    Started,
+    /// It has come by itself.
+    Attached,
+}
+
 /// One end of a wire.
 #[derive(Debug)]
 pub(crate) struct End {
@@ -128,7 +137,7 @@ impl World {
             lags,
             scenario,
         };
-        let front_end = world.add_process(Role::FrontEnd, Some(root), true);
+        let front_end = world.add_process(Role::FrontEnd, Some(root), Origin::Started);
         world.by_rank.insert(root, front_end);
         for number in 0..world.scenario.strikes.len() {
             let at = world.scenario.strikes[number].at;
@@ -139,16 +148,11 @@ impl World {
     }
 
     /// A process that knows its rank, or not.
-    pub(crate) fn add_process(
-        &mut self,
-        role: Role,
-        rank: Option<Rank>,
-        is_started: bool,
-    ) -> usize {
+    pub(crate) fn add_process(&mut self, role: Role, rank: Option<Rank>, origin: Origin) -> usize {
         let settings = Settings {
             role,
             rank,
-            is_started,
+            is_started: origin == Origin::Started,
             pid: self.processes.len() as u32 + 1,
             address: None,
             registry: register(

@@ -95,6 +95,12 @@ impl NodeSet {
         self.patterns.iter().map(count).sum()
     }
 
+    /// The most numbers that one of the names has: 2 for `r[1-2]n[1-4],login`.
+    #[must_use]
+    pub fn numbers_max(&self) -> usize {
+        self.patterns.keys().map(|pattern| dimensions(pattern)).max().unwrap_or(0)
+    }
+
     /// Whether there is no name.
     #[must_use]
     pub fn is_empty(&self) -> bool {

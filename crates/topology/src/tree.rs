@@ -85,14 +85,15 @@ pub(crate) struct Record {
 impl Topology {
     /// Builds a shape and places its nodes round robin on the hosts, the front-end first.
     pub fn from_shape(shape: &Shape, hosts: &Hosts) -> Self {
-        build(shape, hosts, shape.attach_per_leaf().is_some())
+        let is_attaching = shape.attach_per_leaf().is_some();
+        build(shape, hosts, if is_attaching { Leaves::Attaching } else { Leaves::Started })
     }
 
     /// As [`Topology::from_shape`], but the shape's back-ends are not started by the tree: their
     /// ranks are reserved for back-ends that attach by themselves. `4x8` then is the front-end
     /// with 4 communication processes, each of which accepts 8 back-ends.
     pub fn attach(shape: &Shape, hosts: &Hosts) -> Self {
-        build(shape, hosts, true)
+        build(shape, hosts, Leaves::Attaching)
     }
 
     /// Makes every leaf of this tree a communication process that accepts `per_leaf` attaching
@@ -360,7 +361,17 @@ pub(crate) fn role_of(rank: Rank, front_end: Rank) -> Role {
     }
 }
 
-fn build(shape: &Shape, hosts: &Hosts, attaching: bool) -> Topology {
+/// How the leaves of a tree come into it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    /// The tree starts them.
+    Started,
+    /// They attach by themselves.
+    Attaching,
+}
+
+fn build(shape: &Shape, hosts: &Hosts, leaves: Leaves) -> Topology {
+    let attaching = leaves == Leaves::Attaching;
     let parents = shape.parents();
     let mut started = alloc::vec![!attaching; parents.len()];
     started[0] = true;

@@ -86,7 +86,7 @@ mod tests {
         let one = |(rank, &bytes): (Rank, &Option<u32>)| {
             let arrival = Arrival { rank, ..Arrival::default() };
             let called = Called::without_root(SUM);
-            Instance::of(called, Pattern::All, size, arrival, false).with_amount(bytes)
+            Instance::of(called, Pattern::All, size, arrival).with_amount(bytes)
         };
         let mut all = (0..).zip(amounts).map(one);
         let mut first = all.next().expect("a process");
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(Unequal::of((7, 1), &unknown), None);
         assert!(Unequal::of((7, 1), &instance(3, &[Some(80), None, Some(0)])).is_some());
         let between =
-            Instance::of(Called::without_root(SUM), Pattern::Unknown, 4, Arrival::default(), false);
+            Instance::of(Called::without_root(SUM), Pattern::Unknown, 4, Arrival::default());
         assert_eq!(between.with_amount(Some(8)).amounts, None, "two groups may give other amounts");
     }
 
@@ -129,7 +129,7 @@ mod tests {
         let mut mixed = instance(2, &[Some(80)]);
         let other = Called::without_root(SUM + 1);
         let arrival = Arrival { rank: 1, ..Arrival::default() };
-        mixed.merge(&Instance::of(other, Pattern::All, 2, arrival, false).with_amount(Some(4)));
+        mixed.merge(&Instance::of(other, Pattern::All, 2, arrival).with_amount(Some(4)));
         assert_eq!(Unequal::of((7, 1), &mixed), None);
     }
 

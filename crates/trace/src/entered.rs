@@ -166,7 +166,10 @@ mod tests {
         for &(rank, bytes) in amounts {
             let called = Called { function: BCAST, root: 0 };
             let arrival = Arrival { rank, ..Arrival::default() };
-            let one = Instance::of(called, Pattern::FromRoot, 4, arrival, rank == 0);
+            let one = match rank {
+                0 => Instance::of_root(called, Pattern::FromRoot, 4, arrival),
+                _ => Instance::of(called, Pattern::FromRoot, 4, arrival),
+            };
             gathered.add_instance((ROW, 12), &one.with_amount(Some(bytes)));
         }
         let mut ledger = Ledger::default();

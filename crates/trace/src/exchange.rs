@@ -152,7 +152,7 @@ impl Exchange {
         let Wait::Known(for_sender_ns, _) = received.wait_for_sender() else { return None };
         let waited_ns = for_sender_ns.max(for_taker_ns);
         let bytes = bytes_of(received.size_class);
-        Some(Link::of_message(received.span.saturating_sub(waited_ns), bytes, true))
+        Some(Link::of_exchange(received.span.saturating_sub(waited_ns), bytes))
     }
 }
 

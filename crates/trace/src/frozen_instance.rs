@@ -208,8 +208,12 @@ fn instance(frozen: &Frozen, key: InstanceKey, parts: &CollectiveParts) -> Optio
         let event = &frozen.events[at];
         let arrival = arrival(frozen, event);
         let called = Called { function: event.function, root: event.peer };
-        Instance::of(called, first.pattern, size, arrival, is_root(frozen, event))
-            .with_amount(event.amount())
+        let one = if is_root(frozen, event) {
+            Instance::of_root(called, first.pattern, size, arrival)
+        } else {
+            Instance::of(called, first.pattern, size, arrival)
+        };
+        one.with_amount(event.amount())
     };
     let all = merged(arrivals.iter().map(one))?;
     let culprit = all.latecomer().filter(|_| all.is_whole() && size > 1);

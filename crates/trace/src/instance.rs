@@ -120,17 +120,10 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Of one process. A root means nothing where all wait for the last one, and where two groups
-    /// wait for each other processes of one group give different ones.
+    /// Of one process that is not the root. A root means nothing where all wait for the last one,
+    /// and where two groups wait for each other processes of one group give different ones.
     #[must_use]
-    pub fn of(
-        called: Called,
-        pattern: Pattern,
-        size: u32,
-        arrival: Arrival,
-        is_root: bool,
-    ) -> Self {
-        let is_last = pattern != Pattern::ToRoot || !is_root;
+    pub fn of(called: Called, pattern: Pattern, size: u32, arrival: Arrival) -> Self {
         let called = match pattern {
             Pattern::All | Pattern::Unknown => Called::without_root(called.function),
             Pattern::FromRoot | Pattern::ToRoot => called,
@@ -141,13 +134,21 @@ impl Instance {
             pattern,
             size,
             count: 1,
-            last: is_last.then_some(arrival),
+            last: Some(arrival),
             rival: None,
-            root: is_root.then_some(arrival),
+            root: None,
             first: arrival,
             sum: arrival.time.into(),
             is_mixed: false,
         }
+    }
+
+    /// Of the root.
+    #[must_use]
+    pub fn of_root(called: Called, pattern: Pattern, size: u32, arrival: Arrival) -> Self {
+        // Where the root waits for the others, it is not the last one.
+        let last = (pattern != Pattern::ToRoot).then_some(arrival);
+        Self { last, root: Some(arrival), ..Self::of(called, pattern, size, arrival) }
     }
 
     /// Of the same process, which gave as many bytes. What two groups give each other need not be
@@ -244,8 +245,10 @@ mod tests {
 
     fn merged(order: &[Rank], arrivals: &[Arrival], pattern: Pattern, root: Rank) -> Instance {
         let size = u32::try_from(arrivals.len()).expect("few");
-        let one =
-            |rank: Rank| Instance::of(SEVEN, pattern, size, arrivals[rank as usize], rank == root);
+        let one = |rank: Rank| match arrivals[rank as usize] {
+            arrival if rank == root => Instance::of_root(SEVEN, pattern, size, arrival),
+            arrival => Instance::of(SEVEN, pattern, size, arrival),
+        };
         let mut instance = one(order[0]);
         order[1..].iter().for_each(|&rank| instance.merge(&one(rank)));
         instance
@@ -328,9 +331,9 @@ mod tests {
 
     #[test]
     fn calls_that_do_not_belong_together_accuse_no_rank() {
-        let mut instance = Instance::of(SEVEN, Pattern::All, 2, arrival(0, 5, 0), false);
+        let mut instance = Instance::of(SEVEN, Pattern::All, 2, arrival(0, 5, 0));
         let eight = Called::without_root(8);
-        instance.merge(&Instance::of(eight, Pattern::All, 2, arrival(1, 9, 0), false));
+        instance.merge(&Instance::of(eight, Pattern::All, 2, arrival(1, 9, 0)));
         assert_eq!((instance.is_whole(), instance.latecomer()), (true, None));
     }
 }

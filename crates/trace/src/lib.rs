@@ -45,7 +45,7 @@
 //! for (rank, time) in [(0, 1_000), (1, 9_000)] {
 //!     let arrival = Arrival { time, rank, ..Arrival::default() };
 //!     let mut gathered = Gathered::default();
-//!     gathered.add_instance((7, 1), &Instance::of(called, Pattern::All, 2, arrival, false));
+//!     gathered.add_instance((7, 1), &Instance::of(called, Pattern::All, 2, arrival));
 //!     ledger.absorb(gathered);
 //! }
 //! let settled = ledger.take_settled(10);

@@ -42,19 +42,19 @@ impl Link {
         let Wait::Known(ns, _) = wait(&awaited.begin, awaited.span, &sent.begin) else {
             return None;
         };
-        Some(Self::of_message(awaited.span.saturating_sub(ns), bytes_of(sent.size_class), false))
+        Some(Self::of_message(awaited.span.saturating_sub(ns), bytes_of(sent.size_class)))
     }
 
-    /// Of one message that took this long; whether its call has sent another one.
+    /// Of one message that took this long, whose call has sent no other one.
     #[must_use]
-    pub fn of_message(transfer_ns: u64, bytes: u64, is_exchange: bool) -> Self {
-        Self {
-            messages: 1,
-            transfer_ns,
-            log_sum: log_of(transfer_ns),
-            bytes,
-            exchanges: u64::from(is_exchange),
-        }
+    pub fn of_message(transfer_ns: u64, bytes: u64) -> Self {
+        Self { messages: 1, transfer_ns, log_sum: log_of(transfer_ns), bytes, exchanges: 0 }
+    }
+
+    /// Of one message that took this long, whose call has sent another one.
+    #[must_use]
+    pub fn of_exchange(transfer_ns: u64, bytes: u64) -> Self {
+        Self { exchanges: 1, ..Self::of_message(transfer_ns, bytes) }
     }
 
     /// How long a message took as a rule, in nanoseconds: the geometric mean, within 1/16.
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_link_that_becomes_slow_has_a_slow_stretch() {
-        let message = |ms| Link::of_message(ms * 1_000_000, 8_192, false);
+        let message = |ms| Link::of_message(ms * 1_000_000, 8_192);
         let of = |rounds: &[&[u64]]| {
             let mut figures = LinkFigures::default();
             for round in rounds {

@@ -65,6 +65,15 @@ impl Settled {
     }
 }
 
+/// A call that waits.
+#[derive(Clone, Copy, Debug)]
+struct WaitingCall {
+    event: u32,
+    /// When it has begun.
+    time: i64,
+    span: u64,
+}
+
 /// One rank's part in an instance.
 #[derive(Clone, Debug)]
 struct Part {
@@ -72,9 +81,8 @@ struct Part {
     is_root: bool,
     /// The procedure by which it came.
     function: u32,
-    /// The call that waits: its event, begin and span. None of a collective that was started and
-    /// not completed.
-    call: Option<(u32, i64, u64)>,
+    /// None of a collective that was started and not completed.
+    call: Option<WaitingCall>,
     /// How it has ended, if it was not completed then.
     settled: Option<Box<Settled>>,
 }
@@ -213,12 +221,16 @@ impl Observer {
         let key = (identity, event.sequence);
         let is_root = event.peer == rank.cast_signed();
         let called = Called { function: about.procedure, root: event.peer };
-        let one = Instance::of(called, pattern, size, begin, is_root).with_amount(event.amount());
-        self.gathered.add_instance(key, &one);
+        let one = if is_root {
+            Instance::of_root(called, pattern, size, begin)
+        } else {
+            Instance::of(called, pattern, size, begin)
+        };
+        self.gathered.add_instance(key, &one.with_amount(event.amount()));
         if pattern == Pattern::Unknown {
             return;
         }
-        let call = span.map(|span| (about.event, begin.time, span));
+        let call = span.map(|span| WaitingCall { event: about.event, time: begin.time, span });
         let (rank, function) = (about.rank, about.procedure);
         let part = Part { rank, is_root, function, call, settled: None };
         self.await_end(key, part);
@@ -264,7 +276,7 @@ impl Observer {
         let Some(parts) = self.parts.get_mut(&key) else { return };
         let is_it = |part: &Part| part.rank == about.rank && part.call.is_none();
         let Some(place) = parts.iter().position(is_it) else { return };
-        parts[place].call = Some((about.event, begin.time, span));
+        parts[place].call = Some(WaitingCall { event: about.event, time: begin.time, span });
         if let Some(settled) = parts[place].settled.take() {
             let part = parts.swap_remove(place);
             if parts.is_empty() {
@@ -292,9 +304,8 @@ impl Observer {
 
     /// How long a rank has waited in an instance that has ended.
     fn tell(&mut self, part: &Part, settled: &Settled, clock: &HostClock) {
-        let (Some((event, time, span)), Some(culprit)) = (part.call, settled.culprit) else {
-            return;
-        };
+        let (Some(call), Some(culprit)) = (part.call, settled.culprit) else { return };
+        let WaitingCall { event, time, span } = call;
         let waits =
             part.rank != culprit.rank && (settled.pattern != Pattern::ToRoot || part.is_root);
         let begin = Arrival { time, rank: part.rank, clock: clock.number, error: clock.error };

@@ -217,12 +217,12 @@ mod tests {
     fn a_rank_is_late_by_what_it_comes_after_the_others() {
         let arrival = |rank, time| Arrival { time, rank, ..Arrival::default() };
         let called = crate::mixture::Called::without_root(7);
-        let mut all = Instance::of(called, Pattern::All, 3, arrival(0, 10), false);
-        all.merge(&Instance::of(called, Pattern::All, 3, arrival(1, 30), false));
-        all.merge(&Instance::of(called, Pattern::All, 3, arrival(2, 100), false));
+        let mut all = Instance::of(called, Pattern::All, 3, arrival(0, 10));
+        all.merge(&Instance::of(called, Pattern::All, 3, arrival(1, 30)));
+        all.merge(&Instance::of(called, Pattern::All, 3, arrival(2, 100)));
         assert_eq!(late_ns(&all, &arrival(2, 100)), 80);
-        let mut root = Instance::of(called, Pattern::ToRoot, 2, arrival(0, 10), true);
-        root.merge(&Instance::of(called, Pattern::ToRoot, 2, arrival(1, 60), false));
+        let mut root = Instance::of_root(called, Pattern::ToRoot, 2, arrival(0, 10));
+        root.merge(&Instance::of(called, Pattern::ToRoot, 2, arrival(1, 60)));
         assert_eq!(late_ns(&root, &arrival(1, 60)), 50);
     }
 }

@@ -413,16 +413,29 @@ pub struct SlowFlow {
     pub usual_bytes_per_s: u64,
 }
 
+/// What a connection goes over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Medium {
+    WithinHost,
+    BetweenHosts,
+}
+
+impl Medium {
+    const fn of(figures: &TcpFigures) -> Self {
+        if figures.is_within { Self::WithinHost } else { Self::BetweenHosts }
+    }
+}
+
 /// The connections that were slow over the whole run, or over their busiest stretch.
 #[must_use]
 pub fn slow_flows(flows: &BTreeMap<(Rank, Rank), TcpFigures>) -> Vec<SlowFlow> {
     let mut slow = Vec::new();
-    for is_within in [true, false] {
+    for medium in [Medium::WithinHost, Medium::BetweenHosts] {
         // Connections within a host are another medium than those between hosts.
-        let alike = || flows.iter().filter(move |(_, one)| one.is_within == is_within);
-        let all = slow_of(is_within, alike().map(|(&ends, one)| (ends, one.all)).collect());
+        let alike = || flows.iter().filter(move |(_, one)| Medium::of(one) == medium);
+        let all = slow_of(medium, alike().map(|(&ends, one)| (ends, one.all)).collect());
         let parts = alike().map(|(&ends, one)| (ends, one.busiest)).collect();
-        let parts = slow_of(is_within, parts);
+        let parts = slow_of(medium, parts);
         let ends = |one: &SlowFlow| (one.from, one.to);
         let is_told = |one: &SlowFlow| all.iter().any(|told| ends(told) == ends(one));
         slow.extend(parts.into_iter().filter(|one| !is_told(one)));
@@ -436,7 +449,7 @@ pub fn slow_flows(flows: &BTreeMap<(Rank, Rank), TcpFigures>) -> Vec<SlowFlow> {
 }
 
 /// Those that are slow beside the others.
-fn slow_of(is_within: bool, mut flows: Vec<((Rank, Rank), TcpFlow)>) -> Vec<SlowFlow> {
+fn slow_of(medium: Medium, mut flows: Vec<((Rank, Rank), TcpFlow)>) -> Vec<SlowFlow> {
     flows.retain(|(_, flow)| flow.is_known());
     if flows.len() < FLOWS_MIN {
         return Vec::new();
@@ -449,7 +462,7 @@ fn slow_of(is_within: bool, mut flows: Vec<((Rank, Rank), TcpFlow)>) -> Vec<Slow
     let usual_bytes_per_s = rates[rates.len() / 2];
     let usual_ppm = shares[(shares.len() - 1) / 2];
     let slow_bytes_per_s = match usual_bytes_per_s / TIMES_SLOWER_MIN {
-        slow if is_within => slow.min(WITHIN_BYTES_PER_S),
+        slow if medium == Medium::WithinHost => slow.min(WITHIN_BYTES_PER_S),
         slow => slow,
     };
     let is_slow = |flow: &TcpFlow| {
@@ -467,6 +480,7 @@ fn slow_of(is_within: bool, mut flows: Vec<((Rank, Rank), TcpFlow)>) -> Vec<Slow
 
 #[cfg(test)]
 mod tests {
+    use super::Medium::{BetweenHosts, WithinHost};
     use super::*;
 
     const SECOND_NS: u64 = 1_000_000_000;
@@ -499,7 +513,8 @@ mod tests {
         }
     }
 
-    fn figures(is_within: bool, paces: &[(u32, Pace)]) -> TcpFigures {
+    fn figures(medium: Medium, paces: &[(u32, Pace)]) -> TcpFigures {
+        let is_within = medium == WithinHost;
         let mut figures = TcpFigures { is_within, ..TcpFigures::default() };
         for &(readings, pace) in paces {
             (0..readings).for_each(|_| figures.add(&reading(pace)));
@@ -508,11 +523,11 @@ mod tests {
     }
 
     /// The slow ones of a ring of connections, each with its pace over ten seconds.
-    fn slow(is_within: bool, paces: &[Pace]) -> Vec<(Rank, Rank)> {
+    fn slow(medium: Medium, paces: &[Pace]) -> Vec<(Rank, Rank)> {
         let size = u32::try_from(paces.len()).expect("few ranks");
         let ring = (0..size).zip(paces);
-        let flows = ring
-            .map(|(from, &pace)| ((from, (from + 1) % size), figures(is_within, &[(40, pace)])));
+        let flows =
+            ring.map(|(from, &pace)| ((from, (from + 1) % size), figures(medium, &[(40, pace)])));
         ends(&slow_flows(&flows.collect()))
     }
 
@@ -522,49 +537,52 @@ mod tests {
 
     #[test]
     fn a_connection_that_holds_a_ring_up_is_slow() {
-        assert_eq!(slow(true, &[IDLE, HELD, IDLE]), [(1, 2)]);
-        assert_eq!(slow(false, &[HELD, IDLE, IDLE, IDLE]), [(0, 1)]);
-        assert_eq!(slow(true, &[IDLE, IDLE, IDLE]), []);
-        assert_eq!(slow(true, &[HELD, HELD, HELD]), [], "none is slower than the others");
-        assert_eq!(slow(true, &[IDLE, HELD]), [], "too few to compare");
+        assert_eq!(slow(WithinHost, &[IDLE, HELD, IDLE]), [(1, 2)]);
+        assert_eq!(slow(BetweenHosts, &[HELD, IDLE, IDLE, IDLE]), [(0, 1)]);
+        assert_eq!(slow(WithinHost, &[IDLE, IDLE, IDLE]), []);
+        assert_eq!(slow(WithinHost, &[HELD, HELD, HELD]), [], "none is slower than the others");
+        assert_eq!(slow(WithinHost, &[IDLE, HELD]), [], "too few to compare");
     }
 
     #[test]
     fn fast_connections_with_much_data_are_not_slow() {
         let bulk = |bytes_per_s| Pace { bytes_per_s, ..HELD };
         let all = [bulk(1_100_000_000), bulk(1_000_000_000), bulk(900_000_000)];
-        assert_eq!(slow(false, &all), [], "all are busy");
+        assert_eq!(slow(BetweenHosts, &all), [], "all are busy");
         // What is short goes at once, what is long at the rate of the medium.
         let short = Pace { busy_ppm: 500, bytes_per_s: 4_000_000, ..IDLE };
-        assert_eq!(slow(true, &[bulk(1_500_000_000), short, short, short]), []);
+        assert_eq!(slow(WithinHost, &[bulk(1_500_000_000), short, short, short]), []);
         let short = Pace { busy_ppm: 5_000, bytes_per_s: 4_000_000, ..IDLE };
-        assert_eq!(slow(false, &[bulk(1_100_000_000), short, short, short]), []);
-        assert_eq!(slow(false, &[bulk(110_000_000), short, short, short]), [(0, 1)]);
+        assert_eq!(slow(BetweenHosts, &[bulk(1_100_000_000), short, short, short]), []);
+        assert_eq!(slow(BetweenHosts, &[bulk(110_000_000), short, short, short]), [(0, 1)]);
     }
 
     #[test]
     fn a_receiver_that_takes_nothing_makes_no_connection_slow() {
         let stopped = Pace { window_ppm: 990_000, ..HELD };
-        assert_eq!(slow(true, &[IDLE, stopped, IDLE, IDLE]), []);
+        assert_eq!(slow(WithinHost, &[IDLE, stopped, IDLE, IDLE]), []);
         // As of 8 MB to a rank that comes by 0.9 s later than the others.
         let late = Pace { busy_ppm: 990_000, window_ppm: 450_000, ..HELD };
-        assert_eq!(slow(true, &[IDLE, late, IDLE, IDLE]), []);
+        assert_eq!(slow(WithinHost, &[IDLE, late, IDLE, IDLE]), []);
         // Of the last bytes of a message it is not said at once that they have come.
         let late = Pace { is_queued: false, ..HELD };
-        assert_eq!(slow(true, &[IDLE, late, IDLE, IDLE]), []);
+        assert_eq!(slow(WithinHost, &[IDLE, late, IDLE, IDLE]), []);
     }
 
     #[test]
     fn a_slow_connection_may_be_one_between_hosts_beside_fast_ones_within() {
         let mut flows = BTreeMap::new();
         for from in 0..4 {
-            flows.insert((from, from + 1), figures(true, &[(40, IDLE)]));
+            flows.insert((from, from + 1), figures(WithinHost, &[(40, IDLE)]));
         }
         let between = Pace { bytes_per_s: 30_000_000, ..HELD };
-        flows.insert((4, 0), figures(false, &[(40, between)]));
+        flows.insert((4, 0), figures(BetweenHosts, &[(40, between)]));
         assert_eq!(slow_flows(&flows), [], "there is no other between hosts");
         for from in 5..8 {
-            flows.insert((from, 0), figures(false, &[(40, Pace { busy_ppm: 2_000, ..IDLE })]));
+            flows.insert(
+                (from, 0),
+                figures(BetweenHosts, &[(40, Pace { busy_ppm: 2_000, ..IDLE })]),
+            );
         }
         assert_eq!(ends(&slow_flows(&flows)), [(4, 0)]);
     }
@@ -575,7 +593,7 @@ mod tests {
         for from in 0..4 {
             let to = (from + 1) % 4;
             let paces = if from == 2 { [(80, IDLE), (12, HELD)] } else { [(80, IDLE), (12, IDLE)] };
-            flows.insert((from, to), figures(true, &paces));
+            flows.insert((from, to), figures(WithinHost, &paces));
         }
         let [one] = &slow_flows(&flows)[..] else { panic!("one connection") };
         assert_eq!((one.from, one.to, one.flow.elapsed_ns), (2, 3, SECOND_NS));
@@ -592,7 +610,7 @@ mod tests {
             (flow.busy_us, flow.bytes, flow.readings, flow.queued) = (2_000_000, 1 << 20, 40, 8);
             let other = TcpFlow { busy_us: 20_000, queued: 0, ..flow };
             let flows = [((0, 1), other), ((1, 2), flow), ((2, 0), other)];
-            slow_of(true, flows.into()).len()
+            slow_of(WithinHost, flows.into()).len()
         };
         assert_eq!(of(3 * SECOND_NS, 0), 1);
         assert_eq!(of(6 * SECOND_NS, 0), 0, "a third of the time in collectives");

@@ -114,6 +114,23 @@ pub enum Finding {
     Unknown,
 }
 
+/// What is found in one circle of waits.
+struct CircleVerdict {
+    finding: Finding,
+    odd: Vec<Odd>,
+    ring: Vec<Rank>,
+}
+
+impl CircleVerdict {
+    const fn of(finding: Finding, odd: Vec<Odd>) -> Self {
+        Self { finding, odd, ring: Vec::new() }
+    }
+
+    const fn of_ring(ring: Vec<Rank>) -> Self {
+        Self { finding: Finding::Ring, odd: Vec::new(), ring }
+    }
+}
+
 /// Why ranks wait at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
@@ -150,11 +167,11 @@ impl Verdict {
         let mut finding = Finding::Absent;
         let mut ring = Vec::new();
         for circle in graph.circles() {
-            let (found, named, path) = graph.judge(standing, &circle);
-            finding = if odd.is_empty() { found } else { finding };
-            odd.extend(named);
+            let found = graph.judge(standing, &circle);
+            finding = if odd.is_empty() { found.finding } else { finding };
+            odd.extend(found.odd);
             if ring.is_empty() {
-                ring = path;
+                ring = found.ring;
             }
         }
         if odd.is_empty() && finding == Finding::Absent {
@@ -398,14 +415,10 @@ impl<'a> Graph<'a> {
     }
 
     /// The ranks of a circle that are to be named.
-    fn judge(
-        &self,
-        standing: &Standing,
-        circle: &BTreeSet<usize>,
-    ) -> (Finding, Vec<Odd>, Vec<Rank>) {
+    fn judge(&self, standing: &Standing, circle: &BTreeSet<usize>) -> CircleVerdict {
         let inside: Vec<&Waiting> = circle.iter().map(|&one| &self.groups[one]).collect();
         if let Some(holder) = self.lock_holders(standing, &inside) {
-            return (Finding::Deviation, vec![holder], Vec::new());
+            return CircleVerdict::of(Finding::Deviation, vec![holder]);
         }
         let all = deviations(standing, &inside, self.groups);
         let best = all.iter().filter(|one| one.is_sure).map(Deviation::weight).min();
@@ -416,23 +429,23 @@ impl<'a> Graph<'a> {
             !one.is_sure && is_less
         };
         if all.iter().any(is_rival) {
-            return (Finding::Unknown, Vec::new(), Vec::new());
+            return CircleVerdict::of(Finding::Unknown, Vec::new());
         }
         let Some(best) = best else {
-            return (Finding::Ring, Vec::new(), self.ring(circle));
+            return CircleVerdict::of_ring(self.ring(circle));
         };
         let is_tied = all.iter().filter(|one| one.odd.len() == best.1).count() > 1;
         let mut least = all.into_iter().filter(|one| one.is_sure && one.weight() == best);
         let (first, second) = (least.next(), least.next());
         let is_mismatch = first.as_ref().is_some_and(Deviation::is_mismatch);
         if let Some(blocked) = self.blocked(standing, &inside, is_tied).filter(|_| !is_mismatch) {
-            return (Finding::Deviation, vec![blocked], Vec::new());
+            return CircleVerdict::of(Finding::Deviation, vec![blocked]);
         }
         let Some(one) = first.filter(|_| second.is_none()) else {
-            return (Finding::Ring, Vec::new(), self.ring(circle));
+            return CircleVerdict::of_ring(self.ring(circle));
         };
         let finding = if one.is_split { Finding::Split } else { Finding::Deviation };
-        (finding, self.deviating(standing, &one), Vec::new())
+        CircleVerdict::of(finding, self.deviating(standing, &one))
     }
 
     /// Ranks that do not fit together with others, by the way in which they do not.

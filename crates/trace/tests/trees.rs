@@ -291,7 +291,7 @@ fn behind_a_collective_that_is_mixed_no_amounts_are_told() {
             let odd = rank == 2;
             let one = |function: u32, bytes: u32| {
                 let called = Called::without_root(function);
-                Instance::of(called, Pattern::All, 3, arrival, false).with_amount(Some(bytes))
+                Instance::of(called, Pattern::All, 3, arrival).with_amount(Some(bytes))
             };
             gathered.add_instance((77, 5), &one(if odd { 8 } else { 7 }, 4));
             gathered.add_instance((77, number), &one(7, if odd { 8 } else { 4 }));
@@ -393,7 +393,7 @@ fn packet() -> Gathered {
     gathered.credit(1, RECV, Wait::Known(5, 1));
     gathered.blame(2, &Made { sends: 1, send_ns: 5, ..Made::default() });
     gathered.add_placed(MESSAGES, 2, 1, &PlaceWaits { calls: 1, wait_ns: 5 });
-    gathered.add_link((2, 1), &Link::of_message(7, 8, false));
+    gathered.add_link((2, 1), &Link::of_message(7, 8));
     let begin = Arrival { time: 50, rank: 3, ..Arrival::default() };
     let received = ExchangeReceived { begin, span: 9, ..ExchangeReceived::default() };
     let half = Exchange { received: Some(received), taken: None };

@@ -464,7 +464,7 @@ impl Handshake {
             Received::Socket { wants_answer: true } => None,
             Received::Offer(offer) => Channel::take(offer).ok(),
         };
-        self.frame[0] = shm::answer(channel.is_some());
+        self.frame[0] = if channel.is_some() { shm::TAKEN } else { shm::REFUSED };
         (self.frame_bytes, self.done_bytes) = (1, 0);
         self.channel = channel.map(Box::new);
         self.step = HandshakeStep::Sending(Then::Serve);
@@ -481,8 +481,8 @@ impl Handshake {
             Err(cause) => return Err(self.failed(cause)),
         }
         match word[0] {
-            word if word == shm::answer(true) => {}
-            word if word == shm::answer(false) => self.channel = None,
+            shm::TAKEN => {}
+            shm::REFUSED => self.channel = None,
             _ => return Err(self.misbehaved("it does not say whether it shares memory")),
         }
         Ok(true)

@@ -72,7 +72,7 @@ pub use handshake::{
 pub use inherited::take_inherited_descriptor;
 pub use interface::{Interface, InterfaceRule, interfaces};
 pub use key::{KEY_BYTES, Key};
-pub use link::{GATHER_SLICES_MAX, Link};
+pub use link::{GATHER_SLICES_MAX, Link, Reader};
 pub use listener::{Accepted, Incoming, Listener};
 pub use mapping::{SharedTable, TABLE_BYTES_MAX};
 pub use memory::back_with_pages;

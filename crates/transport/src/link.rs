@@ -36,6 +36,15 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const IDLE_SECONDS_MAX: u64 = 32_767;
 const PROBES_MAX: u32 = 127;
 
+/// How the peer of a link reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// It is never too busy to read for as long as the silence that is allowed.
+    Prompt,
+    /// It may be too busy to read, or stopped.
+    Busy,
+}
+
 /// An authenticated, non-blocking byte connection. Dropping it closes the socket and forgets
 /// ciphertext that waits; see [`Self::flush`].
 #[derive(Debug)]
@@ -285,21 +294,20 @@ impl Link {
     /// second and two at least; zero for never. A stopped process on a host that answers is not
     /// silent. Does nothing for Unix sockets, whose other end cannot be cut off.
     ///
-    /// `always_reads` says that the peer is never too busy to read for that long. Bytes under way
-    /// are watched as well then; otherwise the system does not tell a host that is cut off from a
-    /// process that does not read, and it watches only while nothing is under way:
-    /// [`Self::is_unacknowledged_for`] is to be asked meanwhile.
+    /// Bytes under way to a prompt reader are watched as well. Of any other the system cannot say
+    /// whether its host is cut off or it does not read, and watches only while nothing is under
+    /// way: [`Self::is_unacknowledged_for`] is to be asked meanwhile.
     ///
     /// # Errors
     /// The socket's.
-    pub fn set_silence(&self, silence: Duration, always_reads: bool) -> io::Result<()> {
+    pub fn set_silence(&self, silence: Duration, reader: Reader) -> io::Result<()> {
         if matches!(self.peer, Peer::Local(_)) {
             return Ok(());
         }
         sockopt::set_socket_keepalive(&self.socket, !silence.is_zero())?;
         // The user timeout also ends a link whose peer does not read (zero window). It is left at
         // the system's default where the peer may be stopped.
-        let watched = if always_reads { silence } else { Duration::ZERO };
+        let watched = if reader == Reader::Prompt { silence } else { Duration::ZERO };
         let milliseconds = i32::try_from(watched.as_millis()).unwrap_or(i32::MAX);
         sockopt::set_tcp_user_timeout(&self.socket, milliseconds.unsigned_abs())?;
         if !silence.is_zero() {
@@ -435,20 +443,20 @@ mod tests {
             (keepalive, sockopt::tcp_user_timeout(link).unwrap())
         };
         assert_eq!(settings(&link), (false, 0));
-        for (always_reads, expected) in [(true, (true, 5_000)), (false, (true, 0))] {
-            link.set_silence(Duration::from_secs(5), always_reads).unwrap();
+        for (reader, expected) in [(Reader::Prompt, (true, 5_000)), (Reader::Busy, (true, 0))] {
+            link.set_silence(Duration::from_secs(5), reader).unwrap();
             assert_eq!(settings(&link), expected);
             let idle = sockopt::tcp_keepidle(&link).unwrap();
             let probes = sockopt::tcp_keepcnt(&link).unwrap();
             assert_eq!(idle + PROBE_INTERVAL * probes, Duration::from_secs(5));
         }
         for extreme in [Duration::from_millis(1), Duration::MAX] {
-            link.set_silence(extreme, true).unwrap();
+            link.set_silence(extreme, Reader::Prompt).unwrap();
         }
-        link.set_silence(Duration::ZERO, true).unwrap();
+        link.set_silence(Duration::ZERO, Reader::Prompt).unwrap();
         assert_eq!(settings(&link), (false, 0));
         let (local, _other) = Link::pair().unwrap();
-        local.set_silence(Duration::from_secs(5), true).unwrap();
+        local.set_silence(Duration::from_secs(5), Reader::Prompt).unwrap();
         assert!(!sockopt::socket_keepalive(&local).unwrap());
     }
 

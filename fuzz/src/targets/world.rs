@@ -126,10 +126,10 @@ impl World {
             let Some(output) = self.processes[process].node.poll_output() else { break };
             self.note(&(process, &output));
             match output {
-                Output::Transmit(link) => self.network.arm(process, link, false),
+                Output::Transmit(link) => self.network.arm(process, link),
                 Output::Hangup(link) => {
                     self.processes[process].hangups += 1;
-                    self.network.arm(process, link, true);
+                    self.network.hang_up(process, link);
                 }
                 Output::Planned { rank, plan } => {
                     self.processes[process].rank = Some(rank);

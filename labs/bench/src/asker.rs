@@ -175,11 +175,16 @@ impl Program {
     /// The numbers of its answer to a line.
     pub(super) fn ask(&mut self, line: &str) -> Result<Vec<f64>, Failure> {
         let written = self.input.as_mut().map(|input| writeln!(input, "{line}"));
-        self.numbers(matches!(written, Some(Ok(()))))
+        self.answer(matches!(written, Some(Ok(()))))
     }
 
     /// The numbers of its next line.
-    pub(super) fn numbers(&mut self, is_asked: bool) -> Result<Vec<f64>, Failure> {
+    pub(super) fn numbers(&mut self) -> Result<Vec<f64>, Failure> {
+        self.answer(true)
+    }
+
+    /// The same, if it was asked for them.
+    pub(super) fn answer(&mut self, is_asked: bool) -> Result<Vec<f64>, Failure> {
         let line = match self.lines.recv_timeout(DEADLINE) {
             Ok(line) if is_asked => line,
             Err(RecvTimeoutError::Timeout) => {

@@ -165,7 +165,7 @@ impl Tool {
 
 fn program_figures(arguments: &Arguments, words: &Words) -> Result<Figures, Failure> {
     let mut program = Program::start(words)?;
-    let start = one_of(&program.numbers(true)?)?;
+    let start = one_of(&program.numbers()?)?;
     program.ask(&format!("latency {WARM_UP}"))?;
     let times = program.ask(&format!("latency {}", arguments.rounds))?;
     let mut rate = |what: &str| {

@@ -169,6 +169,13 @@ fn knee(curve: &[(f64, f64)]) -> Option<f64> {
     inner.max_by(|one, other| one.1.total_cmp(&other.1)).map(|(place, _)| place)
 }
 
+/// How the values of the ranks come to the front-end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ValueFlow {
+    Reduced,
+    Unreduced,
+}
+
 /// A tree with attached back-ends, and the streams over all of them.
 struct OffloadTree {
     reduced: Stream,
@@ -226,8 +233,8 @@ impl OffloadTree {
     fn point(&mut self, events: u32, arguments: &Arguments) -> Result<Point, Failure> {
         let iterations = arguments.offload_iterations;
         // What is made at the first dump is not a part of it.
-        self.batch(events, true, 2)?;
-        self.batch(events, false, 2)?;
+        self.batch(events, ValueFlow::Reduced, 2)?;
+        self.batch(events, ValueFlow::Unreduced, 2)?;
         self.dump_us()?;
         let (mut reduced, mut unreduced, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         let mut dumps = Vec::new();
@@ -236,10 +243,10 @@ impl OffloadTree {
             let mut other = 0.0;
             for turn in 0..2 {
                 if (turn + pair) % 2 == 0 {
-                    one = self.batch(events, true, iterations)?;
+                    one = self.batch(events, ValueFlow::Reduced, iterations)?;
                     dumps.push(self.dump_us()?);
                 } else {
-                    other = self.batch(events, false, iterations)?;
+                    other = self.batch(events, ValueFlow::Unreduced, iterations)?;
                     self.dump_us()?;
                 }
             }
@@ -261,17 +268,18 @@ impl OffloadTree {
     }
 
     /// Iterations one after another; gives microseconds for each.
-    fn batch(&mut self, events: u32, is_reduced: bool, count: u64) -> Result<f64, Failure> {
+    fn batch(&mut self, events: u32, flow: ValueFlow, count: u64) -> Result<f64, Failure> {
         let begin = Instant::now();
         for _ in 0..count {
-            self.iterate(events, is_reduced)?;
+            self.iterate(events, flow)?;
         }
         #[allow(clippy::cast_precision_loss, reason = "few iterations")]
         let count = count as f64;
         Ok(begin.elapsed().as_secs_f64() * 1e6 / count)
     }
 
-    fn iterate(&mut self, events: u32, is_reduced: bool) -> Result<(), Failure> {
+    fn iterate(&mut self, events: u32, flow: ValueFlow) -> Result<(), Failure> {
+        let is_reduced = flow == ValueFlow::Reduced;
         let (iteration, ranks) = (self.iteration, self.ranks);
         let dump = Dump { iteration, ranks, events, is_reduced, barrier: self.barrier.id() };
         self.iteration += 1;

@@ -148,7 +148,7 @@ impl Scene {
         let wishes: Result<Vec<HistogramWish>, String> =
             names.map(|name| HistogramWish::read(&format!("{name}:time_ns,bins={BINS}"))).collect();
         let wishes = Wishes {
-            selection: Selection::new(wishes.map_err(Failure::usage)?, false),
+            selection: Selection::of(wishes.map_err(Failure::usage)?),
             schemes: SCHEMES.map(str::to_owned).to_vec(),
             outliers: 3,
         };

@@ -38,7 +38,7 @@ fn network(shape: &str, per_leaf: u32, faults: &[&str]) -> Network {
 fn inquiry(network: &Network) -> Inquiry {
     let wishes = WISHES.map(|wish| HistogramWish::read(wish).expect("a wish")).to_vec();
     let schemes = ["all", "mpi", "depth:1", "regex:^(io|edge)/"].map(str::to_owned).to_vec();
-    let selection = Selection::new(wishes, false);
+    let selection = Selection::of(wishes);
     Inquiry::open(network, Wishes { selection, schemes, outliers: 2 }).expect("streams")
 }
 

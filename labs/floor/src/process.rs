@@ -129,18 +129,25 @@ pub(crate) fn try_reap(pid: Pid) -> io::Result<Option<(ExitStatus, Usage)>> {
     system::wait4(pid, system::WNOHANG)
 }
 
-/// Waits for a child until the deadline, kills it if it is still there, and reaps it. The flag
-/// tells whether it had to be killed.
-pub(crate) fn reap(pid: Pid, until: Instant) -> io::Result<(ExitStatus, Usage, bool)> {
+/// A child that has ended.
+pub(crate) struct Reaped {
+    pub(crate) status: ExitStatus,
+    pub(crate) usage: Usage,
+    /// Whether it did not end by itself.
+    pub(crate) was_killed: bool,
+}
+
+/// Waits for a child until the deadline, kills it if it is still there, and reaps it.
+pub(crate) fn reap(pid: Pid, until: Instant) -> io::Result<Reaped> {
     if let Some((status, usage)) = try_reap(pid)? {
-        return Ok((status, usage, false));
+        return Ok(Reaped { status, usage, was_killed: false });
     }
-    let killed = !ends_until(pid, until)?;
-    if killed {
+    let was_killed = !ends_until(pid, until)?;
+    if was_killed {
         kill_process(pid, Signal::KILL)?;
     }
     match system::wait4(pid, 0)? {
-        Some((status, usage)) => Ok((status, usage, killed)),
+        Some((status, usage)) => Ok(Reaped { status, usage, was_killed }),
         None => Err(io::ErrorKind::NotFound.into()),
     }
 }

@@ -249,7 +249,7 @@ impl StartedProcesses {
         let mut trouble = None;
         for &pid in self.processes.values() {
             match process::reap(pid, until) {
-                Ok((status, usage, _)) => {
+                Ok(process::Reaped { status, usage, .. }) => {
                     cpu_us += usage.cpu_us;
                     if !status.success() {
                         trouble = Some(format!("process {pid} {}", process::ending(status)));

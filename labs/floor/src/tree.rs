@@ -199,10 +199,10 @@ impl Floor {
         let mut ended = Vec::new();
         for (pid, place) in self.processes.drain(..) {
             match process::reap(pid, until) {
-                Ok((status, usage, killed)) => {
+                Ok(process::Reaped { status, usage, was_killed }) => {
                     ended.push(NodeUsage { place, usage });
                     let text = if status.signal().is_some() { &mut signalled } else { &mut failed };
-                    let how = match killed {
+                    let how = match was_killed {
                         true => "did not end and was killed".to_string(),
                         false => process::ending(status),
                     };

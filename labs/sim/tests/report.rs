@@ -22,6 +22,48 @@ fn a_report_of_runs_is_as_its_schema_says() {
 }
 
 #[test]
+fn runs_begin_with_the_first_seed_and_are_of_nodes_without_recovery_on_demand() {
+    let first = ["--seeds", "2", "--first", "5", "--seconds", "600"];
+    let report = report(&[&first[..], &["--no-recovery"]].concat());
+    assert_fits("sim-1", &report);
+    assert_eq!((&report["schedules"], &report["first_seed"]), (&2.into(), &5.into()));
+    assert_eq!((&report["expects"], &report["violations"]), (&"losses".into(), &0.into()));
+}
+
+#[test]
+fn growth_is_by_the_model_that_options_describe_and_is_drawn() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("growth.svg");
+    let trees = ["scale", "--back-ends", "10", "--fan-outs", "2", "--depths", "0", "--svg"];
+    let model = ["--loggp", "10,2,3,0.001", "--start", "100,200,5,4", "--waves", "1"];
+    let drawn = [file.to_str().unwrap(), "--no-recovery"];
+    let report = report(&[&trees[..], &drawn, &model].concat());
+    let told = ["gap_us", "spawn_us", "ready_us", "proof_us", "at_a_time"];
+    let told = told.map(|name| report["model"][name].as_f64());
+    assert_eq!(told, [3.0, 100.0, 200.0, 5.0, 4.0].map(Some));
+    assert_eq!(report["recovery"], false);
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg "));
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn a_modelled_network_and_schedules_of_groups_are_as_options_say() {
+    let group = |arguments: &[&str]| {
+        let mut command = clean_command(env!("CARGO_BIN_EXE_sapwood-sim"));
+        let output = command.arg("group").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let lan = ["--scenario", "lan", "--members", "4", "--short", "--scale"];
+    let [one, four] = ["1", "4"].map(|scale| group(&[&lan[..], &[scale]].concat()));
+    assert!(one.contains("\"scenario\":\"lan\"") && one.contains("\"members\":4"), "{one}");
+    assert_ne!(one, four);
+    for further in ["--taking", "--defining"] {
+        let told = group(&["--schedules", "2", "--first", "3", further]);
+        assert_eq!(told, "2 schedules from seed 3: 0 broke a rule\n", "{further}");
+    }
+}
+
+#[test]
 fn a_report_of_growth_is_as_its_schema_says() {
     let trees = ["--back-ends", "10", "--fan-outs", "2,flat", "--depths", "2"];
     let report = report(&[&["scale"], &trees[..], &["--depth-back-ends", "20"]].concat());

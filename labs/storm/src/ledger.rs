@@ -50,6 +50,16 @@ impl Counts {
     }
 }
 
+/// Contributions that have not come.
+struct Lacking {
+    /// The first wave that lacks some.
+    wave: Wave,
+    /// Which it lacks.
+    ranks: RankSet,
+    /// How many they are in all waves.
+    count: u64,
+}
+
 impl Ledger {
     /// An empty one for a stream to these back-ends.
     pub(super) fn new(kind: Kind, members: RankSet) -> Self {
@@ -165,9 +175,9 @@ impl Ledger {
         }
     }
 
-    /// The contributions of these back-ends that have not come, of that many waves: the first wave
-    /// that lacks some, which, and how many they are in all. None if all have come.
-    pub(super) fn lacking(&self, survivors: &RankSet, waves: Wave) -> Option<(Wave, RankSet, u64)> {
+    /// The contributions of these back-ends that have not come, of that many waves. None if all
+    /// have come.
+    fn lacking(&self, survivors: &RankSet, waves: Wave) -> Option<Lacking> {
         let mut first = None;
         let mut count = 0;
         let none = RankSet::new();
@@ -179,7 +189,7 @@ impl Ledger {
                 first = Some((wave, lacking));
             }
         }
-        first.map(|(wave, lacking)| (wave, lacking, count))
+        first.map(|(wave, ranks)| Lacking { wave, ranks, count })
     }
 
     /// Whether these back-ends' contributions to that many waves have all come.
@@ -189,7 +199,7 @@ impl Ledger {
 
     /// Says what the end has shown: which are missing, and waves that were not asked for.
     pub(super) fn close(&mut self, survivors: &RankSet, waves: Wave) {
-        if let Some((wave, ranks, count)) = self.lacking(survivors, waves) {
+        if let Some(Lacking { wave, ranks, count }) = self.lacking(survivors, waves) {
             let text = format!("{ranks} survived, but never came; {count} such in all waves");
             self.violated(wave, &text);
         }

@@ -86,3 +86,38 @@ fn a_report_of_a_soak_is_as_its_schema_says() {
     assert_fits("soak-1", &report);
     assert_eq!(report["processes"].as_array().map(Vec::len), Some(7));
 }
+
+/// Whether a program succeeds, and what it prints.
+fn printed(program: &str, words: &[&str]) -> (bool, String) {
+    let output = clean_command(program).args(words).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn a_storm_without_recovery_says_what_happens() {
+    let program = env!("CARGO_BIN_EXE_sapwood-storm");
+    let short = ["--seconds", "1", "--topology", "2x2", "--rate", "5", "--silence", "3000"];
+    let words = [&short[..], &["--faults", "kill", "--without-recovery", "--log"]].concat();
+    // So short a storm may have violations beside load.
+    let (_, told) = printed(program, &words);
+    assert!(told.contains(" Ready { "), "{told}");
+    let (_, told) = printed(program, &["group", "--seconds", "1", "--rate", "3", "--log"]);
+    assert!(told.contains("storm of 1 s over a group"), "{told}");
+}
+
+#[test]
+fn options_of_storms_and_soaks_that_make_no_sense_are_refused() {
+    let storm = env!("CARGO_BIN_EXE_sapwood-storm");
+    let soak = env!("CARGO_BIN_EXE_sapwood-soak");
+    let table: [(&str, &[&str], &str); 4] = [
+        (storm, &["--rate", "0"], "--rate must be 1 to 10000"),
+        (storm, &["--faults", "rain"], "--faults"),
+        (storm, &["--silence", "long"], "--silence"),
+        (soak, &["--transport", "pipe"], "--transport"),
+    ];
+    for (program, words, what) in table {
+        let (is_right, told) = printed(program, words);
+        assert!(!is_right && told.contains(what) && told.lines().count() == 1, "{words:?}: {told}");
+    }
+}

@@ -16,7 +16,8 @@ use crate::{address_space, closed_output};
 
 /// Bad input: the user can mend it.
 pub const USAGE: u8 = 2;
-/// Nothing came in time.
+/// Nothing came in time: what was waited for, or the answer of a process that was asked, be it a
+/// front-end, the daemon of a tree or a member of a group.
 pub const TIMEOUT: u8 = 124;
 /// A failure of Sapwood's own.
 pub const OWN_FAILURE: u8 = 125;
@@ -89,6 +90,7 @@ impl Display for Failure {
 impl From<sapwood::Error> for Failure {
     fn from(error: sapwood::Error) -> Self {
         let code = match &error {
+            error if error.is_timeout() => TIMEOUT,
             sapwood::Error::Topology(_)
             | sapwood::Error::Misuse(_)
             | sapwood::Error::File { .. }
@@ -96,7 +98,6 @@ impl From<sapwood::Error> for Failure {
             | sapwood::Error::Group(
                 sapwood::GroupFailure::Space { .. } | sapwood::GroupFailure::Outside { .. },
             ) => USAGE,
-            sapwood::Error::Timeout { .. } | sapwood::Error::NoAddress { .. } => TIMEOUT,
             _ => OWN_FAILURE,
         };
         Self { code, text: error.to_string() }

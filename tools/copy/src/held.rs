@@ -36,9 +36,14 @@ struct Writeback {
 }
 
 impl Held {
-    /// `syncs` says whether what is written is to be on the disk.
-    pub(super) fn new(file: File, syncs: bool) -> Self {
-        Self { file, writeback: syncs.then(Writeback::default) }
+    /// What is written is to be on the disk.
+    pub(super) fn synced(file: File) -> Self {
+        Self { file, writeback: Some(Writeback::default()) }
+    }
+
+    /// The system writes to the disk when it likes.
+    pub(super) fn unsynced(file: File) -> Self {
+        Self { file, writeback: None }
     }
 
     /// This number of bytes more was written. Waits only where the disk is more than a piece
@@ -112,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_is_written_goes_to_the_disk_piece_by_piece() {
-        let mut file = Held::new(pipe(), true);
+        let mut file = Held::synced(pipe());
         file.wrote(PIECE_BYTES - 1).unwrap();
         assert!(file.writeback.as_ref().unwrap().piece.is_none());
         file.wrote(1).unwrap();
@@ -123,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_file_tells_what_became_of_its_last_piece() {
-        let mut file = Held::new(tempfile::tempfile().unwrap(), true);
+        let mut file = Held::synced(tempfile::tempfile().unwrap());
         file.wrote(PIECE_BYTES).unwrap();
         let writeback = file.writeback.as_mut().unwrap();
         writeback.settle().unwrap();
@@ -134,7 +139,7 @@ mod tests {
 
     #[test]
     fn where_nobody_asks_for_it_nothing_is_brought_to_the_disk() {
-        let mut file = Held::new(pipe(), false);
+        let mut file = Held::unsynced(pipe());
         file.wrote(PIECE_BYTES * 3).unwrap();
         assert!(file.finish().is_ok());
     }

@@ -91,7 +91,7 @@ pub struct Arguments {
     #[arg(long, alias = "quorum", value_name = "N", default_value_t = 0)]
     missing_max: usize,
     /// Print one JSON object at the end.
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long, conflicts_with_all = ["quiet", "dry_run"])]
     json: bool,
     /// Print neither progress nor errors.
     #[arg(short = 'q', long)]
@@ -148,6 +148,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let targets = Targets::of(arguments.selection.resolve()?)?;
     let task = prepare(arguments)?;
     let mut reach = arguments.reach.clone();
+    if reach.tree.names_switches() {
+        return Err(Failure::usage(
+            "--switches: the tree of a copy is chosen by the amount of data; omit it, or give \
+             --shape instead",
+        ));
+    }
     let data_bytes = task.found.as_ref().map_or(0, |found| found.manifest.data_bytes());
     let launch_method = reach.launching.launch_method();
     let fan_out = reach.tree.or_fan_out(|| {

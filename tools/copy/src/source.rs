@@ -73,6 +73,14 @@ enum Phase {
     Files(u64),
 }
 
+/// The end of a file's data.
+struct Ending {
+    entry: u64,
+    digest: Digest,
+    /// The hosts to which it is to be said.
+    to: RankSet,
+}
+
 /// The end that has the files.
 pub(super) struct Source {
     pub(super) found: Found,
@@ -85,8 +93,8 @@ pub(super) struct Source {
     /// How many of these there were in this round.
     claims_count: usize,
     open: Option<Open>,
-    /// The end of a file's data, to be said to these.
-    ending: Option<(u64, Digest, RankSet)>,
+    /// What is to be said next.
+    ending: Option<Ending>,
     spoilt: RankSet,
     buffer: Vec<u8>,
     said_bytes: u64,
@@ -177,8 +185,8 @@ impl Source {
         for claims in self.claims.values_mut() {
             claims.retain(|claim| !gone.contains(claim.rank));
         }
-        if let Some((_, _, to)) = &mut self.ending {
-            to.subtract(gone);
+        if let Some(ending) = &mut self.ending {
+            ending.to.subtract(gone);
         }
     }
 
@@ -220,7 +228,7 @@ impl Source {
             let to = std::mem::take(&mut self.spoilt);
             return Step::Say(to, Message::Spoilt { entry: at });
         }
-        if let Some((entry, digest, to)) = self.ending.take() {
+        if let Some(Ending { entry, digest, to }) = self.ending.take() {
             return match to.is_empty() {
                 true => Step::Busy,
                 false => Step::Say(to, Message::End { entry, digest }),
@@ -359,7 +367,8 @@ impl Source {
             return Step::Busy;
         }
         self.said_files += u64::from(!open.active.is_empty());
-        self.ending = Some((entry, open.beginning.digest(), open.active));
+        let (digest, to) = (open.beginning.digest(), open.active);
+        self.ending = Some(Ending { entry, digest, to });
         match open.refused.is_empty() {
             true => self.phase = Phase::Files(entry + 1),
             false => {

@@ -99,12 +99,21 @@ pub(super) struct Present {
     pub(super) is_final: bool,
 }
 
+/// A folder below a source.
+struct Reached {
+    /// The source.
+    root: u32,
+    /// The way from there.
+    path: Vec<u8>,
+    folder: Rc<OwnedFd>,
+}
+
 /// The places of all sources.
 pub(super) struct Store {
     sites: Vec<Site>,
     terms: Terms,
     /// The folder below a source that was reached last.
-    reached: Option<(u32, Vec<u8>, Rc<OwnedFd>)>,
+    reached: Option<Reached>,
 }
 
 impl Store {
@@ -226,10 +235,10 @@ impl Store {
         }
         let (above, name): (&'a [u8], &'a [u8]) = entry.parent_and_name();
         let name = OsStr::from_bytes(name).to_os_string();
-        if let Some((root, path, folder)) = &self.reached
-            && (*root, &**path) == (entry.root, above)
+        if let Some(reached) = &self.reached
+            && (reached.root, &*reached.path) == (entry.root, above)
         {
-            return Ok((Rc::clone(folder), name));
+            return Ok((Rc::clone(&reached.folder), name));
         }
         let Some(mut folder) = site.tree.clone() else {
             return Err(Trouble::new("its folder was not created"));
@@ -237,7 +246,8 @@ impl Store {
         for part in above.split(|&byte| byte == b'/').filter(|part| !part.is_empty()) {
             folder = Rc::new(open_folder(&folder, OsStr::from_bytes(part))?);
         }
-        self.reached = Some((entry.root, above.to_vec(), Rc::clone(&folder)));
+        let (root, path) = (entry.root, above.to_vec());
+        self.reached = Some(Reached { root, path, folder: Rc::clone(&folder) });
         Ok((folder, name))
     }
 
@@ -315,7 +325,10 @@ impl Store {
     }
 
     fn held(&self, file: OwnedFd) -> Held {
-        Held::new(file.into(), self.terms.syncs)
+        match self.terms.syncs {
+            true => Held::synced(file.into()),
+            false => Held::unsynced(file.into()),
+        }
     }
 
     /// Gives a file that has its name already its permissions.

@@ -353,15 +353,19 @@ impl Round {
         let mut text = self.lines(&(0..self.hosts.len()).collect::<Vec<_>>());
         let there = self.hosts.iter().filter(|host| host.reason.is_empty()).count();
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{there} of {} hosts have answered; a tree of {} levels started in {} ms; a round trip \
-             took {} us",
-            self.hosts.len(),
-            self.depth,
-            self.startup.as_millis(),
-            self.round_trip.as_micros()
-        );
+        let _ = write!(text, "{there} of {} hosts have answered; ", self.hosts.len());
+        let levels = if self.depth == 1 { "level" } else { "levels" };
+        let _ = if there == 0 {
+            writeln!(text, "no round trip was measured")
+        } else {
+            writeln!(
+                text,
+                "a tree of {} {levels} started in {} ms; a round trip took {} us",
+                self.depth,
+                self.startup.as_millis(),
+                self.round_trip.as_micros()
+            )
+        };
         let _ = writeln!(text, "tree: {}", self.why);
         if let Some(Found { links: Measurement { message, log_in, .. }, .. }) = &self.found {
             let _ = writeln!(
@@ -547,9 +551,12 @@ mod tests {
         round.hosts[0].hear("own\t7");
         let table = round.table();
         assert!(table.starts_with("missing  n0 "), "{table}");
-        assert!(table.contains("\n0 of 1 hosts have answered;"), "{table}");
+        let none = "\n0 of 1 hosts have answered; no round trip was measured\n";
+        assert!(table.contains(none), "{table}");
         round.hosts[0].hear(SAID);
-        assert!(round.is_whole() && round.table().starts_with("ok       n0 "));
+        let table = round.table();
+        assert!(round.is_whole() && table.starts_with("ok       n0 "), "{table}");
+        assert!(table.contains("\n1 of 1 hosts have answered; a tree of 1 level started in "));
     }
 
     #[test]

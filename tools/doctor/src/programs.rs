@@ -1,4 +1,4 @@
-//! MPI installations and the shims that observe them.
+//! MPI installations, the shims that observe them, and the program that reads call stacks.
 //!
 //! Owns which launchers are known and how their version is read. A machine without MPI is a machine
 //! on which only `sapwood mpi` has nothing to do, so nothing here fails.
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sapwood_launch::{Local, Order, locate};
+use sapwood_launch::{LaunchError, Local, Order, locate};
 
 use super::Check;
 
@@ -45,6 +45,7 @@ pub(super) fn checks() -> Vec<Check> {
     for Installation { flavour, version, launcher } in &installations {
         checks.push(Check::fine("MPI", format!("{flavour} {version} at {}", launcher.display())));
     }
+    checks.push(stack_reader());
     let has = |flavour| installations.iter().any(|installed| installed.flavour == flavour);
     checks.extend(SHIMS.iter().filter(|(flavour, _)| has(*flavour)).map(|(_, file)| shim(file)));
     checks
@@ -119,6 +120,22 @@ fn shim(file: &str) -> Check {
             )
         }
     }
+}
+
+/// The program that reads call stacks, which is looked for as the processes beside the ranks do.
+fn stack_reader() -> Check {
+    let reason = match sapwood_monitor::stack_reader_program() {
+        Ok(path) => return Check::fine("call stacks", path.display().to_string()),
+        Err(LaunchError::MissingProgram { .. }) => {
+            "sapwood-stacks is neither beside this program nor on PATH".to_owned()
+        }
+        Err(error) => error.to_string(),
+    };
+    Check::warning(
+        "call stacks",
+        reason,
+        "'sapwood stacks' and 'sapwood mpi --stacks' need it; 'make install' installs it",
+    )
 }
 
 #[cfg(test)]

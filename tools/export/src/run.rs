@@ -219,11 +219,11 @@ mod tests {
                 let elapsed = Duration::from_millis(100 * tenths);
                 RoundRecord::new(number, elapsed, &round(tenths), &[])
             };
-            file.append(&record(number, tenths), false).expect("there is room");
+            file.append(&record(number, tenths)).expect("there is room");
             for mark in 5 * number..5 * number + 5 {
                 let mut iteration = record(mark, tenths + 1 + mark % 5);
                 iteration.iteration = Some(mark + 1);
-                file.append(&iteration, false).expect("there is room");
+                file.append(&iteration).expect("there is room");
             }
         }
         Report { round: round(30), ..Report::default() }.write_summary(folder).expect("written");
@@ -259,7 +259,11 @@ mod tests {
             let elapsed = Duration::from_secs(number);
             let mut record = RoundRecord::new(number, elapsed, &round(tenths), &[]);
             sums = Some(record.note_event_intervals(sums.as_ref()));
-            file.append(&record, number == 3).expect("there is room");
+            let appended = match number {
+                3 => file.append_last(&record),
+                _ => file.append(&record),
+            };
+            appended.expect("there is room");
         }
         Report { round: round(20), ..Report::default() }.write_summary(path).expect("written");
         let run = Run::read(path).expect("a run");

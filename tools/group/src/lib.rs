@@ -140,7 +140,8 @@ struct JoinArguments {
     #[arg(long, value_name = "FILE")]
     address_file: Option<PathBuf>,
     /// Time limit for that wait.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = patience)]
+    #[arg(long, value_name = "TIME", default_value = "30s", conflicts_with = "address",
+          value_parser = patience)]
     wait: Duration,
     /// Virtual nodes to take over from one member, such as 3 or 2-3; that member stays and keeps at
     /// least one. Without '--names' this member holds no others.

@@ -95,6 +95,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.bypass && !matches!(arguments.operation, Act::Reduce | Act::Gather) {
         return Err(Failure::usage("--bypass is for reduce and gather, which have one root"));
     }
+    let has_no_root = matches!(
+        arguments.operation,
+        Act::Barrier | Act::Allgather | Act::ReduceScatter | Act::AllToAll
+    );
+    if root != 0 && has_no_root {
+        return Err(Failure::usage(
+            "--root is for broadcast, reduce, allreduce, gather and scatter, whose tree has a root",
+        ));
+    }
     let mut fleet = start(arguments)?;
     let rounds = u32::try_from(arguments.rounds).unwrap_or(u32::MAX);
     let limit = arguments.deadline.saturating_mul(rounds).saturating_add(SLACK);

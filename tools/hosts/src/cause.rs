@@ -12,17 +12,24 @@ use crate::absence::NOT_REACHED;
 /// This host's reason without its name, the rank of its back-end and the number of its process, in
 /// one line. Addresses stay, because no word tells whose they are.
 pub fn without_name(reason: &str, host: &str) -> String {
-    read(reason, host, false)
+    read(reason, host, Addresses::Stay)
 }
 
 /// The same without the addresses of those that `ssh` could not talk to.
 pub(crate) fn without_address(reason: &str, host: &str) -> String {
-    read(reason, host, true)
+    read(reason, host, Addresses::Go)
 }
 
-fn read(reason: &str, host: &str, takes_addresses: bool) -> String {
+/// What becomes of the addresses of those that `ssh` could not talk to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Addresses {
+    Stay,
+    Go,
+}
+
+fn read(reason: &str, host: &str, addresses: Addresses) -> String {
     let words: Vec<&str> = reason.split_whitespace().collect();
-    let mut left = Left { words: &words, host, takes_addresses, kept: Vec::new() };
+    let mut left = Left { words: &words, host, addresses, kept: Vec::new() };
     while let Some((word, rest)) = left.words.split_first() {
         left.words = rest;
         if !left.has_taken(word) {
@@ -38,7 +45,7 @@ struct Left<'a> {
     words: &'a [&'a str],
     /// Whose reason it is.
     host: &'a str,
-    takes_addresses: bool,
+    addresses: Addresses,
     kept: Vec<String>,
 }
 
@@ -89,7 +96,7 @@ impl Left<'_> {
     /// those are its own.
     fn is_own(&self, name: &str) -> bool {
         if name.parse::<IpAddr>().is_ok() {
-            return self.takes_addresses || name.eq_ignore_ascii_case(self.host);
+            return self.addresses == Addresses::Go || name.eq_ignore_ascii_case(self.host);
         }
         let short = name.split('.').next().unwrap_or_default();
         name.eq_ignore_ascii_case(self.host) || short.eq_ignore_ascii_case(self.host)

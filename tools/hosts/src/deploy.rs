@@ -36,6 +36,13 @@ impl Targets {
         u32::try_from(self.names.len()).unwrap_or(u32::MAX)
     }
 
+    /// How many they are, and which: `4 hosts: n[0-3]`.
+    pub fn counted(&self) -> String {
+        let (count, set) = (self.count(), &self.set);
+        let hosts = if count == 1 { "host" } else { "hosts" };
+        format!("{count} {hosts}: {set}")
+    }
+
     /// Those of these ranks.
     pub fn nodes(&self, ranks: &RankSet) -> NodeSet {
         nodes(&self.names, ranks)
@@ -94,8 +101,7 @@ impl Plan {
     /// As [`dry_run`].
     pub fn text(&self, targets: &Targets) -> Result<String, Failure> {
         let commands = dry_run(&self.builder, &self.drawn)?;
-        let (count, hosts, why) = (targets.count(), &targets.set, &self.why);
-        Ok(format!("{count} hosts: {hosts}\ntree: {why}\n{commands}"))
+        Ok(format!("{}\ntree: {}\n{commands}", targets.counted(), self.why))
     }
 }
 

@@ -49,7 +49,8 @@ pub struct Launching {
     #[arg(short = 't', long, value_name = "SECONDS", default_value = "10", value_parser = patience)]
     connect_timeout: Duration,
     /// Reach at most this many hosts at the same time from each process of the tree.
-    #[arg(long, value_name = "HOSTS", default_value = "32")]
+    #[arg(long, value_name = "HOSTS", default_value = "32",
+          value_parser = clap::value_parser!(u32).range(1..))]
     concurrent: u32,
     /// Listen only on these interfaces: networks, interface names or name prefixes, separated by
     /// commas; a leading ^ excludes them.
@@ -229,6 +230,10 @@ impl Launching {
             .connect_timeout(self.connect_timeout)
             .concurrent_starts(self.concurrent)
             .interfaces(&*self.interfaces);
+        // A user that names ssh, or options or a user for it, means it for this machine as well.
+        if self.launcher() == Launcher::Ssh {
+            builder = builder.reach_own_host();
+        }
         if let Some(job) = &self.jobid {
             builder = builder.slurm_job(&**job);
         }

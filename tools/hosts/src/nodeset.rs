@@ -4,6 +4,7 @@
 //! are in `hosts`.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use sapwood_topology::{Folding, Groups, NODESET_NAME_BYTES_MAX, NodeSet, uncommented};
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use crate::groups::{SiteGroups, with_source};
 use crate::read_text;
-use crate::selection::pick;
+use crate::selection::{file, pick};
 use sapwood_command_line::exit::{Failure, print};
 
 /// What `sapwood nodeset` is asked.
@@ -99,7 +100,8 @@ enum Action {
 /// Sets, and what is done to them before they are written.
 #[derive(clap::Args)]
 struct Sets {
-    /// Nodesets; without any, or for -, they are read from standard input.
+    /// Nodesets, or ^FILE for the hosts that FILE lists; without any, or for -, they are read from
+    /// standard input.
     #[arg(value_name = "NODESET")]
     sets: Vec<String>,
     /// Add all nodes of the group source that -s names, or else of the default group source.
@@ -251,6 +253,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Action::Split { parts, sets, terms, shown } => {
             let set = sets.gather(&groups, union)?;
             let output = Output::of(Form::Folded, shown, terms.folding());
+            output.check_axes(&set)?;
             output.write_parts(set.split(*parts as usize).into_iter())
         }
         Action::Index { name, sets } => {
@@ -263,6 +266,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         Action::Regroup { sets, terms } => {
             let set = sets.gather(&groups, union)?;
+            check_axes(&set, &terms.folding())?;
             regroup(&set, sets.source.as_deref(), &terms.folding(), &groups)
         }
         Action::Groups { source, members } => list(source.as_deref(), *members, &groups),
@@ -318,6 +322,11 @@ impl Sets {
             None => text.to_string(),
         };
         let parse = |text: &str| NodeSet::parse(&of_source(text), groups).map_err(Failure::usage);
+        // A whole argument only: within a list, unlike in `-w`, it is not read.
+        let read = |text: &str| match text.strip_prefix('^') {
+            Some(path) => file(Path::new(path), groups),
+            None => parse(text),
+        };
         let mut all: Option<NodeSet> = None;
         let mut add = |set: NodeSet| {
             all = Some(match all.take() {
@@ -338,18 +347,18 @@ impl Sets {
                 let lines: Vec<&str> = text.lines().map(uncommented).collect();
                 add(parse(&lines.join("\n"))?);
             } else {
-                add(parse(text)?);
+                add(read(text)?);
             }
         }
         let mut set = all.unwrap_or_default();
         for text in &self.exclude {
-            set = set.difference(&parse(text)?);
+            set = set.difference(&read(text)?);
         }
         for text in &self.intersection {
-            set = set.intersection(&parse(text)?);
+            set = set.intersection(&read(text)?);
         }
         for text in &self.xor {
-            set = set.symmetric_difference(&parse(text)?);
+            set = set.symmetric_difference(&read(text)?);
         }
         if let Some(places) = &self.slice {
             set = set.slice(places).map_err(Failure::usage)?;
@@ -392,6 +401,7 @@ impl Output {
         combine: Combine,
     ) -> Result<ExitCode, Failure> {
         let set = sets.gather(groups, combine)?;
+        self.check_axes(&set)?;
         self.write_parts(parts.of(&set, &self.folding))
     }
 
@@ -417,14 +427,24 @@ impl Output {
         let names = || set.iter().map(|name| written(&name)).collect::<Vec<String>>();
         Ok(match &self.form {
             Form::Folded if self.format.is_plain() => set.fold(&self.folding),
-            Form::Folded => {
-                let names = names();
-                let names = NodeSet::of_names(names.iter().map(String::as_str));
-                names.map_err(Failure::usage)?.fold(&self.folding)
-            }
+            Form::Folded => self.formatted(set)?.fold(&self.folding),
             Form::Count => written(&set.len().to_string()),
             Form::Names { separator } => names().join(separator),
         })
+    }
+
+    /// The set of the names as the format has them.
+    fn formatted(&self, set: &NodeSet) -> Result<NodeSet, Failure> {
+        let names: Vec<String> = set.iter().map(|name| self.format.written(&name)).collect();
+        NodeSet::of_names(names.iter().map(String::as_str)).map_err(Failure::usage)
+    }
+
+    /// Whether a set is folded along a number that one of its names has.
+    fn check_axes(&self, set: &NodeSet) -> Result<(), Failure> {
+        if self.folding.axes.is_empty() || self.format.is_plain() {
+            return check_axes(set, &self.folding);
+        }
+        check_axes(&self.formatted(set)?, &self.folding)
     }
 
     fn as_json(&self, set: &NodeSet) -> serde_json::Value {
@@ -434,6 +454,20 @@ impl Output {
         }
         object
     }
+}
+
+/// Whether a set is folded along a number that one of its names has. Without numbers there is
+/// nothing to fold.
+fn check_axes(set: &NodeSet, folding: &Folding) -> Result<(), Failure> {
+    let most = set.numbers_max();
+    let is_there = |axis: &i32| (1..=most).contains(&(axis.unsigned_abs() as usize));
+    if most == 0 || folding.axes.is_empty() || folding.axes.iter().any(is_there) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "--axis: no name of the set has such a number; give one from 1 to {most}, or from -{most} \
+         to -1"
+    )))
 }
 
 /// Puts groups in the place of their members, the largest first.

@@ -105,8 +105,16 @@ mod tests {
         silence: Duration::from_secs(3),
     };
 
+    /// What is left on the way to the hosts.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Room {
+        Free,
+        Full,
+    }
+
     /// Asks two hosts; gives which question they are asked.
-    fn ask(questions: &mut Questions, now: Instant, has_room: bool) -> Option<Wave> {
+    fn ask(questions: &mut Questions, now: Instant, room: Room) -> Option<Wave> {
+        let has_room = room == Room::Free;
         let mut asked = None;
         let Ok(is_asked) = questions.ask(&RankSet::range(0, 1), now, |_, wave| {
             asked = has_room.then_some(wave);
@@ -116,24 +124,24 @@ mod tests {
         asked
     }
 
-    fn answer(wave: Wave, is_late: bool) -> Answer {
+    fn answer(wave: Wave) -> Answer {
         let contributors = RankSet::range(0, 1);
-        Answer { stream: 1, wave, packet: None, contributors, missing: Vec::new(), is_late }
+        Answer { stream: 1, wave, packet: None, contributors, missing: Vec::new(), is_late: false }
     }
 
     #[test]
     fn a_question_follows_when_the_last_has_been_answered() {
         let begin = Instant::now();
         let mut questions = Questions::new(TIMING, begin);
-        assert_eq!(ask(&mut questions, begin + TIMING.pause, true), None);
-        questions.hear(&answer(0, true));
-        assert_eq!(ask(&mut questions, begin + TIMING.pause, true), None);
-        questions.hear(&answer(0, false));
-        assert_eq!(ask(&mut questions, begin + TIMING.pause / 2, true), None);
+        assert_eq!(ask(&mut questions, begin + TIMING.pause, Room::Free), None);
+        questions.hear(&Answer { is_late: true, ..answer(0) });
+        assert_eq!(ask(&mut questions, begin + TIMING.pause, Room::Free), None);
+        questions.hear(&answer(0));
+        assert_eq!(ask(&mut questions, begin + TIMING.pause / 2, Room::Free), None);
         assert_eq!(questions.wait(begin), TIMING.pause);
-        assert_eq!(ask(&mut questions, begin + TIMING.pause, true), Some(1));
+        assert_eq!(ask(&mut questions, begin + TIMING.pause, Room::Free), Some(1));
         // What answers an earlier one does not answer this one.
-        questions.hear(&answer(0, false));
+        questions.hear(&answer(0));
         assert_eq!(questions.wait(begin), TIMING.hold);
         assert_eq!(questions.last(), 1);
     }
@@ -142,19 +150,22 @@ mod tests {
     fn an_answer_that_is_lost_keeps_nobody_waiting() {
         let begin = Instant::now();
         let mut questions = Questions::new(TIMING, begin);
-        assert_eq!(ask(&mut questions, begin + TIMING.silence, true), None);
-        assert_eq!(ask(&mut questions, begin + (TIMING.silence + TIMING.hold) * 3, true), Some(1));
+        assert_eq!(ask(&mut questions, begin + TIMING.silence, Room::Free), None);
+        assert_eq!(
+            ask(&mut questions, begin + (TIMING.silence + TIMING.hold) * 3, Room::Free),
+            Some(1)
+        );
     }
 
     #[test]
     fn where_there_is_no_room_the_same_question_comes_later() {
         let begin = Instant::now();
         let mut questions = Questions::new(TIMING, begin);
-        questions.hear(&answer(0, false));
+        questions.hear(&answer(0));
         let now = begin + TIMING.pause;
-        assert_eq!(ask(&mut questions, now, false), None);
-        assert_eq!(ask(&mut questions, now + TIMING.hold / 2, true), None);
+        assert_eq!(ask(&mut questions, now, Room::Full), None);
+        assert_eq!(ask(&mut questions, now + TIMING.hold / 2, Room::Free), None);
         assert_eq!(questions.wait(now), TIMING.hold);
-        assert_eq!(ask(&mut questions, now + TIMING.hold, true), Some(1));
+        assert_eq!(ask(&mut questions, now + TIMING.hold, Room::Free), Some(1));
     }
 }

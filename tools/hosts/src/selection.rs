@@ -231,7 +231,8 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-fn file(path: &Path, groups: &SiteGroups) -> Result<NodeSet, Failure> {
+/// The hosts that a file lists; `-` is standard input.
+pub(crate) fn file(path: &Path, groups: &SiteGroups) -> Result<NodeSet, Failure> {
     let text = if path == Path::new("-") {
         super::read_text(std::io::stdin().lock(), "standard input")?
     } else {

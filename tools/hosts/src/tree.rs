@@ -60,8 +60,8 @@ pub struct TreeTerms {
     #[arg(long, value_name = "NODESET")]
     communication_hosts: Option<String>,
     /// Group hosts by the switches of this file, in the format of Slurm's topology.conf; unless
-    /// given, Slurm is asked in an allocation.
-    #[arg(long, value_name = "FILE")]
+    /// given, Slurm is asked in an allocation. Not for a copy.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["fan_out", "shape"])]
     switches: Option<PathBuf>,
 }
 
@@ -95,9 +95,13 @@ pub fn over(
     let is_labelled = matches!(launching.launcher(), Launcher::Local | Launcher::Attach);
     let others = terms.communication()?;
     if is_labelled {
-        if others.is_some() {
-            let text =
-                "--communication-hosts: this launcher starts nothing on other hosts; omit it";
+        let unused = match (&others, &terms.switches) {
+            (Some(_), _) => Some("--communication-hosts"),
+            (None, Some(_)) => Some("--switches"),
+            (None, None) => None,
+        };
+        if let Some(option) = unused {
+            let text = format!("{option}: this launcher starts nothing on other hosts; omit it");
             return Err(Failure::usage(text));
         }
         let (shape, why) = labelled(targets, terms, launching)?;
@@ -161,6 +165,11 @@ impl TreeTerms {
             Some(shape) => shape.fan_out(),
             None => *self.fan_out.get_or_insert_with(chosen),
         }
+    }
+
+    /// Whether the user names a file of switches.
+    pub fn names_switches(&self) -> bool {
+        self.switches.is_some()
     }
 
     fn communication(&self) -> Result<Option<Hosts>, Failure> {

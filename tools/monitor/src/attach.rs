@@ -110,11 +110,23 @@ pub(crate) fn run(shared: &Arguments, words: &[OsString]) -> Result<ExitCode, Fa
                 .map(|_| ExitCode::SUCCESS);
         }
     };
+    if shared.every.is_some() {
+        return Err(Failure::usage(
+            "--every is for a program that is started here; set SAPWOOD_MPI_EVERY for a job that \
+             'attach' is to watch: see docs/environment.md",
+        ));
+    }
     if shared.events_folder.is_some() {
         return Err(Failure::usage(
             "--events-folder is for a program that is started here: this one has begun to record \
              in its memory",
         ));
+    }
+    if let Some(option) = started_only(shared) {
+        return Err(Failure::usage(format!(
+            "{option} is for a program that is started here, and has no effect on one that runs; \
+             omit {option}"
+        )));
     }
     let mut arguments = shared.clone();
     arguments.interval = own.interval.unwrap_or(shared.interval);
@@ -139,6 +151,17 @@ pub(crate) fn run(shared: &Arguments, words: &[OsString]) -> Result<ExitCode, Fa
     super::conclude(&job, end.elapsed, collected, (&mut outputs, &mut page), &arguments);
     page.end("the ranks have ended, or this command has");
     Ok(ExitCode::SUCCESS)
+}
+
+/// An option before `attach` that means nothing for ranks which run already, if there is one.
+fn started_only(shared: &Arguments) -> Option<&'static str> {
+    let options = [
+        (shared.ranks.is_some(), "--ranks"),
+        (shared.in_world.is_some(), "--in-world"),
+        (shared.mpi.is_some(), "--mpi"),
+        (!shared.reaching.hosts.is_empty(), "--hosts"),
+    ];
+    options.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
 }
 
 /// The job that is meant.
@@ -344,7 +367,7 @@ fn until_end(
             watching.pages.follow(&mut collection.guidance.settings);
             match interval {
                 Some(_) => collection.ask(elapsed),
-                None => collection.guidance.ask(elapsed, false),
+                None => collection.guidance.ask(elapsed),
             }
             // A round that was slept through is not made up for.
             last = Some(if now > next + pause { now } else { next });

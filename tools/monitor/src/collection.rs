@@ -265,7 +265,7 @@ impl Collection {
         if self.live.broadcast(LIVE, question).is_ok() {
             self.asked += 1;
         }
-        self.guidance.ask(elapsed, false);
+        self.guidance.ask(elapsed);
         self.ask_waits();
         self.analyse();
     }

@@ -26,7 +26,7 @@ const PREFIX: &str = "mpi-";
 #[command(name = "sapwood mpi control", bin_name = "sapwood mpi control", version)]
 struct Arguments {
     /// Name of the run, such as mpi-4711; needed only if several run.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "tree", value_name = "NAME")]
     network: Option<String>,
     /// Time between two rounds, such as 500ms; 0 stops periodic rounds.
     #[arg(long, value_name = "TIME", value_parser = seconds)]

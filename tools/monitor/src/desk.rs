@@ -102,7 +102,7 @@ impl Collection {
                 if flush {
                     self.ask(elapsed);
                 } else if is_new {
-                    self.guidance.ask(elapsed, false);
+                    self.guidance.ask(elapsed);
                 }
                 String::new()
             }

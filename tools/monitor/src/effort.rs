@@ -32,11 +32,12 @@ const LAST_RECORDS: u64 = 16;
 pub struct WaitsEffort {
     /// When leaves read the events of waits: at 'any' time, while a rank is 'waiting' in a
     /// collective, or after all ranks of a leaf were 'released' from one.
-    #[arg(long = "waits-when", value_name = "WHEN", default_value = "any",
+    #[arg(long = "waits-when", value_name = "WHEN", default_value = "any", requires = "command",
           value_parser = str::parse::<Coscheduling>)]
     when: Coscheduling,
     /// Maximum share of a processor that each leaf uses to read them while the program runs.
-    #[arg(long = "waits-cpu", value_name = "SHARE", default_value = "10%", value_parser = share)]
+    #[arg(long = "waits-cpu", value_name = "SHARE", default_value = "10%", requires = "command",
+          value_parser = share)]
     cpu_ppm: u32,
 }
 

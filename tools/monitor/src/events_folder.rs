@@ -214,10 +214,10 @@ mod tests {
         let mut file = EndsFile::new(folder.path().to_path_buf());
         let mut deaths = Deaths::default();
         assert_eq!(file.due(deaths.known()), None);
-        let kind = |cause, is_finalized| EndKind { cause, is_finalized, inside: String::new() };
+        let kind = |cause| EndKind { cause, is_finalized: false, inside: String::new() };
         let mut report = RankReport::default();
-        report.end(0, kind(Cause::Code(0), true), 500_000_000);
-        report.end(1, kind(Cause::Abort(13), false), 40_000_000);
+        report.end(0, EndKind { is_finalized: true, ..kind(Cause::Code(0)) }, 500_000_000);
+        report.end(1, kind(Cause::Abort(13)), 40_000_000);
         deaths.take(&report, Duration::from_secs(2));
         assert_eq!(file.due(deaths.known()), Some(Duration::ZERO), "the first at once");
         let elapsed = Duration::from_secs(2);

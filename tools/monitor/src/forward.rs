@@ -17,6 +17,9 @@ use super::wrappers::{EnvChange, EnvWord, env_words};
 const OPEN_MPI_VARIABLE: &str = "x";
 /// Options with a variable and its value as their two arguments.
 const HYDRA_VARIABLE: &str = "genv env";
+/// Options with which one part of a command says what of Hydra's own environment its ranks get, and
+/// those that say so of all parts.
+const HYDRA_OWN: [&str; 2] = ["envnone envlist envall", "genvnone genvlist genvall"];
 /// Options by which a launcher hands on less than its environment, or something else.
 const ENVIRONMENT_OPTIONS: &str = "x genv env genvlist envlist genvnone envnone export";
 
@@ -96,6 +99,54 @@ pub(crate) fn hides_shim(
     })
 }
 
+/// The option of the launcher that keeps from all ranks what an `env` before it preloads, as it
+/// does without us; none where there is no such list, or an option names it.
+pub(crate) fn withholds_preload(
+    words: &[OsString],
+    command: &JobCommand,
+    launcher_of: Option<Abi>,
+) -> Option<String> {
+    let is_set = preloaded_before(words, command).is_some_and(|users| !users.is_empty());
+    let names_it = |option: &LauncherOption| option.value() == PRELOAD_VARIABLE;
+    let is_named = command.options(HYDRA_VARIABLE).any(names_it);
+    withholding(command, launcher_of).filter(|_| is_set && !is_named)
+}
+
+/// The option by which a launcher keeps the list of its own environment from all ranks.
+fn withholding(command: &JobCommand, launcher_of: Option<Abi>) -> Option<String> {
+    let of_part = |part: &Part| match (command.kind, launcher_of) {
+        (Some(Launcher::Srun), _) => srun_withholding(part),
+        (Some(Launcher::Mpirun), Some(Abi::Mpich)) => hydra_withholding(command, part),
+        _ => None,
+    };
+    let of_all: Option<Vec<String>> = command.parts.iter().map(of_part).collect();
+    of_all?.into_iter().next()
+}
+
+fn srun_withholding(part: &Part) -> Option<String> {
+    let (_, option) = of_name(part, "export").last()?;
+    let keeps = |word: &str| {
+        word.eq_ignore_ascii_case("ALL")
+            || word.split('=').next().is_some_and(|it| it == PRELOAD_VARIABLE)
+    };
+    let is_kept = option.value().split(',').any(keeps);
+    (!is_kept).then(|| format!("--export={}", option.value()))
+}
+
+fn hydra_withholding(command: &JobCommand, part: &Part) -> Option<String> {
+    let [of_part, of_all] = HYDRA_OWN;
+    let own = of_name(part, of_part).last().map(|(_, option)| option);
+    let option = own.or_else(|| command.options(of_all).last())?;
+    let is_listed = option.value().split(',').any(|name| name == PRELOAD_VARIABLE);
+    match option.name.as_str() {
+        "envnone" | "genvnone" => Some(format!("-{}", option.name)),
+        "envlist" | "genvlist" if !is_listed => {
+            Some(format!("-{} {}", option.name, option.value()))
+        }
+        _ => None,
+    }
+}
+
 /// Whether a launcher is told variables by options of its own.
 fn takes_variables(command: &JobCommand, launcher_of: Option<Abi>) -> bool {
     match command.kind {
@@ -114,8 +165,12 @@ pub(crate) fn forwarded(
     variables: &[(OsString, OsString)],
     comment: Option<&str>,
 ) -> Forwarded {
-    // What an option says of the list takes the place of what the launcher's environment has.
-    let before = preloaded_before(words, command);
+    // What an option says of the list takes the place of what the launcher's environment has, which
+    // an option may keep from the ranks.
+    let before = match withholding(command, launcher_of) {
+        Some(_) => None,
+        None => preloaded_before(words, command),
+    };
     let value_of = |name: &OsString, value: &OsString| match &before {
         Some(users) if name == PRELOAD_VARIABLE => with_own(users, &value.to_string_lossy()),
         _ => value.to_string_lossy().into_owned(),
@@ -400,6 +455,41 @@ mod tests {
         assert_eq!(
             told("env LD_PRELOAD=/u.so mpiexec -genv A 1 -n 2 a", Abi::Mpich, None),
             "env LD_PRELOAD=/u.so mpiexec -genv LD_PRELOAD /u.so:/libsapwood-mpi.so -genv S 1 -genv A 1 -n 2 a"
+        );
+    }
+
+    #[test]
+    fn what_an_option_keeps_from_the_ranks_is_not_preloaded_there_and_the_option_is_named() {
+        let kept = |text: &str| {
+            let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+            let command = JobCommand::parse(&words).expect("a command that can be read");
+            withholds_preload(&words, &command, Some(Abi::Mpich)).unwrap_or_default()
+        };
+        assert_eq!(kept("env LD_PRELOAD=/u.so srun --export=NONE a"), "--export=NONE");
+        assert_eq!(kept("env LD_PRELOAD=/u.so srun --export=A=1,B a"), "--export=A=1,B");
+        assert_eq!(kept("env LD_PRELOAD=/u.so mpiexec -envnone -n 2 a"), "-envnone");
+        assert_eq!(kept("env LD_PRELOAD=/u.so mpiexec -genvlist A -n 1 a : b"), "-genvlist A");
+        for text in [
+            "srun --export=NONE a",
+            "env LD_PRELOAD= srun --export=NONE a",
+            "env LD_PRELOAD=/u.so srun a",
+            "env LD_PRELOAD=/u.so srun --export=ALL,A=1 a",
+            "env LD_PRELOAD=/u.so srun --export=LD_PRELOAD a",
+            "srun --export=NONE env LD_PRELOAD=/u.so a",
+            "env LD_PRELOAD=/u.so mpiexec -n 1 a : -envnone -n 1 b",
+            "env LD_PRELOAD=/u.so mpiexec -genvnone -envall -n 1 a",
+            "env LD_PRELOAD=/u.so mpiexec -envlist A,LD_PRELOAD -n 1 a",
+            "env LD_PRELOAD=/u.so mpiexec -genvnone -genv LD_PRELOAD /v.so -n 1 a",
+        ] {
+            assert_eq!(kept(text), "", "{text}");
+        }
+        assert_eq!(
+            told("env LD_PRELOAD=/u.so srun --export=NONE a", Abi::OpenMpi, None),
+            "env LD_PRELOAD=/u.so srun --export=LD_PRELOAD=/libsapwood-mpi.so,S=1 a"
+        );
+        assert_eq!(
+            told("env LD_PRELOAD=/u.so mpiexec -genvnone -n 2 a", Abi::Mpich, None),
+            "env LD_PRELOAD=/u.so mpiexec -genv LD_PRELOAD /libsapwood-mpi.so -genv S 1 -genvnone -n 2 a"
         );
     }
 

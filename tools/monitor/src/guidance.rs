@@ -47,6 +47,14 @@ pub(crate) struct Guidance {
     partial_left: u32,
 }
 
+/// Which of its questions this is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asking {
+    /// One of those that follow one another.
+    Periodic,
+    Last,
+}
+
 impl Guidance {
     /// Opens the streams, and asks every leaf for iterations.
     ///
@@ -89,7 +97,12 @@ impl Guidance {
 
     /// Tells the settings and what is known of ends, and asks what the ranks report. A tree of
     /// which nothing is left is not asked.
-    pub(crate) fn ask(&mut self, elapsed: Duration, is_last: bool) {
+    pub(crate) fn ask(&mut self, elapsed: Duration) {
+        self.put(Asking::Periodic, elapsed);
+    }
+
+    fn put(&mut self, asking: Asking, elapsed: Duration) {
+        let is_last = asking == Asking::Last;
         self.has_traced |= self.settings.is_tracing;
         let question = ControlQuestion {
             wave: self.wave,
@@ -128,7 +141,7 @@ impl Guidance {
 
     /// Asks for the last time and waits for the answer.
     pub(crate) fn finish(&mut self, elapsed: Duration, wait: Duration) {
-        self.ask(elapsed, true);
+        self.put(Asking::Last, elapsed);
         let last = self.wave.saturating_sub(1);
         while self.asked.contains_key(&last) {
             let Ok(answer) = self.control.recv_timeout(wait) else { return };

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::Arguments;
 use super::command_line::{JobCommand, JobProgram};
-use super::forward::{Forwarded, forwarded, hands_on_environment, hides_shim, preloading};
+use super::forward::{
+    Forwarded, forwarded, hands_on_environment, hides_shim, preloading, withholds_preload,
+};
 use super::in_world::{InWorld, ToolRanks};
 use super::launcher::Launcher;
 use super::leaves::{Leaves, Wishes};
@@ -215,6 +217,12 @@ fn warn_of_env(words: &[OsString], command: &JobCommand, launcher_of: Option<Abi
         complain(format_args!(
             "'{hiding}' in the command removes the variables by which ranks load the shim: those \
              that it starts are not watched; leave it out, or put it before 'sapwood mpi'"
+        ));
+    }
+    if let Some(option) = withholds_preload(words, command, launcher_of) {
+        complain(format_args!(
+            "'{option}' keeps from the ranks what 'env' preloads before the launcher; name \
+             LD_PRELOAD in that option, or put 'env' before the program"
         ));
     }
 }

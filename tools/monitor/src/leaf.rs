@@ -113,7 +113,7 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode, Failure> {
     }
     if std::env::var_os(NUMBER_VARIABLE).is_some() {
         tables.tool_rank = ToolRank::own();
-        if let Some(tool) = &tables.tool_rank {
+        if let Some(tool) = tables.tool_rank.as_ref().and_then(ToolRank::descriptor) {
             back_end.watch(tool)?;
         }
     }
@@ -195,9 +195,10 @@ fn look(back_end: &mut BackEnd, tables: &mut Tables) {
     });
     if let Some(tool) = &mut tables.tool_rank
         && tool.look()
+        && let Some(descriptor) = tool.descriptor()
     {
         // One that is not watched is still looked at whenever the front-end asks.
-        let _ = back_end.unwatch(&*tool);
+        let _ = back_end.unwatch(descriptor);
     }
 }
 

@@ -93,6 +93,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::ArgGroup;
 use sapwood_command_line::arguments::listening_address;
 use sapwood_command_line::colour::ColourOption;
 use sapwood_export::{Format, openmetrics};
@@ -103,7 +104,7 @@ use self::collected::Collected;
 use self::collection::Collection;
 use self::control::channel::ControlQueue;
 use self::control::{ControlChannel, FreezeOrder};
-use self::in_world::ToolRanks;
+use self::in_world::{InWorld, ToolRanks};
 use self::job::Job;
 pub use self::linkage::Abi;
 use self::outputs::Outputs;
@@ -121,6 +122,7 @@ pub use self::freezing::{FreezeWishes, freeze, freeze_of_running};
 pub use self::kept::{freeze_of_files, why_of_files};
 pub use self::scope::NamedScope;
 pub use self::scopes::{scope, scopes_of_running};
+pub use self::stack_reader::stack_reader_program;
 pub use self::why::{WhyNews, WhyWishes, why, why_of_running};
 
 /// The shortest time between two rounds.
@@ -144,6 +146,7 @@ pub fn further_commands() -> [clap::Command; 2] {
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
+    group = ArgGroup::new("serves").args(["listen", "export"]).multiple(true),
     after_help = "Two more commands take other options, which their --help lists:\n  \
                   sapwood mpi attach   Watch a job that runs already\n  \
                   sapwood mpi control  Change what a running 'sapwood mpi' measures"
@@ -179,8 +182,9 @@ pub struct Arguments {
     /// 0 chooses a free port.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening_address)]
     listen: Option<SocketAddr>,
-    /// Maximum number of series that --listen serves.
+    /// Maximum number of series that --listen serves, or that --export openmetrics writes.
     #[arg(long, value_name = "N", default_value_t = openmetrics::SERIES_DEFAULT,
+          requires = "serves",
           value_parser = clap::value_parser!(u32).range(i64::from(openmetrics::SERIES_MIN)..=10_000_000))]
     series_max: u32,
     /// Number of MPI ranks for which the tree is planned; by default that of the launcher's command
@@ -199,7 +203,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N:FUNCTION", value_parser = every)]
     every: Option<Every>,
     /// Print no table, neither while the program runs nor at its end.
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "live")]
     quiet: bool,
     /// Print no table while the program runs.
     #[arg(long, conflicts_with = "live")]
@@ -420,6 +424,7 @@ fn report(job: &Job, elapsed: Duration, collected: Collected, interval: Duration
         analysis: collected.analysis,
         waits: collected.waits,
         settings: collected.settings,
+        tool_ranks: job.in_world.as_ref().map_or(0, InWorld::tools),
         interval,
         ..Report::default()
     }

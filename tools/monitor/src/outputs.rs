@@ -192,7 +192,7 @@ impl Outputs {
         }
         let record = self.noted(record);
         let Some(file) = &mut self.rounds else { return };
-        if let Err(error) = file.append(&record, false) {
+        if let Err(error) = file.append(&record) {
             self.trouble(&error);
         }
     }
@@ -269,7 +269,7 @@ impl Outputs {
         let is_said = self.is_said;
         let mut files = LastFiles::new(file);
         files.add(format!("the last record of '{ROUNDS_FILE}'"), move |file| {
-            let failed = file.append(&record, true).err().filter(|_| !is_said);
+            let failed = file.append_last(&record).err().filter(|_| !is_said);
             failed.map(|error| error.to_string())
         });
         let mut left = files.write(self.wait);

@@ -151,11 +151,11 @@ mod tests {
             exports.take();
             trouble
         };
-        file.append(&record(0), false).expect("there is room");
+        file.append(&record(0)).expect("there is room");
         assert_eq!((step(Duration::ZERO), rows(path)), (None, Some(1)));
         assert!(path.join("rounds.parquet").exists());
         assert!(!path.join("report.html").exists(), "it is made at the end");
-        file.append(&record(1), false).expect("there is room");
+        file.append(&record(1)).expect("there is room");
         assert_eq!((step(REPLACED_AFTER / 2), rows(path)), (None, Some(1)), "it is too soon");
         assert_eq!((step(REPLACED_AFTER), rows(path)), (None, Some(2)));
     }
@@ -168,7 +168,7 @@ mod tests {
         Report::default().write_summary(path).expect("it is written");
         let mut exports = RunningExports::new(&[Format::Csv]);
         for number in 0..3 {
-            file.append(&record(number), false).expect("there is room");
+            file.append(&record(number)).expect("there is room");
             // Later than any pause.
             let elapsed = Duration::from_secs(number * 1_000_000);
             assert_eq!(exports.step(path, elapsed), None);
@@ -184,7 +184,7 @@ mod tests {
         let path = folder.path();
         let mut file = RoundsFile::create(path).expect("it is made");
         Report::default().write_summary(path).expect("it is written");
-        file.append(&record(0), false).expect("there is room");
+        file.append(&record(0)).expect("there is room");
         let mut exports = RunningExports::new(&[Format::Csv, Format::Parquet]);
         exports.finish().wait();
         assert_eq!(exports.step(path, Duration::ZERO), None);

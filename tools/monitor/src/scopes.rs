@@ -36,7 +36,7 @@ impl Collection {
         let mut records = Vec::new();
         for watch in &mut self.scopes.watches {
             while let Some(gathering) = watch.take() {
-                records.push(record(&watch.named, elapsed, false, &gathering));
+                records.push(ScopeRecord::of(&parts(&watch.named, elapsed, &gathering)));
             }
             watch.ask_if_due(self.world_size);
         }
@@ -49,7 +49,9 @@ impl Collection {
             let gathered = watch.finish(self.world_size, wait);
             let last = gathered.len().saturating_sub(1);
             for (at, gathering) in gathered.iter().enumerate() {
-                self.result.scopes.push(record(&watch.named, elapsed, at == last, gathering));
+                let parts = parts(&watch.named, elapsed, gathering);
+                let parts = ScopeParts { is_last: at == last, ..parts };
+                self.result.scopes.push(ScopeRecord::of(&parts));
             }
         }
     }
@@ -74,24 +76,20 @@ impl Collection {
             self.scopes.end(number);
         }
         let (named, gathering) = self.scopes.gathered(request.gathered?)?;
-        Some(record(&named, elapsed, false, &gathering))
+        Some(ScopeRecord::of(&parts(&named, elapsed, &gathering)))
     }
 }
 
-fn record(
-    named: &NamedScope,
-    elapsed: Duration,
-    is_last: bool,
-    gathering: &Gathering,
-) -> ScopeRecord {
-    ScopeRecord::of(&ScopeParts {
+/// A record's parts; it is not the last one.
+fn parts<'a>(named: &'a NamedScope, elapsed: Duration, gathering: &'a Gathering) -> ScopeParts<'a> {
+    ScopeParts {
         name: &named.name,
         scope: &named.scope,
         elapsed,
-        is_last,
+        is_last: false,
         figures: &gathering.figures,
         missing_leaves: gathering.missing_leaves,
-    })
+    }
 }
 
 /// Starts a program and gathers scopes of its events until it has ended: `tell` is given each

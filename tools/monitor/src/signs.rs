@@ -105,7 +105,7 @@ mod tests {
         round.add(&profile).expect("a new rank");
         let record = RoundRecord::new(0, std::time::Duration::ZERO, &round, &[]);
         let mut rounds = RoundsFile::create(folder).expect("it is made");
-        rounds.append(&record, true).expect("there is room");
+        rounds.append_last(&record).expect("there is room");
         let rows = RankRows::new(vec![profile]).expect("one rank");
         let report = Report { round, rows, ..Report::default() };
         let mut files = report.write(folder).expect("it is written");

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use sapwood::{BackEnd, Error, StreamId, Tag, Values, Wave};
-use sapwood_launch::{Local, Order, Process};
+use sapwood_launch::{LaunchError, Local, Order, Process, locate};
 use sapwood_report::stacks::{MergedStacks, Sample, Wish};
 
 /// The program that reads stacks, and the argument with which it serves a leaf.
@@ -137,16 +137,25 @@ impl Asked {
     }
 }
 
-/// Starts the reader: the program beside this one, or the one that is found as commands are.
-fn start() -> Result<Process, String> {
+/// The program that reads call stacks: that beside this one, or the one that is found as commands
+/// are.
+///
+/// # Errors
+/// Where there is none, or it may not be executed.
+pub fn stack_reader_program() -> Result<PathBuf, LaunchError> {
     let own = std::env::current_exe().ok();
     let beside = own.and_then(|own| Some(own.parent()?.join(PROGRAM)));
-    let program = beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM));
-    let mut order = Order::new(program);
+    locate(&beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM)))
+}
+
+/// Starts the reader.
+fn start() -> Result<Process, String> {
+    let failed = |error: LaunchError| {
+        format!("the program {PROGRAM} is neither beside sapwood-node nor on PATH: {error}")
+    };
+    let mut order = Order::new(stack_reader_program().map_err(failed)?);
     order.arguments = vec![READER.into()];
     order.pipe_stdin = true;
     order.capture_stdout = true;
-    Local.start(&order).map_err(|error| {
-        format!("the program {PROGRAM} is neither beside sapwood-node nor on PATH: {error}")
-    })
+    Local.start(&order).map_err(failed)
 }

@@ -500,7 +500,7 @@ impl Run {
             if now >= next {
                 match interval {
                     Some(_) => collection.ask(elapsed),
-                    None => collection.guidance.ask(elapsed, false),
+                    None => collection.guidance.ask(elapsed),
                 }
                 // A round that was slept through is not made up for.
                 let is_behind = now > next + interval.unwrap_or(QUIET_INTERVAL);

@@ -216,7 +216,11 @@ fn classes(classification: &Classification, width: usize) -> String {
         let _ = writeln!(text, "and {more} more classes");
     }
     let (now, cumulated) = (classification.reduction_factor, classification.cumulated_factor);
-    let _ = writeln!(text, "reduced by a factor of {now:.1}, over all rounds {cumulated:.1}");
+    let _ = writeln!(
+        text,
+        "data reduced in the tree by a factor of {now:.1} in the last round, {cumulated:.1} over \
+         all rounds"
+    );
     text
 }
 

@@ -144,6 +144,8 @@ pub struct Report {
     pub settings: Option<Settings>,
     /// The ranks that did not record their calls at last, where that is known.
     pub paused: Option<PausedTracing>,
+    /// How many ranks of the job are the tool's and none of the program's.
+    pub tool_ranks: u32,
 }
 
 /// What is said of tracing that was switched off where ranks have not told since when.
@@ -272,8 +274,7 @@ impl Report {
         for (at, line) in hosts::lines(&self.hosts).iter().enumerate() {
             fact(if at == 0 { "hosts" } else { "" }, line);
         }
-        let seconds = self.elapsed.as_secs_f64();
-        fact("watched", &format!("{seconds:.1} s, {} rounds", quantity::whole(self.rounds.into())));
+        fact("watched", &self.watched_line());
         if !self.is_final {
             fact("", "the program had not ended when this was written");
         }
@@ -286,12 +287,13 @@ impl Report {
                 fact("", &format!("{ranks} {state}"));
             }
         }
+        fact("", &self.tool_ranks_line().unwrap_or_default());
         let ending = self.told_to_end.as_ref().map(ToldToEnd::lines).unwrap_or_default();
         for (at, line) in ending.iter().enumerate() {
             fact(if at == 0 { "ended" } else { "" }, line);
         }
         let changed = self.settings.as_ref().and_then(Settings::changed_line);
-        fact("settings", &changed.unwrap_or_default());
+        fact("settings", &changed.or_else(|| self.pauses_line()).unwrap_or_default());
         let time = round.load().map(|load| load::lines(load, round.figures())).unwrap_or_default();
         for (at, line) in time.iter().chain(&self.intervals.line()).enumerate() {
             fact(if at == 0 { "time" } else { "" }, line);
@@ -317,6 +319,41 @@ impl Report {
             fact(if at == 0 { "at end" } else { "" }, &line);
         }
         text
+    }
+
+    /// For how long, and what a round is.
+    fn watched_line(&self) -> String {
+        let (seconds, count) = (self.elapsed.as_secs_f64(), quantity::whole(self.rounds.into()));
+        let rounds = if self.rounds == 1 { "round" } else { "rounds" };
+        format!("{seconds:.1} s, {count} {rounds}; each round collects the counts of all ranks")
+    }
+
+    /// That ranks of the job are in no count, where the tree is inside of it.
+    fn tool_ranks_line(&self) -> Option<String> {
+        let ranks = match self.tool_ranks {
+            0 => return None,
+            1 => "1 more rank of the job belongs to the tool (--in-world) and is".to_owned(),
+            count => {
+                format!("{count} more ranks of the job belong to the tool (--in-world) and are")
+            }
+        };
+        Some(format!("{ranks} not counted"))
+    }
+
+    /// That ranks have counted for a part of their time only, though no setting was changed: such
+    /// ranks have no division of time.
+    fn pauses_line(&self) -> Option<String> {
+        self.settings.as_ref()?;
+        let covered = self.round.covered().len();
+        let whole = self.round.load().map_or(0, |load| load.wall_ns.ranks());
+        let partly = covered.saturating_sub(whole.into());
+        (partly > 0).then(|| {
+            format!(
+                "{partly} of {covered} ranks switched counting off for a time (MPI_Pcontrol, or an \
+                 earlier 'sapwood mpi attach'): calls made then are not counted, and MPI's share \
+                 of the time is without these ranks"
+            )
+        })
     }
 
     /// A line for each time at which no MPI call returned, the longest first.

@@ -82,14 +82,22 @@ impl RoundsFile {
         &self.facts
     }
 
-    /// Adds a round whose number is a multiple of the stride, or the last one, whatever its number.
+    /// Adds a round if its number is a multiple of the stride.
     ///
     /// # Errors
     /// [`ReportError::Write`] if it could not be; the file is then as before.
-    pub fn append(&mut self, record: &RoundRecord, is_last: bool) -> Result<(), ReportError> {
-        if !is_last && !record.number.is_multiple_of(self.facts.stride) {
+    pub fn append(&mut self, record: &RoundRecord) -> Result<(), ReportError> {
+        if !record.number.is_multiple_of(self.facts.stride) {
             return Ok(());
         }
+        self.append_last(record)
+    }
+
+    /// Adds the last round, whatever its number.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn append_last(&mut self, record: &RoundRecord) -> Result<(), ReportError> {
         let line = record.line() + "\n";
         let is_iteration = record.iteration.is_some();
         let added =
@@ -283,7 +291,11 @@ mod tests {
         let bytes_max = 10 * (record(0).line().len() as u64 + 8);
         let mut file = RoundsFile::with_bytes_max(folder.path(), bytes_max).expect("it is made");
         for number in 0..100 {
-            file.append(&record(number), number == 99).expect("there is room");
+            let appended = match number {
+                99 => file.append_last(&record(number)),
+                _ => file.append(&record(number)),
+            };
+            appended.expect("there is room");
             let length = std::fs::metadata(folder.path().join(ROUNDS_FILE)).expect("there").len();
             assert!(length <= bytes_max && length == file.facts().bytes, "{length}");
         }
@@ -302,10 +314,13 @@ mod tests {
         let mut file = RoundsFile::with_bytes_max(folder.path(), bytes_max).expect("it is made");
         for number in 0..50 {
             (iteration.number, iteration.iteration) = (number, Some(number + 1));
-            file.append(&iteration, false).expect("there is room");
-            if number < 4 {
-                file.append(&record(number), number == 3).expect("there is room");
-            }
+            file.append(&iteration).expect("there is room");
+            let appended = match number {
+                0..3 => file.append(&record(number)),
+                3 => file.append_last(&record(number)),
+                _ => Ok(()),
+            };
+            appended.expect("there is room");
         }
         // Of 54 records that would not fit, those of even numbers: also 2 of the 4 rounds.
         assert_eq!((file.facts().kept, file.facts().iterations, file.facts().stride), (2, 25, 2));
@@ -316,7 +331,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut file = RoundsFile::with_bytes_max(folder.path(), 10).expect("it is made");
         for number in 0..3 {
-            assert!(file.append(&record(number), false).is_err());
+            assert!(file.append(&record(number)).is_err());
         }
         assert_eq!((file.facts().lost, file.facts().kept, file.facts().stride), (3, 0, 1));
         assert!(numbers(folder.path()).is_empty());

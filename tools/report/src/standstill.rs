@@ -311,7 +311,15 @@ mod tests {
 
     use super::*;
 
-    fn activity(function: &str, is_long: bool, condition: Condition) -> Activity {
+    /// How long an activity has been going on.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Span {
+        Short,
+        Long,
+    }
+
+    fn activity(function: &str, span: Span, condition: Condition) -> Activity {
+        let is_long = span == Span::Long;
         let function = Function::named(function).map(|function| function.id);
         let communicator = function.map_or("", |_| "MPI_COMM_WORLD").to_owned();
         let kind =
@@ -321,7 +329,7 @@ mod tests {
     }
 
     fn waits() -> Activity {
-        activity("MPI_Allreduce", true, Condition::Unknown)
+        activity("MPI_Allreduce", Span::Long, Condition::Unknown)
     }
 
     fn round(activities: &[Activity]) -> Round {
@@ -344,7 +352,7 @@ mod tests {
 
     #[test]
     fn ranks_that_wait_are_told_apart_from_those_that_do_not_come() {
-        let stopped = activity("", true, Condition::Stopped);
+        let stopped = activity("", Span::Long, Condition::Stopped);
         assert_eq!(
             lines(&[waits(), waits(), stopped, waits()]),
             [
@@ -353,9 +361,9 @@ mod tests {
                 "not arrived: rank 2, stopped outside MPI, for 2.00 s",
             ]
         );
-        let computing = lines(&[waits(), activity("", true, Condition::Computing)]);
+        let computing = lines(&[waits(), activity("", Span::Long, Condition::Computing)]);
         assert_eq!(computing[2], "not arrived: rank 1 computing outside MPI, for 2.00 s");
-        let lost = lines(&[waits(), activity("MPI_Recv", true, Condition::Lost)]);
+        let lost = lines(&[waits(), activity("MPI_Recv", Span::Long, Condition::Lost)]);
         assert_eq!(lost[2], "not arrived: rank 1, lost in MPI_Recv on MPI_COMM_WORLD, for 2.00 s");
     }
 
@@ -396,7 +404,7 @@ mod tests {
         assert_eq!(all.note(Duration::from_secs(6), &round_with_ended(&[], 4)), None);
         assert!(all.episodes.is_empty(), "{:?}", all.episodes);
         let mut all = Standstills::default();
-        let sleeps = activity("", true, Condition::Sleeping);
+        let sleeps = activity("", Span::Long, Condition::Sleeping);
         let still = round(&[waits(), sleeps]);
         assert_eq!(all.note(Duration::from_secs(4), &still), None, "it may come yet");
         assert_eq!(all.note(Duration::from_secs(5), &round_with_ended(&[waits()], 1)), None);
@@ -414,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_deadlock_is_a_standstill_of_all() {
-        let lines = lines(&[waits(), activity("MPI_Recv", true, Condition::Unknown)]);
+        let lines = lines(&[waits(), activity("MPI_Recv", Span::Long, Condition::Unknown)]);
         assert_eq!(lines.last().unwrap(), "all ranks wait");
         assert_eq!(lines.len(), 4);
     }
@@ -432,11 +440,16 @@ mod tests {
 
     #[test]
     fn a_rank_that_makes_progress_makes_it_no_standstill() {
-        assert!(lines(&[waits(), activity("", false, Condition::Computing)]).is_empty());
-        assert!(lines(&[waits(), activity("MPI_Send", false, Condition::Unknown)]).is_empty());
-        assert!(lines(&[activity("", true, Condition::Computing)]).is_empty(), "no rank waits");
+        assert!(lines(&[waits(), activity("", Span::Short, Condition::Computing)]).is_empty());
+        assert!(
+            lines(&[waits(), activity("MPI_Send", Span::Short, Condition::Unknown)]).is_empty()
+        );
+        assert!(
+            lines(&[activity("", Span::Long, Condition::Computing)]).is_empty(),
+            "no rank waits"
+        );
         // A rank that was stopped a moment ago does not come either.
-        assert!(!lines(&[waits(), activity("", false, Condition::Stopped)]).is_empty());
+        assert!(!lines(&[waits(), activity("", Span::Short, Condition::Stopped)]).is_empty());
     }
 
     #[test]
@@ -444,7 +457,7 @@ mod tests {
         let seconds = Duration::from_secs;
         let mut all = Standstills::default();
         let still = round(&[waits(), waits()]);
-        let moving = round(&[waits(), activity("", false, Condition::Computing)]);
+        let moving = round(&[waits(), activity("", Span::Short, Condition::Computing)]);
         assert!(all.note(seconds(5), &still).unwrap().starts_with("no MPI call has returned"));
         assert_eq!(all.note(seconds(6), &still), None);
         assert_eq!(all.note(seconds(7), &moving), None);
@@ -458,12 +471,12 @@ mod tests {
         let set = |ranks: &str| ranks.parse::<RankSet>().expect("a rank set");
         let mut all = Standstills::default();
         assert!(!all.names(&set("2")), "nothing was seen");
-        let stopped = activity("", true, Condition::Stopped);
+        let stopped = activity("", Span::Long, Condition::Stopped);
         let _ = all.note(Duration::from_secs(5), &round(&[waits(), waits(), stopped, waits()]));
         assert!(all.names(&set("2")));
         assert!(!all.names(&set("1")), "it waits, and may differ from the others");
         assert!(!all.names(&set("1-2")));
-        let moving = round(&[waits(), activity("", false, Condition::Computing)]);
+        let moving = round(&[waits(), activity("", Span::Short, Condition::Computing)]);
         let _ = all.note(Duration::from_secs(6), &moving);
         assert!(!all.names(&set("2")), "it is over");
     }
@@ -472,7 +485,7 @@ mod tests {
     fn ranks_that_may_come_yet_are_named_once_the_standstill_is_told() {
         let ranks = "1".parse::<RankSet>().expect("a rank set");
         let mut all = Standstills::default();
-        let (mut waiting, computing) = (waits(), activity("", true, Condition::Computing));
+        let (mut waiting, computing) = (waits(), activity("", Span::Long, Condition::Computing));
         let still = round(&[waiting.clone(), computing.clone()]);
         assert_eq!(all.note(Duration::from_secs(5), &still), None);
         assert!(!all.names(&ranks), "nothing was said yet");
@@ -493,7 +506,7 @@ mod tests {
     #[test]
     fn the_last_standstill_is_told_and_remembered_however_many_were_before() {
         let still = round(&[waits(), waits()]);
-        let moving = round(&[waits(), activity("", false, Condition::Computing)]);
+        let moving = round(&[waits(), activity("", Span::Short, Condition::Computing)]);
         let mut all = Standstills::default();
         for number in 0..250 {
             let now = Duration::from_secs(10 * number + 5);
@@ -506,7 +519,7 @@ mod tests {
     }
 
     fn lost_in(function: &str) -> Activity {
-        activity(function, true, Condition::Lost)
+        activity(function, Span::Long, Condition::Lost)
     }
 
     #[test]
@@ -526,7 +539,7 @@ mod tests {
             assert_eq!(all.note(now, &round(&states)), None, "{dead} have died");
             // One that is on its way out is seen outside of MPI for a moment.
             let mut leaving = states.clone();
-            leaving[3] = activity("", false, Condition::Computing);
+            leaving[3] = activity("", Span::Short, Condition::Computing);
             assert_eq!(all.note(now + Duration::from_millis(100), &round(&leaving)), None);
         }
         // A launcher that hangs leaves one of them, for however long.
@@ -561,7 +574,7 @@ mod tests {
     fn a_rank_that_dies_while_others_wait_for_it_is_told_once_no_more_die() {
         let seconds = Duration::from_secs;
         let mut all = Standstills::default();
-        let computes = activity("", true, Condition::Computing);
+        let computes = activity("", Span::Long, Condition::Computing);
         assert_eq!(all.note(seconds(5), &round(&[waits(), computes])), None);
         let dead = round(&[waits(), lost_in("")]);
         assert_eq!(all.note(seconds(6), &dead), None, "others may die with it");
@@ -596,7 +609,7 @@ mod tests {
 
     #[test]
     fn ranks_that_may_come_yet_are_told_of_late() {
-        let still = round(&[waits(), activity("", true, Condition::Computing)]);
+        let still = round(&[waits(), activity("", Span::Long, Condition::Computing)]);
         let mut all = Standstills::default();
         assert_eq!(all.note(Duration::from_secs(5), &still), None);
         assert_eq!(all.episodes.len(), 1, "the report has it");

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::harness::{profile, report};
-use sapwood_profile::{RankState, Round};
-use sapwood_report::LiveTable;
+use sapwood_profile::{RankState, Round, TimeShare};
+use sapwood_report::record::Settings;
+use sapwood_report::{LiveTable, Report};
 
 fn table(round: &Round) -> LiveTable<'_> {
     LiveTable {
@@ -71,7 +72,7 @@ MPI       Open MPI 4.1.4
 started   2026-02-02T02:40:00Z
 tree      2x2, 7 processes
 hosts     node0 node1
-watched   12.3 s, 12 rounds
+watched   12.3 s, 12 rounds; each round collects the counts of all ranks
 ranks     6 of 8
           0-4 finalized
           5 lost
@@ -114,9 +115,38 @@ Ranks by their events, scheme mpi
 ranks  number  events  MPI time, mean   heaviest
 1-5         5       3          605 ms  solve\u{fffd}[2J
 0           1       4          151 ms  solve\u{fffd}[2J
-reduced by a factor of 3.5, over all rounds 3.2
+data reduced in the tree by a factor of 3.5 in the last round, 3.2 over all rounds
 
 ranks 6-7 are not in the histograms
 ";
     assert_eq!(report().text(), expected);
+}
+
+#[test]
+fn a_report_says_in_a_line_that_ranks_were_switched_off_or_are_the_tools() {
+    // Ranks 4 and 5 have no division of time.
+    let round = |partly: u32| {
+        let mut round = Round::new(8);
+        for rank in 0..6 {
+            let mut profile = profile(rank, RankState::Finalized);
+            let wall_ns = if rank < 6 - partly { 1_000_000_000 } else { 0 };
+            profile.time = TimeShare { wall_ns, mpi_ns: wall_ns / 2 };
+            round.add(&profile).expect("every rank once");
+        }
+        round
+    };
+    let settings = Some(Settings::default());
+    let text = |report: Report| Report { settings: settings.clone(), ..report }.text();
+    let whole = text(Report { round: round(0), ..report() });
+    assert!(!whole.contains("MPI_Pcontrol") && !whole.contains("--in-world"), "{whole}");
+    let partly = text(Report { round: round(2), ..report() });
+    let line = "\nsettings  2 of 6 ranks switched counting off for a time (MPI_Pcontrol, ";
+    assert!(partly.contains(line), "{partly}");
+    for (tool_ranks, line) in [
+        (1, "1 more rank of the job belongs to the tool (--in-world) and is not counted\n"),
+        (3, "3 more ranks of the job belong to the tool (--in-world) and are not counted\n"),
+    ] {
+        let told = text(Report { tool_ranks, round: round(0), ..report() });
+        assert!(told.contains(line), "{told}");
+    }
 }

@@ -4,20 +4,21 @@
 //! itself goes on, as under ssh; when its time is over, it is interrupted or the front-end is gone,
 //! the whole group is killed. The job never waits: it is given turns.
 
+use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use sapwood::{BackEnd, Error, StreamId, Values, Wave};
-use sapwood_launch::{Exit, GroupEnd, GroupReaper, Local, Process, Signal};
+use sapwood_launch::{Exit, GroupEnd, GroupReaper, LaunchError, Local, Process, Signal, locate_in};
 use sapwood_topology::NodeSet;
 
-use super::lines::Lines;
+use super::lines::{Lines, Source};
 use super::protocol::{
     CONTENT, ERRORS, INLINE_BYTES_MAX, OUTPUT, Order, Outcome, PART_BYTES_MAX, RUN, State,
 };
-use super::spool::Spool;
+use super::spool::{Content, Spool};
 use sapwood_hosts::substitution::substitute;
 
 /// How long a command whose time is over may take to end itself. After a signal of the user's the
@@ -35,6 +36,9 @@ const INPUT_PAUSE: Duration = Duration::from_millis(5);
 
 /// The status of a command that could not be started.
 const NOT_STARTED: i32 = 126;
+
+/// The status of a command whose program is not there.
+const NOT_FOUND: i32 = 127;
 
 /// What the attaching to the tree needs, and no command.
 const UNSET: &str = "unset SAPWOOD_PARENT SAPWOOD_KEY SAPWOOD_ENCRYPTION SAPWOOD_STARTED; ";
@@ -73,7 +77,8 @@ struct Output {
 impl Job {
     /// Starts what was ordered.
     pub(super) fn start(control: StreamId, rank: u32, order: &Order, now: Instant) -> Self {
-        let output = || Output { spool: Spool::new(order.is_folded), lines: Lines::default() };
+        let content = if order.is_folded { Content::Kept } else { Content::Hashed };
+        let output = || Output { spool: Spool::new(content), lines: Lines::default() };
         let mut job = Self {
             control,
             live: order.live,
@@ -276,10 +281,10 @@ impl Job {
     }
 
     fn send_lines(&mut self, back_end: &mut BackEnd, which: usize) -> Result<(), Error> {
-        let is_end = self.ended.is_some();
+        let source = if self.ended.is_some() { Source::Ended } else { Source::Open };
         let tag = [OUTPUT, ERRORS][which];
         while self.outputs[which].lines.waiting() > 0 && back_end.has_room(self.live)? {
-            let Some(part) = self.outputs[which].lines.next(is_end) else { break };
+            let Some(part) = self.outputs[which].lines.next(source) else { break };
             back_end.send(self.live, tag, Values::new().string(part))?;
         }
         Ok(())
@@ -430,17 +435,6 @@ fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, S
         .map_err(|error| format!("cannot create a pipe for the command: {error}"))?;
     let mut command = sapwood_launch::Order::new("/bin/sh");
     command.group_reaper = Some(&reaper);
-    let words: Vec<String> = order.words.iter().map(replaced).collect();
-    let text = if order.is_shell {
-        format!("{UNSET}{}", words.join(" "))
-    } else {
-        format!("{UNSET}exec \"$@\"")
-    };
-    command.arguments = vec!["-c".into(), text.into()];
-    if !order.is_shell {
-        command.arguments.push("sapwood".into());
-        command.arguments.extend(words.into_iter().map(Into::into));
-    }
     for variable in &order.environment {
         if let Some((name, value)) = variable.split_once('=') {
             command.environment.push((name.into(), replaced(&value.to_string()).into()));
@@ -449,6 +443,11 @@ fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, S
     command.environment.push(("SAPWOOD_HOST".into(), host.clone().into()));
     command.environment.push(("SAPWOOD_RANK".into(), place.to_string().into()));
     command.directory = directory(order, &replaced(&order.directory));
+    let words: Vec<String> = order.words.iter().map(replaced).collect();
+    command.arguments = match order.is_shell {
+        true => vec!["-c".into(), format!("{UNSET}{}", words.join(" ")).into()],
+        false => without_shell(words, &command),
+    };
     command.capture_stdout = true;
     let mut writer = None;
     if has_input {
@@ -472,6 +471,37 @@ fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, S
     let mut process = started.map_err(|error| error.to_string())?;
     process.set_group_end(GroupEnd::LeftAlone);
     Ok(Started { process, reaper, stdin: writer })
+}
+
+/// The arguments with which a shell gives way to a program, or says why it cannot be run: in the
+/// words of the shell itself a user would not find the program.
+fn without_shell(words: Vec<String>, command: &sapwood_launch::Order<'_>) -> Vec<OsString> {
+    let program = words.first().map_or("", String::as_str);
+    let (script, words) = match hindrance(program, command) {
+        None => (format!("{UNSET}exec \"$@\""), words),
+        Some((status, text)) => (format!("printf '%s\\n' \"$1\" >&2; exit {status}"), vec![text]),
+    };
+    let begin: [OsString; 3] = ["-c".into(), script.into(), "sapwood".into()];
+    begin.into_iter().chain(words.into_iter().map(OsString::from)).collect()
+}
+
+/// Why this program cannot be run, with the status that a shell gives then; nothing where that is
+/// not certain.
+fn hindrance(program: &str, command: &sapwood_launch::Order<'_>) -> Option<(i32, String)> {
+    let is_path = program.contains('/');
+    let ordered = command.environment.iter().rev().find(|(name, _)| name == "PATH");
+    let search = ordered.map(|(_, value)| value.clone()).or_else(|| std::env::var_os("PATH"));
+    let is_whole = |search: &OsString| std::env::split_paths(search).all(|one| one.is_absolute());
+    if !is_path && !search.as_ref().is_some_and(is_whole) {
+        return None;
+    }
+    let place = match &command.directory {
+        Some(directory) if is_path => directory.join(program),
+        _ => PathBuf::from(program),
+    };
+    let error = locate_in(&place, search.as_deref()).err()?;
+    let is_there = matches!(error, LaunchError::NotExecutable { .. });
+    Some((if is_there { NOT_STARTED } else { NOT_FOUND }, error.to_string()))
 }
 
 /// Where the command runs: the folder that it is told, as seen from where its caller is, if there

@@ -75,7 +75,8 @@ pub struct Arguments {
     #[command(flatten)]
     terms: Terms,
     /// Use the running tree of this name (see 'sapwood up'), and no other.
-    #[arg(long, value_name = "NAME", conflicts_with_all = terms_of_new_trees())]
+    #[arg(long = "network", visible_alias = "tree", value_name = "NAME",
+          conflicts_with_all = terms_of_new_trees())]
     tree: Option<String>,
     /// Start a new tree for this command, even if one is running.
     #[arg(long = "new-tree", alias = "cold")]
@@ -108,10 +109,11 @@ struct Style {
     /// Print one JSON object when all have ended.
     #[arg(long, conflicts_with_all = ["fold", "line", "diff", "live", "no_label", "dry_run"])]
     json: bool,
-    /// Write live lines without the host in front.
+    /// Write lines, live ones and those of -L, without the host in front.
     #[arg(short = 'N', long)]
     no_label: bool,
-    /// Print no lines about hosts that fail.
+    /// Print no lines about hosts on which the command fails, is killed or times out, and about
+    /// missing hosts; the exit code says that there are such hosts.
     #[arg(short = 'q', long)]
     quiet: bool,
     /// Write each host's standard output to a file in this folder.
@@ -150,7 +152,7 @@ struct Terms {
     #[arg(short = 'S', long, conflicts_with = "no_rc")]
     maxrc: bool,
     /// Exit with 0 even if the command has failed on a host.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "missing_max")]
     no_rc: bool,
     /// Print the tree and the commands that would start it, and run nothing.
     #[arg(long)]
@@ -190,9 +192,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
              --prompt",
         ));
     }
+    if source == CommandSource::Prompt && arguments.terms.exec {
+        return Err(Failure::usage(
+            "--exec is for the words of a command; lines that are read are for a shell: omit it",
+        ));
+    }
+    if arguments.style.no_label && !arguments.style.has_lines() {
+        return Err(Failure::usage(
+            "-N is for lines with a host in front, and -b and --diff write none; omit it, or add \
+             -L or --live",
+        ));
+    }
     if arguments.tree.is_some() && arguments.reach.launching.names_interfaces() {
         return Err(Failure::usage(
-            "--interfaces is for a new tree, which --tree does not start; omit one of them",
+            "--interfaces is for a new tree, which --network does not start; omit one of them",
         ));
     }
     let targets = Targets::of(match &arguments.tree {
@@ -247,7 +260,7 @@ fn run_in_new_tree(
     let closed = tree.close();
     let code = code?;
     closed?;
-    if code == UNREACHED {
+    if code == UNREACHED && !arguments.style.quiet {
         plan.launching.tell_of_ended_job();
     }
     Ok(ExitCode::from(code))
@@ -264,8 +277,7 @@ fn show_plan(
 ) -> Result<ExitCode, Failure> {
     let text = match standing {
         Some(name) => {
-            let (count, hosts) = (targets.count(), &targets.set);
-            format!("{count} hosts: {hosts}\ntree '{name}' is up and has them all\n")
+            format!("{}\ntree '{name}' is up and has them all\n", targets.counted())
         }
         None => deploy::plan(targets, &arguments.reach, Purpose::Once, persistent::AGENT)?
             .text(targets)?,
@@ -366,6 +378,11 @@ impl Style {
     /// Whether lines are written as they come.
     fn shows(&self) -> bool {
         !self.is_folded() || self.live
+    }
+
+    /// Whether lines are written that have a host in front.
+    fn has_lines(&self) -> bool {
+        self.line || self.shows()
     }
 
     fn lines(&self) -> LiveLines {

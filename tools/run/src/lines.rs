@@ -9,8 +9,15 @@ pub(super) struct Lines {
     begun: Vec<u8>,
 }
 
+/// Whether more will come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Open,
+    Ended,
+}
+
 impl Lines {
-    /// Takes what came; `is_end` if nothing more will.
+    /// Takes what came.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.begun.extend_from_slice(bytes);
     }
@@ -21,7 +28,8 @@ impl Lines {
     }
 
     /// The next part: whole lines, a piece of a line that is too long, or at the end what is left.
-    pub(super) fn next(&mut self, is_end: bool) -> Option<Vec<u8>> {
+    pub(super) fn next(&mut self, source: Source) -> Option<Vec<u8>> {
+        let is_end = source == Source::Ended;
         let window = &self.begun[..self.begun.len().min(PART_BYTES_MAX)];
         let length = match window.iter().rposition(|&byte| byte == b'\n') {
             Some(last) => last + 1,
@@ -41,20 +49,20 @@ mod tests {
     fn parts_end_with_lines() {
         let mut lines = Lines::default();
         lines.add(b"one\ntwo\nthr");
-        assert_eq!(lines.next(false).unwrap(), b"one\ntwo\n");
-        assert_eq!(lines.next(false), None);
+        assert_eq!(lines.next(Source::Open).unwrap(), b"one\ntwo\n");
+        assert_eq!(lines.next(Source::Open), None);
         lines.add(b"ee\n\0");
-        assert_eq!(lines.next(false).unwrap(), b"three\n");
-        assert_eq!(lines.next(true).unwrap(), b"\0");
-        assert_eq!(lines.next(true), None);
+        assert_eq!(lines.next(Source::Open).unwrap(), b"three\n");
+        assert_eq!(lines.next(Source::Ended).unwrap(), b"\0");
+        assert_eq!(lines.next(Source::Ended), None);
     }
 
     #[test]
     fn a_line_without_end_is_cut() {
         let mut lines = Lines::default();
         lines.add(&vec![b'x'; 2 * PART_BYTES_MAX + 1]);
-        assert_eq!(lines.next(false).unwrap().len(), PART_BYTES_MAX);
-        assert_eq!(lines.next(false).unwrap().len(), PART_BYTES_MAX);
-        assert_eq!((lines.next(false), lines.waiting()), (None, 1));
+        assert_eq!(lines.next(Source::Open).unwrap().len(), PART_BYTES_MAX);
+        assert_eq!(lines.next(Source::Open).unwrap().len(), PART_BYTES_MAX);
+        assert_eq!((lines.next(Source::Open), lines.waiting()), (None, 1));
     }
 }

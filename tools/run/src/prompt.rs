@@ -43,7 +43,8 @@ enum Said {
 pub(super) fn run(session: &mut Session<'_>, tree: &mut dyn Tree) -> Result<u8, Failure> {
     let mut arguments = session.arguments.clone();
     let style = &mut arguments.style;
-    style.fold |= !style.is_folded() && style.outdir.is_none() && style.errdir.is_none();
+    let is_styled = style.is_folded() || style.no_label;
+    style.fold |= !is_styled && style.outdir.is_none() && style.errdir.is_none();
     let mut label = session.targets.set.to_string();
     if label.len() > LABEL_BYTES_MAX {
         label = format!("{} hosts", session.targets.names.len());

@@ -12,6 +12,14 @@ use super::protocol::{Digest, INLINE_BYTES_MAX, SPOOL_BYTES_MAX};
 /// Bytes that are taken from one file to another at once.
 const COPIED_BYTES: usize = 1 << 20;
 
+/// What is left of an output.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    Kept,
+    /// Its length and hash alone.
+    Hashed,
+}
+
 /// One output.
 pub(super) struct Spool {
     hash: Blake2s256,
@@ -24,8 +32,8 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    pub(super) fn new(is_kept: bool) -> Self {
-        let memory = Vec::new();
+    pub(super) fn new(content: Content) -> Self {
+        let (is_kept, memory) = (content == Content::Kept, Vec::new());
         Self { hash: Blake2s256::new(), length: 0, is_kept, memory, file: None, kept: 0 }
     }
 
@@ -122,7 +130,7 @@ mod tests {
 
     #[test]
     fn an_output_is_kept_in_memory_and_then_in_a_file() {
-        let mut spool = Spool::new(true);
+        let mut spool = Spool::new(Content::Kept);
         spool.add(b"begin");
         assert_eq!(spool.in_memory(), Some(&b"begin"[..]));
         spool.add(&vec![b'x'; INLINE_BYTES_MAX]);
@@ -139,7 +147,7 @@ mod tests {
     #[test]
     fn an_output_is_kept_whole_though_the_disk_is_full() {
         let full = || File::options().read(true).write(true).open("/dev/full").ok();
-        let mut spool = Spool { file: full(), ..Spool::new(true) };
+        let mut spool = Spool { file: full(), ..Spool::new(Content::Kept) };
         assert!(spool.file.is_some());
         spool.add(b"begin");
         spool.add(&vec![b'x'; 2 * COPIED_BYTES]);
@@ -154,7 +162,7 @@ mod tests {
 
     #[test]
     fn equal_outputs_have_equal_hashes_however_they_came() {
-        let (mut one, mut other) = (Spool::new(false), Spool::new(true));
+        let (mut one, mut other) = (Spool::new(Content::Hashed), Spool::new(Content::Kept));
         one.add(b"a\0b\n");
         other.add(b"a\0");
         other.add(b"b\n");

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
-use sapwood_command_line::arguments::explained;
+use sapwood_command_line::arguments::explained_in;
 use sapwood_command_line::exit::Failure;
 use sapwood_hosts::{nodeset, persistent};
 use sapwood_status::clocks;
@@ -82,10 +82,10 @@ pub(crate) fn read() -> Result<Option<Command>, Failure> {
     if error.kind() == ErrorKind::InvalidSubcommand {
         external::run_instead()?;
     }
-    let command = meant(std::env::args_os().skip(1));
+    let (definition, command) = meant(std::env::args_os().skip(1));
     match habits::told(&error, &command) {
         Some(line) => Err(Failure::usage(line)),
-        None => explained(&error, &command),
+        None => explained_in(&error, &command, &definition),
     }
 }
 
@@ -95,8 +95,9 @@ pub(crate) fn all_commands() -> clap::Command {
     Arguments::command().mut_subcommand("mpi", |mpi| mpi.subcommands(further))
 }
 
-/// The command whose help says what could be written: the first words that name one.
-fn meant(words: impl Iterator<Item = OsString>) -> String {
+/// The command whose help says what could be written, and how it is called: the first words that
+/// name one.
+fn meant(words: impl Iterator<Item = OsString>) -> (clap::Command, String) {
     let mut command = &Arguments::command();
     let mut path = command.get_name().to_owned();
     for word in words {
@@ -104,7 +105,7 @@ fn meant(words: impl Iterator<Item = OsString>) -> String {
         path = format!("{path} {}", below.get_name());
         command = below;
     }
-    path
+    (command.clone(), path)
 }
 
 #[cfg(test)]
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_help_of_the_command_that_is_meant_is_named() {
-        let named = |line: &str| meant(line.split_whitespace().map(OsString::from));
+        let named = |line: &str| meant(line.split_whitespace().map(OsString::from)).1;
         assert_eq!(named("mpi export --to nothing"), "sapwood mpi export");
         assert_eq!(named("mpi --interval 0 -- mpirun export"), "sapwood mpi");
         assert_eq!(named("--bad"), "sapwood");

@@ -1,10 +1,10 @@
-//! Options of clush, pdsh and their programs for copies that Sapwood has under another name, or has
-//! no need of. A user that types one is told what to use instead.
+//! Options of clush, pdsh, their programs for copies and ClusterShell's nodeset that Sapwood has
+//! under another name, or has no need of. A user that types one is told what to use instead.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// What to use instead of an option, by the commands in which it is told.
-const INSTEAD: [(&[&str], &[&str], &str); 12] = [
+const INSTEAD: [(&[&str], &[&str], &str); 17] = [
     (&RUN, &["-v", "-d", "--debug", "--verbose"], "set SAPWOOD_LOG=info or SAPWOOD_LOG=debug"),
     (&RUN, &["-r", "--regroup"], "'sapwood nodeset regroup' writes a set with groups"),
     (&RUN, &["-c", "--copy", "--dest"], "'sapwood copy' copies files to hosts"),
@@ -21,10 +21,16 @@ const INSTEAD: [(&[&str], &[&str], &str); 12] = [
     ),
     (&COPY, &["-r", "-p", "--preserve"], "folders, permissions and times are copied in any case"),
     (&COPY, &["-v", "-d", "--debug", "--verbose"], "set SAPWOOD_LOG=info or SAPWOOD_LOG=debug"),
+    (&NODESET, &["-f", "--fold"], "'sapwood nodeset fold' folds a set"),
+    (&NODESET, &["-e", "--expand"], "'sapwood nodeset expand' writes every name"),
+    (&NODESET, &["-c", "--count"], "'sapwood nodeset count' counts the names"),
+    (&NODESET, &["-r", "--regroup"], "'sapwood nodeset regroup' writes a set with groups"),
+    (&NODESET, &["-l", "--list"], "'sapwood nodeset groups' lists the groups"),
 ];
 
 const RUN: [&str; 1] = ["sapwood run"];
 const COPY: [&str; 1] = ["sapwood copy"];
+const NODESET: [&str; 1] = ["sapwood nodeset"];
 
 /// The line about an option that this command does not have, if it is one of those.
 pub(crate) fn told(error: &clap::Error, command: &str) -> Option<String> {

@@ -18,6 +18,7 @@ mod cli_group;
 mod cli_group_address;
 mod cli_group_scope;
 mod cli_group_status;
+mod cli_hosts_options;
 mod cli_log;
 mod cli_manual;
 mod cli_nodeset;

@@ -28,7 +28,7 @@ fn every_command_has_a_version_and_help() {
 
 #[test]
 fn a_wrong_command_line_gives_one_line_and_exit_code_2() {
-    let wrong: [&[&str]; 16] = [
+    let wrong: [&[&str]; 26] = [
         &[],
         &["bensh"],
         &["--speed"],
@@ -44,6 +44,16 @@ fn a_wrong_command_line_gives_one_line_and_exit_code_2() {
         &["bench", "tree", "--runs", "0"],
         &["bench", "tree", "--only", "sleep"],
         &["bench", "tree", "--transport", "pipe"],
+        &["bench", "scale", "--transport", "pipe"],
+        &["bench", "clocks", "--transport", "pipe"],
+        &["bench", "flood", "--transport", "pipe"],
+        &["bench", "flood", "--elements", "x"],
+        &["bench", "bulk", "--transport", "pipe"],
+        &["bench", "bulk", "--only", "sleep"],
+        &["bench", "recovery", "--transport", "pipe"],
+        &["bench", "recovery", "--silence-ms", "x"],
+        &["bench", "scale", "--seed", "x"],
+        &["bench", "group", "--seed", "x"],
         &["doctor", "--topology", "0"],
     ];
     for arguments in wrong {
@@ -164,7 +174,7 @@ fn a_standard_error_that_takes_no_more_changes_neither_exit_code_nor_output() {
         "run --new-tree -n --launcher=ssh --remote-shell=false -w 'n[1-2]' true",
         "top --once --launcher=ssh --remote-shell=false -w n1",
         "up --launcher=ssh --remote-shell=false -w n1",
-        "copy --new-tree -w n1 /no/such/file /no/such/folder/",
+        "copy -w n1 /no/such/file /no/such/folder/",
         "status",
         "mpi -- ./no-such-program",
     ];

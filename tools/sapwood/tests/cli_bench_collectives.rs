@@ -10,7 +10,15 @@ const FEW: [&str; 8] =
     ["bench", "collectives", "--processes", "3", "--bytes", "400K", "--turns", "1"];
 const OWN: [&str; 3] = ["sapwood_shm", "sapwood_unix", "sapwood_tcp"];
 
-fn report(arguments: &[&str], is_right: bool) -> Value {
+/// Whether all contenders have measured in order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Right,
+    Faulty,
+}
+
+fn report(arguments: &[&str], outcome: Outcome) -> Value {
+    let is_right = outcome == Outcome::Right;
     let output = run(&[&FEW[..], arguments, &["--json"]].concat());
     let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
     assert_eq!(code(&output), Some(i32::from(!is_right)), "{said}");
@@ -22,7 +30,7 @@ fn report(arguments: &[&str], is_right: bool) -> Value {
 
 #[test]
 fn every_contender_that_is_installed_has_a_time_in_each_case() {
-    let report = report(&[], true);
+    let report = report(&[], Outcome::Right);
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 3, "{report}");
     let others = ["openmpi", "gloo"].into_iter().filter(|name| report["missing"][name].is_null());
@@ -41,7 +49,7 @@ fn every_contender_that_is_installed_has_a_time_in_each_case() {
 #[test]
 fn what_is_not_installed_is_named_and_the_others_are_measured() {
     let words = ["--mpicc", "/no/mpicc", "--mpirun", "/no/mpirun", "--only", "barrier"];
-    let report = report(&words, true);
+    let report = report(&words, Outcome::Right);
     let missing = |name: &str| report["missing"][name].as_str().unwrap_or_default().to_string();
     assert!(missing("openmpi").contains("/no/mpicc"), "{report}");
     assert!(missing("gloo").contains("/no/mpirun"), "{report}");
@@ -55,7 +63,7 @@ fn a_contender_that_ends_early_is_a_fault_and_the_others_are_measured() {
     write_program(&launcher, "#!/bin/sh\necho\necho rank 1: a wrong value >&2\nexit 1\n");
     let launcher = launcher.to_str().unwrap();
     let words = ["--mpicc", "true", "--mpirun", launcher, "--only", "barrier"];
-    let report = report(&words, false);
+    let report = report(&words, Outcome::Faulty);
     let faults = report["faults"].to_string();
     assert!(faults.contains("openmpi with 3 processes"), "{report}");
     assert!(faults.contains("a wrong value"), "{report}");

@@ -143,6 +143,10 @@ fn networks_that_make_no_sense_are_refused() {
         (&["--scenario", "host", "--longest-sum", "12"], "multiple of 8"),
         (&["--scenario", "host", "--lengths-svg", "x.svg"], "--only"),
         (&["--scenario", "host", "--sums-svg", "x.svg"], "'sum-lengths'"),
+        (
+            &["--scenario", "host", "--only", "sums", "--svg", "x.svg"],
+            "--svg is a picture of 'short'",
+        ),
         (&["--scenario", "host", "--only", "short", "--churn-svg", "x.svg"], "'churn'"),
         (&["--scale", "0"], "--scale"),
         (&["--testbed", "nowhere"], "nowhere"),

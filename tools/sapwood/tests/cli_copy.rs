@@ -449,8 +449,9 @@ fn bad_input_is_refused_in_one_line() {
     let (source, absent) = (place.write("source", b"x"), place.text("absent"));
     let pipe = place.text("n0/pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["-w", "n1", &source], "2 values required"),
+        (&["-w", "n1", "-q", "--json", &source, "/tmp/x"], "cannot be used with"),
         (&["-w", "n1", &absent, "/tmp/x"], "absent: No such file or directory"),
         (&["-w", "n1", &pipe, "/tmp/x"], "is a named pipe"),
         (&["-w", "n1", &source, &source, "/tmp/x/"], "two sources have the name 'source'"),
@@ -461,6 +462,34 @@ fn bad_input_is_refused_in_one_line() {
     ];
     for (arguments, what) in cases {
         assert_refused(&run(arguments), what, arguments);
+    }
+}
+
+#[test]
+fn owners_are_kept_by_root_and_refused_to_others() {
+    let place = Place::new();
+    let source = place.write("source", b"x");
+    let output = run(&["--owner", "-w", "n0", &source, &place.of_hosts("copy")]);
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(place.path("source"), Some(7), Some(7)).unwrap();
+        assert_silent(&run(&["--owner", "-w", "n0", &source, &place.of_hosts("own")]));
+        let copied = fs::metadata(place.path("n0/own")).unwrap();
+        assert_eq!((copied.uid(), copied.gid()), (7, 7));
+    } else {
+        let said = text(&output.stderr);
+        assert!(said.contains("only root can keep owners; omit --owner"), "{said}");
+        assert_eq!(code(&output), Some(1));
+    }
+}
+
+#[test]
+fn a_copy_that_keeps_nothing_and_encrypts_nothing_is_whole() {
+    let place = Place::new();
+    let source = place.write("source", &large());
+    let copy = place.of_hosts("copy");
+    assert_silent(&run(&["--no-resume", "--no-encryption", "-w", "n[0-1]", &source, &copy]));
+    for host in 0..2 {
+        assert!(place.read(&format!("n{host}/copy")) == place.read("source"), "n{host}");
     }
 }
 

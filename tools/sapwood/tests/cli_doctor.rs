@@ -4,7 +4,7 @@ use crate::cli::{assert_refused, code, on_hosts, run, text, write_program};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
-const CHECKS: [&str; 10] = [
+const CHECKS: [&str; 11] = [
     "sapwood",
     "unix sockets",
     "loopback TCP",
@@ -12,6 +12,7 @@ const CHECKS: [&str; 10] = [
     "open files",
     "processes",
     "clock",
+    "call stacks",
     "tree over unix",
     "tree over TCP",
     "cost of a message",

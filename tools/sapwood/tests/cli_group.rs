@@ -324,6 +324,10 @@ fn who_is_wrong_is_told_in_one_line_and_the_others_go_on() {
         (vec!["run", "-n", "0"], "members"),
         (vec!["run", "-n", "3", "--root", "3"], "0 to 2"),
         (vec!["run", "-n", "3", "--tree", "oak"], "adaptive"),
+        (vec!["run", "-n", "3", "--root", "2", "barrier"], "--root is for broadcast"),
+        (vec!["join", &at, "--key", key, "--wait", "5s"], "cannot be used with"),
+        (vec!["status", &at, "--key", key, "--brief", "--json"], "cannot be used with"),
+        (vec!["explain", &at, "--key", key, "--brief"], "--brief"),
         (vec!["run", "-n", "3", "--bytes", "2G"], "1073741824"),
         (vec!["status", &at, "--key", other], "key"),
     ] {
@@ -355,6 +359,7 @@ fn members_on_this_host_are_started_and_nothing_is_left() {
         &["run", "-n", "5", "allreduce", "--tree", "list", "--rounds", "3"][..],
         &["run", "-n", "3", "broadcast", "--bytes", "1M", "--root", "2", "--unix"],
         &["run", "-n", "1", "barrier"],
+        &["run", "-n", "2", "--sockets", "allgather"],
     ] {
         let (code, stdout, stderr) = output(arguments);
         assert_eq!(code, Some(0), "{stdout}{stderr}");

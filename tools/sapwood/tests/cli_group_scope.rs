@@ -233,7 +233,7 @@ fn a_stopped_member_that_is_asked_is_named_with_the_ways_on() {
     let output = command(&arguments).output().unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
     let said = text(&output.stderr);
-    assert_eq!((output.status.code(), said.lines().count()), (Some(125), 1), "{said}");
+    assert_eq!((output.status.code(), said.lines().count()), (Some(124), 1), "{said}");
     assert!(said.contains(&format!("no answer from the member at {at} within 500 ms")), "{said}");
     assert!(said.contains("ask any other member") && !said.contains("front-end"), "{said}");
     member.leave();

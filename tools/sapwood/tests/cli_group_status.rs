@@ -107,6 +107,39 @@ fn a_picture_has_the_members_and_the_edges_that_are_printed() {
 }
 
 #[test]
+fn a_group_without_encryption_is_asked_without_it_and_stays_when_its_input_ends() {
+    let folder = Folder::new();
+    let path = folder.key("key");
+    let plain = ["--plain", "--sockets", "--stay", "--names"];
+    let mut first = Member::start(&path, &[&["create"], &plain[..], &["0"]].concat());
+    let at = first.address.clone();
+    let mut second = Member::start(&path, &[&["join", &*at], &plain[..], &["1"]].concat());
+    first.wait_for("0-1");
+    second.wait_for("0-1");
+    drop(first.child.stdin.take());
+    let key = path.to_str().unwrap();
+    for command in ["status", "explain", "trace"] {
+        let encrypted = [command, &at, "--key", key, "--timeout", "10s"];
+        let (code, _, errors) = output(&encrypted);
+        assert_eq!(code, Some(125), "{command}: {errors}");
+        assert!(errors.contains("disagrees about encryption"), "{command}: {errors}");
+        let further: &[&str] = match command {
+            "trace" => &["--for", "10ms", "--room", "64"],
+            _ => &[],
+        };
+        let (code, said, errors) = output(&[&encrypted[..], &["--plain"], further].concat());
+        assert_eq!(code, Some(0), "{command}: {errors}");
+        assert!(said.contains("member"), "{command}: {said}");
+    }
+    let status = ["status", &at, "--key", key, "--plain"];
+    assert!(output(&status).1.contains("\nchanges\n"));
+    assert!(!output(&[&status[..], &["--brief"]].concat()).1.contains("\nchanges\n"));
+    first.kill();
+    second.wait_for("1");
+    second.leave();
+}
+
+#[test]
 fn the_trees_of_all_roots_are_printed_at_once() {
     let folder = Folder::new();
     let members = group(&folder, 3);

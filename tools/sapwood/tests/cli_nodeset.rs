@@ -12,8 +12,11 @@ fn calculated(arguments: &[&str]) -> String {
 
 #[test]
 fn sets_are_expanded_folded_and_counted() {
-    let table: [(&[&str], &str); 25] = [
+    let table: [(&[&str], &str); 28] = [
         (&["expand", "n[1-3]"], "n1 n2 n3"),
+        (&["fold", "--axis", "2", "n[1-2],r[1-2]n1"], "n1,n2,r1n1,r2n1"),
+        (&["fold", "--axis", "-2", "-O", "%s-1", "n[1-2]"], "n[1-2]-1"),
+        (&["fold", "--axis", "3", "login"], "login"),
         (&["expand", "-S", ",", "-O", "%s.site", "n[1-2]"], "n1.site,n2.site"),
         (&["expand", "-S", "\\n", "n[1-2]"], "n1\nn2"),
         (&["fold", "n1", "n3", "n2"], "n[1-3]"),
@@ -76,6 +79,21 @@ fn names_are_read_from_standard_input() {
 }
 
 #[test]
+fn names_are_read_from_a_file_as_options_that_name_hosts_read_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hosts");
+    std::fs::write(&path, "n1\nn2 # with more memory\nn3\n").unwrap();
+    let file = format!("^{}", path.display());
+    assert_eq!(calculated(&["expand", &file]), "n1 n2 n3");
+    assert_eq!(calculated(&["fold", "n[2-5]", &file]), "n[1-5]");
+    assert_eq!(calculated(&["fold", "n[2-5]", "-x", &file]), "n[4-5]");
+    assert_eq!(calculated(&["fold", "n[2-5]", "-i", &file, "-X", "n9"]), "n[2-3,9]");
+    for arguments in [["nodeset", "expand", "^/no/file"], ["nodeset", "count", "^/no/file"]] {
+        assert_refused(&run(&arguments), "cannot read /no/file: No such file", &arguments);
+    }
+}
+
+#[test]
 fn a_file_that_may_not_grow_is_an_error_and_no_death() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("names");
@@ -118,14 +136,40 @@ fn groups_are_listed_and_put_in_the_place_of_their_members() {
     assert_eq!(asked(&["regroup", "-s", "racks", "n[1-5]"]), "@racks:r1,n5\n");
     assert_eq!(asked(&["fold", "-s", "racks", "-a"]), "n[1-9]\n");
     assert_eq!(asked(&["fold", "@racks:r[1-2]!n1"]), "n[2-8]\n");
+    for (action, without_r1) in [
+        ("expand", "n5 n6 n7 n8 n9\n"),
+        ("count", "5\n"),
+        ("intersect", "n[5-9]\n"),
+        ("difference", "n[5-9]\n"),
+        ("xor", "n[5-9]\n"),
+        ("regroup", "@racks:r2,n9\n"),
+    ] {
+        assert_eq!(asked(&[action, "-s", "racks", "-a", "-x", "@r1"]), without_r1, "{action}");
+    }
+    assert_eq!(asked(&["split", "2", "-s", "racks", "-a"]), "n[1-5]\nn[6-9]\n");
+    assert_eq!(asked(&["index", "n3", "-s", "racks", "-a"]), "2\n");
+    for (option, value, regrouped) in [
+        ("-i", "n[1-5]", "@racks:r1,n5\n"),
+        ("-X", "n4", "n[1-3,5-6]\n"),
+        ("-I", "0-3", "@racks:r1\n"),
+        ("--pick", "9", "@racks:r1,n[5-6]\n"),
+    ] {
+        let all = ["regroup", "-s", "racks", "n[1-6]", option, value];
+        assert_eq!(asked(&all), regrouped, "{option}");
+    }
     let listed = asked(&["groups", "-s", "racks", "-v"]);
     assert!(listed.contains("@racks:r1 n[1-4]\n"), "{listed}");
 }
 
 #[test]
 fn what_is_no_set_is_refused_in_one_line() {
-    let table: [(&[&str], &str); 11] = [
+    let table: [(&[&str], &str); 16] = [
         (&["nodeset", "fold", "n[1-"], "not closed"),
+        (&["nodeset", "fold", "--axis", "99", "n1"], "give one from 1 to 1, or from -1 to -1"),
+        (&["nodeset", "regroup", "--axis", "0", "n1m1"], "from 1 to 2, or from -2 to -1"),
+        (&["nodeset", "split", "2", "--axis", "-3", "n[1-2]m1"], "--axis: no name of the set"),
+        (&["nodeset", "-f", "n[1-2]"], "'sapwood nodeset fold' folds a set"),
+        (&["nodeset", "-e", "n[1-2]"], "'sapwood nodeset expand' writes every name"),
         (&["nodeset", "expand", "-O", "plain", "n1"], "it has no %s"),
         (&["nodeset", "fold", "-O", "%d", "n1"], "behind % only s and %"),
         (&["nodeset", "count", "-O", "%5s", "n1"], "behind % only s and %"),

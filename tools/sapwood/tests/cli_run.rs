@@ -419,7 +419,6 @@ fn a_wish_to_end_is_passed_on_to_the_commands() {
 fn commands_that_cannot_run_have_the_codes_of_a_shell() {
     let output = run(&["-b", "-w", "n[0-1]", "no-such-command-here"]);
     assert_eq!(code(&output), Some(127));
-    assert_eq!(code(&run(&["-w", "n0", "--exec", "no-such-command-here"])), Some(127));
     assert_eq!(code(&run(&["-w", "n0", "kill -9 $$"])), Some(137));
     let output = run(&["-w", "n0", "--chdir", "/no/such/folder", "true"]);
     assert_eq!(code(&output), Some(126));
@@ -635,15 +634,21 @@ fn habits_of_other_tools_are_understood() {
 
 #[test]
 fn what_other_tools_have_and_this_has_not_is_refused_with_what_to_use() {
-    let table: [(&[&str], &str); 10] = [
+    let table: [(&[&str], &str); 16] = [
         (&["-v"], "set SAPWOOD_LOG=info"),
+        (&["-b", "-N", "true"], "-N is for lines with a host in front"),
+        (&["--diff", "-N", "true"], "-N is for lines with a host in front"),
+        (&["--prompt", "--exec"], "--exec is for the words of a command"),
+        (&["--no-rc", "--missing-max", "1", "true"], "cannot be used with"),
+        (&["-X", "true"], "unexpected argument '-X' found; see 'sapwood run --help'"),
         (&["-bd"], "set SAPWOOD_LOG=info"),
         (&["-r"], "nodeset regroup"),
         (&["-c", "file"], "'sapwood copy'"),
         (&["--rcopy", "file"], "--gather"),
         (&["-R", "exec"], "auto, local, ssh, slurm or attach"),
         (&["-o", "-p 22", "true"], "omit -o"),
-        (&["-N", "--json", "true"], "--json"),
+        (&["-N", "--json", "true"], "'-N (--no-label)'"),
+        (&["--json", "-b", "true"], "'-b (--fold)'"),
         (&["--dry-run", "--json", "true"], "--json"),
         (&["--join-timeout", "3", "true"], "--join"),
     ];
@@ -651,7 +656,8 @@ fn what_other_tools_have_and_this_has_not_is_refused_with_what_to_use() {
         assert_refused(&run(&[&["-w", "n1"], arguments].concat()), what, arguments);
     }
     let arguments = ["run", "--tree", "t", "-f", "2", "true"];
-    assert_refused(&crate::cli::run(&arguments), "--fan-out", &arguments);
+    assert_refused(&crate::cli::run(&arguments), "--tree (--network) <NAME>", &arguments);
+    assert_refused(&crate::cli::run(&arguments), "-f (--fan-out) <", &arguments);
     let arguments = ["run", "--tree", "t", "--interfaces", "lo", "true"];
     assert_refused(&crate::cli::run(&arguments), "--interfaces is for a new tree", &arguments);
     // What the environment says is not meant for this command alone.
@@ -713,5 +719,7 @@ fn a_dry_run_shows_the_tree_and_runs_nothing() {
     let output = run(&["--dry-run", "-f", "2", "-w", "n[0-3]", "exit 9"]);
     let said = text(&output.stdout);
     assert!(said.contains("4 hosts: n[0-3]") && said.contains("command: exit 9"), "{said}");
+    let one = run(&["--dry-run", "-w", "n0", "true"]);
+    assert!(text(&one.stdout).starts_with("1 host: n0\n"), "{}", text(&one.stdout));
     assert_eq!(code(&output), Some(0));
 }

@@ -6,7 +6,9 @@ use std::process::{Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cli::{clean_command, code, on_hosts, program, read_until, text, write_program};
+use crate::cli::{
+    clean_command, code, on_hosts, program, read_until, text, wait_for_end, write_program,
+};
 
 #[test]
 fn no_process_of_a_command_is_left_when_its_front_end_or_agent_is_killed_as_it_begins() {
@@ -86,4 +88,92 @@ fn a_remote_shell_that_writes_no_answer_is_not_said_to_have_written_nothing() {
     let told = "noisy exited with status 0; what it wrote to standard output is no answer of \
                 sapwood-node, and it wrote nothing to standard error\n";
     assert!(errors.ends_with(told) && errors.lines().count() == 1, "{errors}");
+}
+
+#[test]
+fn others_are_heard_while_a_host_that_has_asked_for_a_copy_of_the_program_hangs() {
+    let folder = tempfile::tempdir().unwrap();
+    let [shell, asked] = ["shell", "asked"].map(|name| folder.path().join(name));
+    // It takes no byte of the copy. The others are reached once it has asked.
+    let script = format!(
+        "#!/bin/sh\nhost=$1; shift\nif test $host = n0\n\
+         then echo sapwood-copy; echo $$ >{asked}; exec sleep 1000\nfi\n\
+         until test -s {asked}; do sleep 0.05; done\nexec sh -c \"$*\"\n",
+        asked = asked.display()
+    );
+    write_program(&shell, &script);
+    let shell = shell.to_str().unwrap();
+    let reach = ["run", "--cold", "-R", "ssh", "--remote-shell", shell, "-f", "3", "-t", "60"];
+    let words = [&reach[..], &["-w", "n[0-2]", "echo hi; sleep 1000"]].concat();
+    let mut child = on_hosts(&words).spawn().unwrap();
+    let said =
+        read_until(child.stdout.as_mut().unwrap(), |seen| seen.matches(": hi\n").count() == 2);
+    assert!(said.contains("n1: hi\n") && said.contains("n2: hi\n"), "{said}");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), Some(143), "{}", text(&output.stderr));
+    let told = "n0 (1): missing: was still being reached when the command was stopped";
+    assert!(text(&output.stderr).contains(told), "{}", text(&output.stderr));
+    wait_for_end(std::fs::read_to_string(asked).unwrap().trim().parse().unwrap());
+}
+
+#[test]
+fn a_remote_shell_that_is_named_reaches_this_machine_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let [shell, log] = ["shell", "log"].map(|name| folder.path().join(name));
+    let script = format!("echo $1 >>{}; shift; exec sh -c \"$*\"", log.display());
+    write_program(&shell, &format!("#!/bin/sh\n{script}\n"));
+    let called = || std::fs::read_to_string(&log).unwrap_or_default();
+    let words = ["--remote-shell", shell.to_str().unwrap(), "-w", "localhost", "echo here"];
+    for (launcher, calls) in [("auto", ""), ("ssh", "localhost\n")] {
+        let reach = ["run", "--cold", "-R", launcher];
+        let output = on_hosts(&[&reach[..], &words[..]].concat()).output().unwrap();
+        let said = (code(&output), text(&output.stdout), text(&output.stderr));
+        assert_eq!(said, (Some(0), "localhost: here\n", ""), "{launcher}");
+        assert_eq!(called(), calls, "{launcher}");
+    }
+}
+
+#[test]
+fn a_quiet_run_writes_no_line_about_a_command_that_fails_and_keeps_its_code() {
+    let cases: [(&[&str], i32); 5] = [
+        (&["exit 3"], 3),
+        (&["kill -9 $$"], 137),
+        (&["kill -15 $$"], 143),
+        (&["-u", "0.1", "sleep 1000"], 124),
+        (&["--chdir", "/no/such/folder", "true"], 126),
+    ];
+    for (words, expected) in cases {
+        for style in ["-b", "-L", "--diff", "-N"] {
+            let reach = ["run", "--cold", "-q", style, "-w", "n[0-1]"];
+            let output = on_hosts(&[&reach[..], words].concat()).output().unwrap();
+            let said = text(&output.stderr);
+            assert_eq!(code(&output), Some(expected), "{style} {words:?}: {said}");
+            // What the host says of a command that it cannot start is the command's output.
+            assert!(!said.contains("sapwood: "), "{style} {words:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_run_without_a_shell_is_named_in_plain_words() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("plain"), "").unwrap();
+    let place = folder.path().to_str().unwrap();
+    let cases: [(&[&str], i32, &str); 4] = [
+        (&["no-such-command-here"], 127, "program 'no-such-command-here' is in no folder of PATH"),
+        (&["--env", "PATH=/no/such", "ls"], 127, "program 'ls' is in no folder of PATH"),
+        (&["--chdir", place, "./absent"], 127, "absent' does not exist"),
+        (&["--chdir", place, "./plain"], 126, "plain' cannot be run: the file is not executable"),
+    ];
+    for (words, expected, what) in cases {
+        let split = words.len() - 1;
+        let reach = ["run", "--cold", "-q", "-w", "n0"];
+        let all = [&reach[..], &words[..split], &["--exec"], &words[split..]].concat();
+        let output = on_hosts(&all).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(code(&output), Some(expected), "{words:?}: {said}");
+        assert!(said.starts_with("n0: program '") && said.contains(what), "{words:?}: {said}");
+        assert!(said.lines().count() == 1 && !said.contains("exec:"), "{words:?}: {said}");
+    }
 }

@@ -5,11 +5,13 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::cli::benchmark::{Running, ask};
-use crate::cli::{assert_refused, json, text};
+use crate::cli::user::{User, pid_of};
+use crate::cli::{assert_refused, code, json, text, wait_until, write_program};
+use rustix::process::{Signal, kill_process};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -171,7 +173,13 @@ fn colours_are_there_where_they_are_asked_for() {
 fn an_inner_process_is_killed_and_the_repair_is_seen() {
     let folder = tempfile::tempdir().unwrap();
     let _running = Running::start(folder.path(), "2x2x2");
-    let ask_json = || json(&ask(folder.path(), &["status", "--json", "--timeout", "2s"]));
+    let ask_json = || -> Value {
+        let output = ask(folder.path(), &["status", "--json", "--timeout", "2s"]);
+        let status: Value = serde_json::from_slice(&output.stdout).expect("a status");
+        let is_whole = status["back_ends"]["missing"] == "";
+        assert_eq!(code(&output), Some(if is_whole { 0 } else { 255 }), "{status}");
+        status
+    };
     let before = ask_json();
     let pid = node(&before, 9)["pid"].as_i64().unwrap();
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
@@ -197,6 +205,47 @@ fn an_inner_process_is_killed_and_the_repair_is_seen() {
 }
 
 #[test]
+fn back_ends_that_are_missing_are_named_with_their_hosts_and_change_the_exit_code() {
+    let user = User::new();
+    // All of them are this machine.
+    let shell = user.folder.path().join("shell");
+    write_program(&shell, "#!/bin/sh\nshift; exec sh -c \"$*\"\n");
+    let reach = ["-R", "ssh", "--remote-shell", shell.to_str().unwrap(), "--return-after", "0"];
+    user.up(&[&reach[..], &["-w", "n[0-3]", "-f", "4"]].concat());
+    let shown = user.say(&["status", "--timeout", "60s"]);
+    let own = rustix::system::uname().nodename().to_str().unwrap().to_owned();
+    let said = text(&shown.stdout);
+    assert_eq!(code(&shown), Some(0), "{said}");
+    assert!(said.contains(&format!("4 back-ends 0-3  full  n[0-3] ({own})")), "{said}");
+    let agents = ["n1", "n2"].map(|host| user.agent(&["--network", "warm", "-w", host]));
+    for agent in agents {
+        kill_process(pid_of(agent), Signal::KILL).unwrap();
+    }
+    let words = ["status", "--json", "--tree", "warm", "--timeout", "60s"];
+    let mut shown = user.say(&words);
+    let read = |shown: &Output| -> Value { serde_json::from_slice(&shown.stdout).unwrap() };
+    wait_until("the tree has not noticed", || {
+        shown = user.say(&words);
+        read(&shown)["back_ends"]["missing"] == "1-2"
+    });
+    assert_eq!(code(&shown), Some(255));
+    let status = read(&shown);
+    assert_fits("status-1", &status);
+    for (rank, is_there) in [(0, true), (1, false), (2, false), (3, true)] {
+        let node = node(&status, rank);
+        assert_eq!(node["planned_host"], format!("n{rank}"));
+        assert_eq!(node["answered"], is_there, "{node}");
+    }
+    assert_eq!(node(&status, 0)["host"], own);
+    let shown = user.say(&["status", "--timeout", "60s"]);
+    let said = text(&shown.stdout);
+    assert_eq!(code(&shown), Some(255), "{said}");
+    let is_told =
+        |line: &str| ["lost  n1: ", "lost  n[1-2]: "].iter().any(|row| line.contains(row));
+    assert!(said.lines().any(is_told), "{said}");
+}
+
+#[test]
 fn of_several_networks_one_has_to_be_named() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) =
@@ -209,6 +258,8 @@ fn of_several_networks_one_has_to_be_named() {
     }
     let unknown = ask(folder.path(), &["trace-wave", "--network", "unknown"]);
     assert_refused(&unknown, "no visible network is called 'unknown'", &["trace-wave"]);
+    let clocks = ["clocks", "--json", "--samples", "1", "--timeout", "5s", "--network", &two.name];
+    assert_eq!(json(&ask(folder.path(), &clocks))["network"], two.name);
 }
 
 #[test]

@@ -133,8 +133,10 @@ fn a_stranger_gets_no_word_and_is_not_believed() {
     let errors = text(&output.stderr);
     assert!(errors.contains("ignored"), "{errors}");
     let output = user.run(&["--tree", "false", "-w", "n0", "true"]);
-    assert_eq!(code(&output), Some(2), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("no tree is called 'false'"));
+    let errors = text(&output.stderr);
+    assert_eq!(code(&output), Some(125), "{errors}");
+    let told = "tree 'false' cannot be reached: the other end runs as user ";
+    assert!(errors.contains(told) && errors.lines().count() == 1, "{errors}");
     fs::remove_file(folder.join("false.tree")).unwrap();
     assert_refused(&user.say(&["down", "false"]), "no tree is called 'false'", &[]);
     let output = player.wait_with_output().unwrap();

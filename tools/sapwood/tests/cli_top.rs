@@ -401,8 +401,10 @@ fn a_signal_ends_a_watch_whose_hosts_are_still_being_reached() {
 
 #[test]
 fn bad_input_is_refused_in_one_line() {
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 11] = [
         (&[], "no hosts are given"),
+        (&["-w", "n1", "-q", "--metric", "memory.used"], "--metric"),
+        (&["-w", "n1", "--color", "sometimes"], "[possible values: "),
         (&["-w", "n[1-"], "this bracket is not closed"),
         (&["-w", "n1", "--metric", "cpu"], "choose from cpu.busy"),
         (&["-w", "n1", "--interval", "0"], "from 100ms to 1h"),

@@ -43,6 +43,8 @@ fn a_file_is_drawn_counted_and_predicted_like_its_specification() {
 fn a_drawing_has_boxes_or_is_a_graph() {
     let drawing = run(&["topology", "draw", "2x4"]);
     assert!(text(&drawing.stdout).contains("├─ communication process 9"));
+    let placed = run(&["topology", "draw", "2", "--hosts", "alpha,beta"]);
+    assert!(text(&placed.stdout).starts_with("front-end 2 alpha:0\n"), "{}", text(&placed.stdout));
     let graph = run(&["topology", "draw", "2x4", "--dot"]);
     assert!(text(&graph.stdout).starts_with("digraph"));
 }
@@ -83,6 +85,20 @@ fn advice_is_a_tree_that_costs_no_more_than_the_flat_one() {
             let counted: Value = serde_json::from_slice(&counted.stdout).unwrap();
             assert_eq!(counted["back_ends"].to_string(), back_ends);
         }
+    }
+}
+
+#[test]
+fn advice_is_for_the_site_and_the_packets_that_options_describe() {
+    let site = ["--processors", "7", "--dedicated", "3", "--fan-out", "4", "--bytes", "4096"];
+    let model = ["--backends", "100", "--hosts", "10", "--loggp", "10,2,2,0.001"];
+    let described = advice(&[&model[..], &site].concat());
+    let expected = serde_json::json!({
+        "dedicated_hosts": 3, "fan_out_max": 4, "hosts": 10, "processors": 7
+    });
+    assert_eq!((&described["site"], &described["bytes"]), (&expected, &4096.into()));
+    for candidate in described["candidates"].as_array().unwrap() {
+        assert!(candidate["fan_out"].as_u64() <= Some(4), "{candidate}");
     }
 }
 

@@ -24,7 +24,7 @@ struct Process {
 }
 
 fn processes(folder: &Path) -> BTreeMap<u64, Process> {
-    let status = json(&ask(folder, &["status", "--json"]));
+    let status = json(&ask(folder, &["status", "--json", "--timeout", "60s"]));
     let process = |node: &Value| {
         let role = node["role"].as_str().expect("a role").to_owned();
         (number(&node["rank"]), Process { parent: node["parent"].as_u64(), role })

@@ -80,7 +80,7 @@ fn the_back_end_that_stops_is_what_answers_wait_for_at_fan_outs_1_2_and_8() {
     for (shape, slow) in [("2x2x2", 5), ("8", 3), ("1x1", 0), ("4x2", 6)] {
         let folder = tempfile::tempdir().unwrap();
         let running = Running::start(folder.path(), shape);
-        let status = json(&ask(folder.path(), &["status", "--json"]));
+        let status = json(&ask(folder.path(), &["status", "--json", "--timeout", "60s"]));
         let node = list(&status["nodes"]).iter().find(|node| node["rank"] == slow).unwrap();
         let command = crate::cli::command()
             .args(["trace", "tree", "--for", "2s", "--timeout", "2s", "--json"])

@@ -71,6 +71,21 @@ fn what_is_asked_for_is_what_is_taken() {
 }
 
 #[test]
+fn a_launcher_that_is_named_reaches_this_machine_as_well() {
+    let commands = |words: &[&str]| {
+        let hosts = ["run", "--new-tree", "--dry-run", "-w", "localhost"];
+        let output = crate::cli::command().args(hosts).args(words).arg("true").output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let said = text(&output.stdout).to_owned();
+        said.lines().filter(|line| line.contains(" -- localhost ")).count()
+    };
+    assert_eq!(commands(&[]), 0, "it is this machine");
+    for named in [&["-R", "ssh"][..], &["-l", "another"], &["-o", "-p 22"]] {
+        assert_eq!(commands(named), 1, "{named:?}");
+    }
+}
+
+#[test]
 fn a_tree_that_cannot_be_is_refused() {
     let cache = tempfile::tempdir().unwrap();
     let refused = |arguments: &[&str], what: &str| {

@@ -1,6 +1,7 @@
 //! How a tree that stays up ends: by itself where no command finds it any more, and beside a
 //! command that is just beginning.
 
+use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::process::{Child, Output};
 use std::time::Instant;
@@ -8,7 +9,7 @@ use std::time::Instant;
 use rustix::process::{Signal, kill_process};
 
 use crate::cli::user::{User, pid_of};
-use crate::cli::{LIMIT, code, json, text, wait_for_end, wait_until};
+use crate::cli::{LIMIT, clean_command, code, json, read_until, text, wait_for_end, wait_until};
 
 /// The processes of a tree that is to end by itself.
 struct TreeProcesses {
@@ -68,6 +69,36 @@ fn down_all_names_a_tree_that_does_not_answer_and_ends_the_others() {
     wait_for_end(stopped);
 }
 
+#[test]
+fn a_tree_whose_socket_was_replaced_is_told_in_one_wording() {
+    let user = User::new();
+    let daemon = user.up(&["-w", "n0"]);
+    let socket = user.folder.path().join("sapwood/warm.tree");
+    let kept = user.folder.path().join("kept");
+    // It would end by itself after some time.
+    kill_process(pid_of(daemon), Signal::STOP).unwrap();
+    std::fs::rename(&socket, &kept).unwrap();
+    std::fs::write(&socket, "").unwrap();
+    let asked = [&["run", "--network", "warm", "true"][..], &["down", "warm"], &["down", "--all"]];
+    let said = asked.map(|words| user.say(words));
+    let other = user.run(&["-w", "n0", "true"]);
+    std::fs::rename(&kept, &socket).unwrap();
+    kill_process(pid_of(daemon), Signal::CONT).unwrap();
+    let place = socket.display();
+    let line = format!(
+        "sapwood: tree 'warm' cannot be reached: {place} is not its control socket any more; \
+         'kill {daemon}' ends its daemon and the tree"
+    );
+    for (words, output) in asked.iter().zip(&said) {
+        assert_eq!(text(&output.stderr), format!("{line}\n"), "{words:?}");
+        assert_eq!((code(output), text(&output.stdout)), (Some(125), ""), "{words:?}");
+    }
+    assert_eq!(text(&other.stderr), format!("{line}; it is ignored\n"));
+    assert_eq!(code(&other), Some(0), "it has a tree of its own");
+    assert_eq!(code(&user.say(&["down"])), Some(0));
+    wait_for_end(daemon);
+}
+
 /// When the second of two commands begins.
 #[derive(Clone, Copy, Debug)]
 enum Begins {
@@ -88,10 +119,17 @@ enum Meeting {
     DownThenRun(Begins),
 }
 
-fn meetings() -> Vec<Meeting> {
+/// Moments while `run` reaches its tree and begins its command.
+fn moments_of_run() -> Vec<Begins> {
     use Begins::{AtCommand, AtConnection, AtOpened, WithTheFirst};
-    let mut of_run = vec![WithTheFirst, AtConnection, AtCommand];
-    of_run.extend((4..=11).map(AtOpened));
+    let mut moments = vec![WithTheFirst, AtConnection, AtCommand];
+    moments.extend((4..=11).map(AtOpened));
+    moments
+}
+
+fn meetings() -> Vec<Meeting> {
+    use Begins::{AtConnection, AtOpened, WithTheFirst};
+    let of_run = moments_of_run();
     let mut of_down = vec![WithTheFirst, AtConnection];
     of_down.extend((4..=8).map(AtOpened));
     let run_first = of_run.into_iter().map(Meeting::RunThenDown);
@@ -176,6 +214,15 @@ impl Encounter<'_> {
         }
     }
 
+    /// Waits for the moment, or for the command of `run`, after which it may not come any more.
+    fn wait_unless_begun(&self, run: &Background, begins: Begins) {
+        let until = Instant::now() + LIMIT;
+        while !self.has_come(begins, run) && !self.mark.exists() {
+            assert!(Instant::now() < until, "{begins:?} has not come");
+            std::thread::yield_now();
+        }
+    }
+
     /// Gives what `run` and what `down` came to.
     fn meet(&self, meeting: Meeting) -> Ends {
         let (run, down) = match meeting {
@@ -229,5 +276,57 @@ fn a_run_that_begins_while_its_tree_ends_has_all_hosts_or_names_the_missing() {
         let encounter = Encounter { user: &user, daemon, opened: opened(daemon), mark: &mark };
         encounter.meet(meeting).assert_promised(meeting);
         wait_for_end(daemon);
+    }
+}
+
+#[test]
+fn no_process_of_a_command_is_left_in_a_tree_whenever_its_caller_is_killed() {
+    let user = User::new();
+    let daemon = user.up(&["-w", "n[0-1]"]);
+    let alone = opened(daemon);
+    let pipe = user.folder.path().join("pipe");
+    assert!(clean_command("mkfifo").arg(&pipe).status().unwrap().success());
+    for begins in moments_of_run() {
+        let mark = user.folder.path().join(format!("begun-{begins:?}"));
+        // Each process of the command holds the pipe open.
+        let script =
+            format!("exec 3>{}; sleep 1000 & : >'{}'; wait", pipe.display(), mark.display());
+        // With a writer the opening for reading waits for none.
+        let writer = OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+        let mut reader = File::open(&pipe).unwrap();
+        let encounter = Encounter { user: &user, daemon, opened: alone, mark: &mark };
+        let caller = Background::begin(&user, &["run", "-w", "n[0-1]", &script]);
+        encounter.wait_unless_begun(&caller, begins);
+        // Dropping it kills it.
+        drop(caller);
+        // Hosts that have carried out the next command start none of the killed caller any more.
+        assert_eq!(code(&user.run(&["-w", "n[0-1]", "true"])), Some(0), "{begins:?}");
+        drop(writer);
+        assert_eq!(read_until(&mut reader, |_| false), "", "{begins:?}");
+    }
+}
+
+#[test]
+fn what_a_command_leaves_behind_in_a_tree_goes_on_when_the_tree_has_ended() {
+    let user = User::new();
+    user.up(&["-w", "n[0-1]"]);
+    let tree = TreeProcesses::of(&user);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display();
+    // It goes on until a file is there.
+    let script = format!(
+        "sh -c 'while ! test -e {path}/go-on && test -d {path}; do sleep 0.02; done; \
+         echo >{path}/$SAPWOOD_RANK' >/dev/null 2>&1 </dev/null & echo started"
+    );
+    let output = user.run(&["-w", "n[0-1]", &script]);
+    assert_eq!((code(&output), text(&output.stderr)), (Some(0), ""));
+    assert_eq!(text(&output.stdout).matches(": started\n").count(), 2);
+    assert_eq!(code(&user.say(&["down"])), Some(0));
+    for &pid in &tree.pids {
+        wait_for_end(pid);
+    }
+    std::fs::write(folder.path().join("go-on"), "").unwrap();
+    for rank in ["0", "1"] {
+        wait_until("what was left behind", || folder.path().join(rank).exists());
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cli::user::User;
-use crate::cli::{assert_refused, code, wait_until, write_program};
+use crate::cli::{assert_refused, code, text, wait_until, write_program};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A remote shell that gives no answer, and counts how often it is called.
@@ -66,4 +66,30 @@ fn a_tree_that_is_just_being_started_is_started_by_no_other_process() {
     assert_eq!(code(&first.wait_with_output().unwrap()), Some(143));
     assert_eq!(user.left(), Vec::<PathBuf>::new());
     user.up(&["-w", "n0"]);
+}
+
+#[test]
+fn a_tree_is_named_by_the_same_option_in_every_command_and_by_those_of_before() {
+    let user = User::new();
+    for (option, name) in [("--network", "one"), ("--tree", "two"), ("--name", "three")] {
+        user.up(&[option, name, "-w", "n0"]);
+    }
+    let asked: [&[&str]; 5] = [&["run"], &["status"], &["trace-wave"], &["clocks"], &["down"]];
+    for (option, name) in [("--network", "one"), ("--tree", "two")] {
+        for words in asked {
+            let more: &[&str] = match words[0] {
+                "run" => &["true"],
+                "clocks" => &["--samples", "1", "--timeout", "60s"],
+                "down" => &[],
+                _ => &["--timeout", "60s"],
+            };
+            let words = [words, &[option, name], more].concat();
+            let output = user.say(&words);
+            assert_eq!(code(&output), Some(0), "{words:?}: {}", text(&output.stderr));
+        }
+    }
+    assert_refused(&user.say(&["down", "three", "--network", "three"]), "--network", &[]);
+    assert_refused(&user.say(&["down", "--all", "--network", "three"]), "--network", &[]);
+    let output = user.say(&["down", "three"]);
+    assert_eq!((code(&output), text(&output.stdout)), (Some(0), "tree 'three' has ended: n0\n"));
 }

@@ -52,7 +52,7 @@ struct Arguments {
     #[arg(long)]
     folded: bool,
     /// Time limit for the answer of a running 'sapwood mpi'.
-    #[arg(long, value_name = "TIME", default_value = "10s",
+    #[arg(long, value_name = "TIME", default_value = "10s", conflicts_with_all = ["pid", "program"],
           value_parser = sapwood_command_line::times::time)]
     timeout: Duration,
     /// For tests: keep the processes stopped for this long.

@@ -30,14 +30,35 @@ pub(crate) struct Module {
     label: String,
     /// Whether it is a library, whose functions are told with its name.
     is_library: bool,
-    sections: Vec<(&'static str, Range<u64>, Bytes)>,
-    /// Where parts of the file lie in memory: offset in the file, address, length.
-    segments: Vec<(u64, u64, u64)>,
+    sections: Vec<Section>,
+    segments: Vec<Segment>,
     symbols: Vec<Symbol>,
     names: String,
     debug: Option<Loader>,
     /// Whether it runs Python programs.
     pub(crate) is_python: bool,
+}
+
+/// A section that tells how functions are left.
+struct Section {
+    name: &'static str,
+    /// Its addresses.
+    place: Range<u64>,
+    data: Bytes,
+}
+
+/// Where a part of the file lies in memory.
+struct Segment {
+    /// Where it begins in the file.
+    offset: u64,
+    address: u64,
+    length: u64,
+}
+
+impl Segment {
+    const fn at((offset, length): (u64, u64), address: u64) -> Self {
+        Self { offset, address, length }
+    }
 }
 
 /// A function.
@@ -88,7 +109,8 @@ impl Module {
             // Only its place matters of the code.
             let data = if name == ".text" { &[][..] } else { section.data().unwrap_or_default() };
             let end = section.address().saturating_add(section.size());
-            Some((name, section.address()..end, Bytes::from(data)))
+            let place = section.address()..end;
+            Some(Section { name, place, data: Bytes::from(data) })
         };
         let sections = SECTIONS.into_iter().filter_map(section).collect();
         let file = Path::new(shown).file_name().map_or(shown.into(), |name| name.to_string_lossy());
@@ -96,7 +118,10 @@ impl Module {
             is_library: file.contains(".so"),
             label: file.into_owned(),
             sections,
-            segments: elf.segments().map(|one| place(one.file_range(), one.address())).collect(),
+            segments: elf
+                .segments()
+                .map(|one| Segment::at(one.file_range(), one.address()))
+                .collect(),
             symbols: Vec::new(),
             names: String::new(),
             debug: None,
@@ -137,12 +162,13 @@ impl Module {
 
     /// The address in the file of a place in the file.
     pub(crate) fn address_at(&self, offset: u64) -> Option<u64> {
-        let holds = |&&(begin, _, length): &&(u64, u64, u64)| {
+        let holds = |one: &&Segment| {
             // Mappings begin at whole pages, segments where they like.
-            offset.saturating_add(0xfff) >= begin && offset < begin.saturating_add(length)
+            let end = one.offset.saturating_add(one.length);
+            offset.saturating_add(0xfff) >= one.offset && offset < end
         };
-        let &(begin, address, _) = self.segments.iter().find(holds)?;
-        Some(address.wrapping_add(offset).wrapping_sub(begin))
+        let segment = self.segments.iter().find(holds)?;
+        Some(segment.address.wrapping_add(offset).wrapping_sub(segment.offset))
     }
 
     /// The names of what runs at an address of the file, the outermost first: functions that were
@@ -175,17 +201,16 @@ impl Module {
 
     /// Where the function begins that holds an address, as far as it can be unwound.
     fn function_begin(&self, address: u64) -> Option<u64> {
-        let section = |name: &str| self.sections.iter().find(|section| section.0 == name);
-        let ((_, frames_at, frames), (_, header_at, header)) =
-            (section(".eh_frame")?, section(".eh_frame_hdr")?);
+        let section = |name: &str| self.sections.iter().find(|section| section.name == name);
+        let (frames, header) = (section(".eh_frame")?, section(".eh_frame_hdr")?);
         let mut bases = BaseAddresses::default()
-            .set_eh_frame(frames_at.start)
-            .set_eh_frame_hdr(header_at.start);
-        if let Some((_, code_at, _)) = section(".text") {
-            bases = bases.set_text(code_at.start);
+            .set_eh_frame(frames.place.start)
+            .set_eh_frame_hdr(header.place.start);
+        if let Some(code) = section(".text") {
+            bases = bases.set_text(code.place.start);
         }
-        let header = EhFrameHdr::new(header, LittleEndian).parse(&bases, 8).ok()?;
-        let frames = EhFrame::new(frames, LittleEndian);
+        let header = EhFrameHdr::new(&header.data, LittleEndian).parse(&bases, 8).ok()?;
+        let frames = EhFrame::new(&frames.data, LittleEndian);
         let read = EhFrame::cie_from_offset;
         let function = header.table()?.fde_for_address(&frames, &bases, address, read).ok()?;
         Some(function.initial_address())
@@ -214,11 +239,6 @@ impl Module {
     }
 }
 
-/// Offset in the file, address and length of a segment.
-fn place((offset, length): (u64, u64), address: u64) -> (u64, u64, u64) {
-    (offset, address, length)
-}
-
 /// The file of debug information for a build id.
 fn separate_file<'data, R: ReadRef<'data>>(elf: &object::File<'data, R>) -> Option<PathBuf> {
     let id = elf.build_id().ok()??;
@@ -239,8 +259,8 @@ fn cut(name: &str) -> String {
 pub(crate) struct Sections<'a>(pub(crate) &'a Module);
 
 impl Sections<'_> {
-    fn find(&self, name: &[u8]) -> Option<&(&'static str, Range<u64>, Bytes)> {
-        self.0.sections.iter().find(|section| section.0.as_bytes() == name)
+    fn find(&self, name: &[u8]) -> Option<&Section> {
+        self.0.sections.iter().find(|section| section.name.as_bytes() == name)
     }
 }
 
@@ -250,10 +270,10 @@ impl ModuleSectionInfo<Bytes> for Sections<'_> {
     }
 
     fn section_svma_range(&mut self, name: &[u8]) -> Option<Range<u64>> {
-        self.find(name).map(|section| section.1.clone())
+        self.find(name).map(|section| section.place.clone())
     }
 
     fn section_data(&mut self, name: &[u8]) -> Option<Bytes> {
-        self.find(name).map(|section| section.2.clone()).filter(|data| !data.is_empty())
+        self.find(name).map(|section| section.data.clone()).filter(|data| !data.is_empty())
     }
 }

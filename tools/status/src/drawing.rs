@@ -7,11 +7,14 @@ use std::time::Duration;
 use super::branches::Branch;
 use sapwood::{Health, NodeStatus, RankSet, Role, Status};
 use sapwood_command_line::colour::ColourOption;
-use sapwood_hosts::absence::{by_cause, nameless};
+use sapwood_hosts::absence::{by_cause, nameless, nodes};
 
 /// Most communication processes that are drawn below one process; those that are full come last
 /// and are folded.
 const INNER_MAX: usize = 24;
+
+/// What a plan calls the machine of a process that needs no host.
+const LOCAL: &str = "localhost";
 
 /// Whether there are colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +70,33 @@ pub(super) fn draw(name: &str, status: &Status, paint: Paint) -> String {
     let tree = Tree { nodes: status.nodes.iter().map(|node| (node.rank, node)).collect(), paint };
     tree.draw_children(root, "", &mut text);
     for (ranks, cause) in by_cause(&status.missing, nameless) {
-        let _ = writeln!(text, "missing {ranks}: {cause}");
+        let missing: Vec<&NodeStatus> =
+            ranks.iter().filter_map(|rank| tree.nodes.get(&rank).copied()).collect();
+        let on = planned_hosts(&missing).map_or_else(String::new, |hosts| format!(" on {hosts}"));
+        let _ = writeln!(text, "missing {ranks}{on}: {cause}");
     }
     text
+}
+
+/// The hosts of these processes by their names in the plan; nothing where it has no other name for
+/// them than that of this machine.
+fn planned_hosts(processes: &[&NodeStatus]) -> Option<String> {
+    let planned = processes.iter().filter_map(|node| node.planned_host.as_deref());
+    let names: Vec<&str> = planned.filter(|name| *name != LOCAL).collect();
+    let all: RankSet = (0..).zip(&names).map(|(place, _)| place).collect();
+    (!names.is_empty()).then(|| nodes(&names, &all).to_string())
+}
+
+/// The hosts of processes on one machine: by their names in the plan, and behind these by the name
+/// that the machine gives itself, if that is another one.
+fn hosts(processes: &[&NodeStatus]) -> String {
+    let own = processes.first().and_then(|node| node.record.as_ref()).map(|record| &*record.host);
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    match (planned_hosts(processes), own) {
+        (Some(planned), Some(own)) if short(&planned) != short(own) => format!("{planned} ({own})"),
+        (Some(planned), _) => planned,
+        (None, own) => own.unwrap_or_default().to_owned(),
+    }
 }
 
 struct Tree<'a> {
@@ -130,10 +157,9 @@ fn is_alike(one: &NodeStatus, other: &NodeStatus) -> bool {
 fn describe(node: &NodeStatus, paint: Paint) -> String {
     let mut text = format!("{} {}  {}", node.role, node.rank, paint.health(node.health));
     let Some(record) = &node.record else {
-        let _ = write!(text, ": {}", node.why.join("; "));
-        return text;
+        return text + &lost(&[node]);
     };
-    let _ = write!(text, "  {} pid {}", record.host, record.pid);
+    let _ = write!(text, "  {} pid {}", hosts(&[node]), record.pid);
     let _ = write!(text, "  {}/{} back-ends", record.connected, record.expected);
     if let Some(round_trip) = node.round_trip() {
         let _ = write!(text, "  rtt {}", time(round_trip));
@@ -155,17 +181,21 @@ fn describe(node: &NodeStatus, paint: Paint) -> String {
     text
 }
 
+/// What is said of processes that have not answered, for one reason.
+fn lost(processes: &[&NodeStatus]) -> String {
+    let hosts = planned_hosts(processes).map_or_else(String::new, |hosts| format!("  {hosts}"));
+    format!("{hosts}: {}", processes[0].why.join("; "))
+}
+
 /// Back-ends that are alike.
 fn describe_run(run: &[&NodeStatus], paint: Paint) -> String {
     let [only] = run else {
         let ranks: RankSet = run.iter().map(|node| node.rank).collect();
         let mut text = format!("{} back-ends {ranks}  {}", run.len(), paint.health(run[0].health));
         match &run[0].record {
-            None => {
-                let _ = write!(text, ": {}", run[0].why.join("; "));
-            }
-            Some(record) => {
-                let _ = write!(text, "  {}", record.host);
+            None => text += &lost(run),
+            Some(_) => {
+                let _ = write!(text, "  {}", hosts(run));
                 let trips = run.iter().filter_map(|node| node.round_trip());
                 if let Some((least, most)) = trips.clone().min().zip(trips.max()) {
                     let _ = write!(text, "  rtt {} to {}", time(least), time(most));

@@ -18,7 +18,7 @@ use sapwood::{Status, VisibleNetwork};
 
 use self::drawing::Paint;
 use sapwood_command_line::colour::ColourOption;
-use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::exit::{Failure, UNREACHED, print};
 use sapwood_command_line::times::time;
 use sapwood_hosts::persistent;
 
@@ -28,8 +28,9 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Which network, and how long to wait.
 #[derive(clap::Args)]
 pub struct Whom {
-    /// Name of the network; needed only if several run.
-    #[arg(long, value_name = "NAME")]
+    /// Name of the network, such as that of a tree that 'sapwood up' has started; needed only if
+    /// several run.
+    #[arg(long, visible_alias = "tree", value_name = "NAME")]
     pub(crate) network: Option<String>,
     /// Time limit for the answers of processes, such as 500ms or 2s.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = wait)]
@@ -67,14 +68,16 @@ pub struct TraceArguments {
 /// [`Failure`] when no network or more than one is there, or it does not answer.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut network = arguments.whom.find()?;
-    show(&network, arguments, false)?;
-    let Some(interval) = arguments.watch else { return Ok(ExitCode::SUCCESS) };
+    let shown = show(&network, arguments, Turn::First)?;
+    let Some(interval) = arguments.watch else { return Ok(shown) };
     loop {
         std::thread::sleep(interval);
-        let shown = show(&network, arguments, true);
+        let shown = show(&network, arguments, Turn::Again);
         match VisibleNetwork::all()?.into_iter().find(|found| found.name == network.name) {
             None => return Ok(ExitCode::SUCCESS),
-            Some(same) if same == network => shown?,
+            Some(same) if same == network => {
+                shown?;
+            }
             // A tree that stays up was started anew, with hosts that have come back.
             Some(newer) => network = newer,
         }
@@ -95,20 +98,33 @@ pub fn trace(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(network: &VisibleNetwork, arguments: &Arguments, is_again: bool) -> Result<(), Failure> {
+/// Whether a picture stands before this one.
+#[derive(Clone, Copy)]
+enum Turn {
+    First,
+    Again,
+}
+
+/// Shows it once, and gives the exit code: as for all commands that name missing hosts, it is
+/// another one where back-ends are missing.
+fn show(network: &VisibleNetwork, arguments: &Arguments, turn: Turn) -> Result<ExitCode, Failure> {
     let whom = &arguments.whom;
     let status = whom.ask(network)?;
+    let (_, missing) = status.back_ends();
+    let code = if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(UNREACHED) };
     if whom.json {
-        return print(&report::status(network, &status));
+        print(&report::status(network, &status))?;
+        return Ok(code);
     }
     let mut picture = drawing::draw(&network.name, &status, Paint::for_output(arguments.colour));
     picture += &persistent::condition(&network.name)?.unwrap_or_default();
-    match (is_again, std::io::stdout().is_terminal()) {
+    match (turn, std::io::stdout().is_terminal()) {
         // The same place on a terminal; elsewhere one picture after another.
-        (true, true) => print(&format!("\x1b[H\x1b[2J{picture}")),
-        (true, false) => print(&format!("\n{picture}")),
-        (false, _) => print(&picture),
+        (Turn::Again, true) => print(&format!("\x1b[H\x1b[2J{picture}"))?,
+        (Turn::Again, false) => print(&format!("\n{picture}"))?,
+        (Turn::First, _) => print(&picture)?,
     }
+    Ok(code)
 }
 
 impl Whom {

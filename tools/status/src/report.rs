@@ -36,6 +36,7 @@ fn node(node: &NodeStatus) -> Value {
         "role": role(node.role),
         "parent": node.parent,
         "planned_parent": node.planned_parent,
+        "planned_host": node.planned_host,
         "health": name(node.health),
         "why": node.why,
         "answered": node.record.is_some(),

@@ -82,7 +82,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["quiet", "metric", "dry_run"])]
     json: bool,
     /// Print no tables; print on standard error which hosts stop and start answering.
-    #[arg(short = 'q', long)]
+    #[arg(short = 'q', long, conflicts_with = "metric")]
     quiet: bool,
     /// Serve the last update as OpenMetrics at ADDRESS:PORT, or at PORT of the loopback interface;
     /// 0 chooses a free port.

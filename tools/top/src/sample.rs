@@ -198,7 +198,8 @@ pub(super) mod tests {
         let mut waves = waves();
         waves.begin(0, now);
         for &rank in answered {
-            waves.take(&answer(0, rank, rank == answered[0]), now).expect("a host's values");
+            let arrival = if rank == answered[0] { Arrival::First } else { Arrival::Late };
+            waves.take(&answer(0, rank, arrival), now).expect("a host's values");
         }
         waves.settle(now + TIMEOUT * 2).expect("the time is over")
     }
@@ -207,12 +208,19 @@ pub(super) mod tests {
         Waves::new((0..4).map(|place| format!("n{place}")).collect(), 2, TIMEOUT)
     }
 
-    fn answer(wave: Wave, rank: Rank, is_first: bool) -> Answer {
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Arrival {
+        First,
+        Late,
+    }
+
+    fn answer(wave: Wave, rank: Rank, arrival: Arrival) -> Answer {
         let mut packet = Packet::new(1, 100, vec![f64::from(rank); METRICS]);
         packet.contributors = RankSet::range(rank, rank);
         let contributors = packet.contributors.clone();
         let packet = Some(packet);
-        Answer { stream: 1, wave, packet, contributors, missing: Vec::new(), is_late: !is_first }
+        let is_late = arrival == Arrival::Late;
+        Answer { stream: 1, wave, packet, contributors, missing: Vec::new(), is_late }
     }
 
     #[test]
@@ -223,7 +231,8 @@ pub(super) mod tests {
         waves.begin(0, now);
         for rank in 0..3 {
             assert!(waves.settle(now).is_none());
-            waves.take(&answer(0, rank, rank == 0), now).expect("a host's values");
+            let arrival = if rank == 0 { Arrival::First } else { Arrival::Late };
+            waves.take(&answer(0, rank, arrival), now).expect("a host's values");
         }
         let sample = waves.settle(now).expect("all have answered");
         assert_eq!(sample.answered, RankSet::range(0, 2));
@@ -237,10 +246,10 @@ pub(super) mod tests {
         let now = Instant::now();
         let mut waves = waves();
         waves.begin(0, now);
-        waves.take(&answer(0, 1, true), now).expect("a host's values");
+        waves.take(&answer(0, 1, Arrival::First), now).expect("a host's values");
         assert!(waves.settle(now + GRACE_MAX / 2).is_none());
         // What comes late is taken in.
-        waves.take(&answer(0, 0, false), now).expect("a host's values");
+        waves.take(&answer(0, 0, Arrival::Late), now).expect("a host's values");
         let sample = waves.settle(now + GRACE_MAX).expect("the time is over");
         assert_eq!(sample.nodes(&sample.answered).to_string(), "n[0-1]");
         let silent = (RankSet::range(2, 3), "no answer within 500 ms".to_string());
@@ -264,7 +273,7 @@ pub(super) mod tests {
         waves.lose(&RankSet::range(0, 3), "gone");
         assert!(waves.all_are_lost());
         waves.begin(1, now);
-        waves.take(&answer(0, 2, false), now).expect("a host's values");
+        waves.take(&answer(0, 2, Arrival::Late), now).expect("a host's values");
         assert!(!waves.all_are_lost());
         let sample = waves.settle(now + TIMEOUT + GRACE_MAX).expect("the time is over");
         assert_eq!(sample.answered.len(), 0);

@@ -9,6 +9,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 use super::metric::{METRICS, TABLE, Unit};
 use super::rows::{HEADINGS, Order, absent, bars, bins, cells, summary, worst};
 use super::sample::Sample;
+use sapwood::HistogramBin;
 use sapwood_terminal::Key;
 
 /// Columns of a metric's name, of a cell, of the histogram beside it.
@@ -186,13 +187,13 @@ impl View {
         let column = &sample.table.columns()[self.chosen];
         let room = usize::from(page.end.saturating_sub(page.line));
         let bins = merged(&bins(self.chosen, column), room);
-        let highest = bins.iter().map(|bin| bin.2).max().unwrap_or(1).max(1);
+        let highest = bins.iter().map(|bin| bin.count).max().unwrap_or(1).max(1);
         let top = page.line;
         for (host, value) in worst(self.chosen, sample).into_iter().take(room) {
             page.write_at(0, half, &format!("{host:<24} {value:>11}"), Style::default());
         }
         page.line = top;
-        for (low, high, count) in bins {
+        for HistogramBin { low, high, count } in bins {
             let bar = usize::from(half.saturating_sub(36)) * count as usize / highest as usize;
             let text = format!(
                 "{:>11} - {:<11} {:<bar$} {count}",
@@ -235,11 +236,11 @@ fn shown_cells(width: u16) -> Vec<usize> {
 }
 
 /// Bins in at most `lines` lines: neighbours become one.
-fn merged(bins: &[sapwood::HistogramBin], lines: usize) -> Vec<(f64, f64, u64)> {
+fn merged(bins: &[HistogramBin], lines: usize) -> Vec<HistogramBin> {
     let group = bins.len().div_ceil(lines.max(1)).max(1);
-    let one = |bins: &[sapwood::HistogramBin]| {
+    let one = |bins: &[HistogramBin]| {
         let count = bins.iter().map(|bin| bin.count).sum();
-        (bins[0].low, bins[bins.len() - 1].high, count)
+        HistogramBin { low: bins[0].low, high: bins[bins.len() - 1].high, count }
     };
     bins.chunks(group).map(one).collect()
 }

@@ -58,16 +58,18 @@ pub(crate) struct Arguments {
     from: Option<PathBuf>,
     /// Freeze the program as stuck when its ranks have waited in calls for this time, such as
     /// 2s.
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = deadline)]
+    #[arg(long, value_name = "TIME", default_value = "2s", requires = "command",
+          value_parser = deadline)]
     deadline: Duration,
     /// Also freeze the program when a rank arrives at a collective later than this, such as 500ms.
     #[arg(long, value_name = "TIME", value_parser = late, requires = "command")]
     late: Option<Duration>,
     /// Time between two samples of the ranks' calls.
-    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = interval)]
+    #[arg(long, value_name = "TIME", default_value = "250ms", requires = "command",
+          value_parser = interval)]
     interval: Duration,
     /// Number of MPI ranks; by default that of the launcher's command line.
-    #[arg(long, short = 'n', alias = "np", value_name = "N")]
+    #[arg(long, short = 'n', alias = "np", value_name = "N", requires = "command")]
     processes: Option<NonZeroU32>,
     #[command(flatten)]
     starting: Starting,

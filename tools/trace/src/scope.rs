@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["command", "ndjson", "job", "network", "group", "time"])]
     check: bool,
     /// Number of MPI ranks; by default that of the launcher's command line.
-    #[arg(long, short = 'n', aliases = ["np", "ranks"], value_name = "N")]
+    #[arg(long, short = 'n', aliases = ["np", "ranks"], value_name = "N", requires = "command")]
     processes: Option<NonZeroU32>,
     #[command(flatten)]
     starting: Starting,
@@ -71,7 +71,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "processes", "topology"])]
     job: Option<String>,
     /// The network whose hops are read, for scopes with source=hops; needed only if several run.
-    #[arg(long, value_name = "NAME",
+    #[arg(long, visible_alias = "tree", value_name = "NAME",
           conflicts_with_all = ["command", "processes", "topology", "job"])]
     network: Option<String>,
     /// The address of any member of the group whose hops are read, for scopes with source=group.

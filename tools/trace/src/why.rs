@@ -31,10 +31,11 @@ pub(crate) struct Arguments {
     #[arg(long, alias = "after", value_name = "TIME", default_value = "2s", value_parser = deadline)]
     deadline: Duration,
     /// Time between two samples of the ranks' calls.
-    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = interval)]
+    #[arg(long, value_name = "TIME", default_value = "250ms", requires = "command",
+          value_parser = interval)]
     interval: Duration,
     /// Number of MPI ranks; by default that of the launcher's command line.
-    #[arg(long, short = 'n', aliases = ["np", "processes"], value_name = "N")]
+    #[arg(long, short = 'n', aliases = ["np", "processes"], value_name = "N", requires = "command")]
     ranks: Option<NonZeroU32>,
     #[command(flatten)]
     starting: Starting,

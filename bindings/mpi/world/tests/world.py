@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -302,6 +303,7 @@ class World(unittest.TestCase):
             with open(os.path.join(out, "report.txt"), encoding="utf-8") as file:
                 report = file.read()
             self.assertNotEqual(running.returncode, 0)
+            self.assertIn("1 more rank of the job belongs to the tool (--in-world) and is not counted", report)
             for text in (error, report):
                 self.assertIn(told, text)
                 self.assertNotIn("died first", text)
@@ -319,6 +321,30 @@ class World(unittest.TestCase):
             self.assertEqual((number, on_host, session), (str(tool), str(tool), process))
             # Its standard streams, and what the shell holds while it runs a command.
             self.assertLessEqual(len(descriptors), 5)
+
+    def test_tool_ranks_of_one_host_have_different_numbers_where_mpi_sees_no_shared_memory(self):
+        told = os.path.join(self.folder, "told")
+        script = (f'echo "$SAPWOOD_RANK $SAPWOOD_MPI_LEAF" >{told}.$SAPWOOD_RANK; '
+                  f'mv {told}.$SAPWOOD_RANK {told}-$SAPWOOD_RANK')
+        files = [f"{told}-{tool}" for tool in range(2)]
+        for abi in self.each_mpi():
+            more = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/sh", "-c", script])}
+            command = [self.program(abi), os.path.join(self.folder, "file"), "0", *files]
+            self.lines(abi, 2, command, tools=2, behind=[self.program(abi, "own_host.so")], **more)
+            for tool, path in enumerate(files):
+                with open(path, encoding="ascii") as file:
+                    self.assertEqual(file.read(), f"{tool} {tool}\n")
+                os.remove(path)
+
+    def test_a_command_is_told_the_process_of_its_rank(self):
+        told = os.path.join(self.folder, "told")
+        script = f'echo "$PPID $SAPWOOD_MPI_WORLD_PROCESS" >{told}.new; mv {told}.new {told}'
+        more = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/sh", "-c", script])}
+        command = [self.program("openmpi"), os.path.join(self.folder, "file"), "0", told]
+        self.lines("openmpi", 2, command, tools=1, **more)
+        with open(told, encoding="ascii") as file:
+            parent, named = file.read().split()
+        self.assertEqual(parent, named)
 
     def join_file(self, mode):
         """A join file and its key in a folder of this mode, with their texts."""
@@ -372,6 +398,30 @@ class World(unittest.TestCase):
         self.assertIn("or its key, cannot be read: File too large; the program runs on unobserved", error)
         self.assertFalse(os.path.exists(told))
 
+    def test_a_tree_that_has_gone_before_it_stood_is_said_and_the_program_runs_on(self):
+        folder = tempfile.mkdtemp(dir=self.folder)
+        end = os.path.join(self.folder, "end")
+        more = {"SAPWOOD_MPI_WORLD_COMMAND": "/bin/true", "SAPWOOD_JOIN": os.path.join(folder, "join"), **BY_HOST}
+        # The program waits for the last file, which is made once the tool's rank has given up.
+        command = [self.program("openmpi"), os.path.join(self.folder, "file"), "0", end]
+        running = self.start("openmpi", 3, command, tools=1, **more)
+        deadline = threading.Timer(RUN_SECONDS_MAX, running.kill)
+        deadline.start()
+        try:
+            for line in running.stdout:
+                if line.startswith("no parent"):
+                    break
+            os.rmdir(folder)
+            said = next((line for line in running.stderr if "the program runs on unobserved" in line), "")
+        finally:
+            with open(end, "w", encoding="ascii"):
+                pass
+            _, error = running.communicate(timeout=RUN_SECONDS_MAX)
+            deadline.cancel()
+        self.assertEqual(running.returncode, 0, error)
+        # A rank that looks for the first time after that sees no folder.
+        self.assertRegex(said, "cannot be read: No such file or directory|no rank of the tool sees the folder")
+
     def aborted(self, abi, ranks, command, **more):
         """What a job has said that has ended itself."""
         # MPICH's launcher may lose what a rank writes just before its MPI_Abort.
@@ -400,8 +450,7 @@ class World(unittest.TestCase):
             command = [self.program(abi), os.path.join(self.folder, "file"), "0"]
             said = self.aborted(abi, 2, command, tools=2, **BY_HOST)
             self.assertIn(f"takes 2 of the ranks of each host, and host {host[:64]} has 2 in all", said)
-            # The program's rank runs meanwhile: one that ended would end the job before the tool's rank can say it.
-            command[-1] = "60"
+            # The program's rank, which would end at once, is kept in MPI_Init until the tool's has looked.
             said = self.aborted(abi, 2, command, tools=1, SAPWOOD_MPI_WORLD_HOSTS=f"{host}\x1fidle.invalid")
             self.assertIn("the tree has leaves for 2 hosts, and the ranks run on 1", said)
 

@@ -2,7 +2,7 @@
 
 use super::event::{GroupHop, GroupHopKind, GroupHopOperation};
 use super::ring::{GroupHopQuestion, MemberHops};
-use crate::identity::{CastId, MemberId, Request};
+use crate::identity::{CastId, FoldId, MemberId, Request};
 use crate::member::{Event, Member};
 use crate::message::{Message, Purpose};
 
@@ -39,16 +39,21 @@ impl Member {
         }
     }
 
-    /// The application has called.
+    /// The application has called for a transfer.
     #[inline]
-    pub(crate) fn note_call(
-        &mut self,
-        request: Request,
-        operation: GroupHopOperation,
-        leaves_early: bool,
-    ) {
+    pub(crate) fn note_cast(&mut self, request: Request, cast: CastId) {
         if self.hops.is_on() {
-            self.note_hop(Some(operation), GroupHopKind::Entered { request, leaves_early });
+            let kind = GroupHopKind::Entered { request, leaves_early: false };
+            self.note_hop(Some(GroupHopOperation::Cast(cast)), kind);
+        }
+    }
+
+    /// The application has called for a reduction.
+    #[inline]
+    pub(crate) fn note_fold(&mut self, request: Request, fold: FoldId, leaves_early: bool) {
+        if self.hops.is_on() {
+            let kind = GroupHopKind::Entered { request, leaves_early };
+            self.note_hop(Some(GroupHopOperation::Fold(fold)), kind);
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{Input, Member, Phase, Timer};
 use crate::identity::{MemberId, Time};
 use crate::message::{Life, Message};
+use crate::operations::Opening;
 
 impl Member {
     /// Changes the member once. Drain [`Member::poll_output`] afterwards.
@@ -76,7 +77,7 @@ impl Member {
             Message::Report { distances } => self.reported(from, &distances),
             Message::Clusters { targets, table } => self.clusters_came(&targets, table),
             Message::Open { head, targets, route, ask, receipt, data } => {
-                self.opened(from, head, &targets, &route, ask, receipt, data);
+                self.opened(from, Opening { head, targets, route, ask, receipt, data });
             }
             Message::Segment { cast, stripe, index, data } => {
                 self.segment(cast, stripe, index, data);

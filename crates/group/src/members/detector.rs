@@ -41,6 +41,14 @@ pub(crate) struct Detector {
     pub(crate) leave_looks: u32,
 }
 
+/// What a ping is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PingKind {
+    SignOfLife,
+    /// Its round trip counts.
+    Distance,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     to: MemberId,
@@ -50,7 +58,7 @@ struct Ping {
     /// What of that was given because this process was late itself.
     allowed: Time,
     tries: u32,
-    is_probe: bool,
+    kind: PingKind,
     /// Whether the link was up already: else its round trip has the work of making it.
     is_over_link: bool,
 }
@@ -87,7 +95,7 @@ impl Detector {
     }
 
     fn is_asked(&self, member: MemberId) -> bool {
-        self.pings.values().any(|ping| ping.to == member && !ping.is_probe)
+        self.pings.values().any(|ping| ping.to == member && ping.kind == PingKind::SignOfLife)
     }
 }
 
@@ -131,7 +139,7 @@ impl Member {
         let may_ask = self.random.below(DEAD_SHARE) == 0;
         let lost = if may_ask { self.past.next_to_ask(self.now) } else { None };
         if let Some(lost) = lost {
-            self.ping(lost, 1, false);
+            self.ping(lost, 1, PingKind::SignOfLife);
         } else if let Some(far) = self.far_to_probe() {
             self.probe(far);
         } else if let Some(member) = self.prober.next_again() {
@@ -150,21 +158,21 @@ impl Member {
     /// Asks for a sign of life, unless it is asked for already.
     pub(crate) fn suspect(&mut self, member: MemberId) {
         if !self.detector.is_asked(member) && member != self.me {
-            self.ping(member, self.config.ping_tries, false);
+            self.ping(member, self.config.ping_tries, PingKind::SignOfLife);
         }
     }
 
     /// A ping whose round trip counts.
     pub(crate) fn ping_for_distance(&mut self, member: MemberId) {
-        self.ping(member, self.config.ping_tries, true);
+        self.ping(member, self.config.ping_tries, PingKind::Distance);
     }
 
-    fn ping(&mut self, to: MemberId, tries: u32, is_probe: bool) {
+    fn ping(&mut self, to: MemberId, tries: u32, kind: PingKind) {
         self.detector.next += 1;
         let number = self.detector.next;
         let is_over_link = self.links.is_up(to);
         let (sent, due) = (self.now, self.now + self.ping_patience());
-        let ping = Ping { to, sent, due, allowed: 0, tries, is_probe, is_over_link };
+        let ping = Ping { to, sent, due, allowed: 0, tries, kind, is_over_link };
         self.detector.pings.insert(number, ping);
         let (digest, table) = (self.view.digest(), self.clusters.table().version);
         self.send(to, Message::Ping { number, digest, table, padding: Payload::default() });
@@ -188,11 +196,11 @@ impl Member {
         self.compare(from, digest);
         self.offer_table(from, table);
         let round_trip = self.now - ping.sent;
-        match (ping.is_probe, ping.is_over_link) {
-            (true, true) => self.measured(from, round_trip),
-            (true, false) => self.measure_over_link(from),
-            (false, true) => self.noticed(from, round_trip),
-            (false, false) => {}
+        match (ping.kind, ping.is_over_link) {
+            (PingKind::Distance, true) => self.measured(from, round_trip),
+            (PingKind::Distance, false) => self.measure_over_link(from),
+            (PingKind::SignOfLife, true) => self.noticed(from, round_trip),
+            (PingKind::SignOfLife, false) => {}
         }
     }
 
@@ -202,13 +210,13 @@ impl Member {
         let allowance = self.allowance();
         if self.now > ping.due + patience {
             // This member was stopped itself, and cannot tell which others were silent.
-            self.ping(ping.to, ping.tries, ping.is_probe);
+            self.ping(ping.to, ping.tries, ping.kind);
         } else if ping.allowed < allowance && !self.breaks(Mutation::JudgeWhenLate) {
             let due = self.now + allowance - ping.allowed;
             self.detector.pings.insert(number, Ping { due, allowed: allowance, ..ping });
             self.wake_at(due, Timer::Ping(number));
         } else if ping.tries > 1 {
-            self.ping(ping.to, ping.tries - 1, ping.is_probe);
+            self.ping(ping.to, ping.tries - 1, ping.kind);
         } else if self.view.is_alive(ping.to) {
             self.bury(ping.to, Life::Dead);
         }

@@ -21,7 +21,7 @@ use crate::limits::{MEMBERS_MAX, TRANSFERS_MAX};
 use crate::member::{Event, Member, Timer};
 use crate::message::{Gift, Life, Message, PartHead, Ranges, Record};
 use crate::mutation::Mutation;
-use crate::operations::{Fold, Lane};
+use crate::operations::{EarlyPart, Fold, Lane};
 
 /// How often what may have been lost with a link is said again, and asked for again.
 pub(super) const AGAIN: Time = 100 * MILLISECOND;
@@ -62,6 +62,15 @@ enum Stage {
     },
     /// They are the receiver's, which may not know it yet.
     Given(Gift),
+}
+
+/// What has become of virtual nodes that were given away.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// They are the receiver's.
+    Taken,
+    /// They have died with it.
+    Lost,
 }
 
 impl Giving {
@@ -206,7 +215,7 @@ impl Member {
                 }
             }
             Stage::Draining { .. } => {}
-            Stage::Given(_) if is_late => return self.have_given(false),
+            Stage::Given(_) if is_late => return self.have_given(Fate::Lost),
             Stage::Given(gift) => {
                 let gift = gift.clone();
                 if self.giving.as_mut().is_some_and(Giving::takes_new_link) {
@@ -334,7 +343,7 @@ impl Member {
         let own = self.view.names_of(self.me);
         let is_over = !own.as_ref().intersects(giving.names.as_ref());
         if is_over || !is_there {
-            self.have_given(is_over);
+            self.have_given(if is_over { Fate::Taken } else { Fate::Lost });
         }
     }
 
@@ -365,8 +374,8 @@ impl Member {
         }
     }
 
-    /// The virtual nodes are the receiver's, or have died with it.
-    fn have_given(&mut self, is_taken: bool) {
+    /// The virtual nodes are no longer this member's.
+    fn have_given(&mut self, fate: Fate) {
         let Some(giving) = self.giving.take() else { return };
         let stays = matches!(giving.afterwards, Afterwards::Stay(_));
         if stays {
@@ -376,14 +385,14 @@ impl Member {
         record.names = (&record.names.as_set().to_set().difference(giving.names.as_ref())).into();
         record.incarnation = record.incarnation.saturating_add(1);
         // One message says that this member has them no more, and which one has them.
-        if let Some(other) = self.view.record(giving.to).filter(|_| is_taken).cloned() {
+        if let Some(other) = self.view.record(giving.to).filter(|_| fate == Fate::Taken).cloned() {
             self.tell_all(other);
         }
         if !(stays && self.breaks(Mutation::KeepGiven)) {
             self.learn(record);
         }
         for (key, held) in self.take_held() {
-            if is_taken {
+            if fate == Fate::Taken {
                 let mut branches = Vec::new();
                 self.reach_rest(key, held, &mut branches);
                 self.open_children(key, branches, None);
@@ -416,7 +425,7 @@ impl Member {
         for id in moved {
             let Some(fold) = self.folds.remove(&id) else { continue };
             let Some(root) = self.root_of(id) else { continue };
-            for (head, names, data) in fold.early {
+            for EarlyPart { head, names, data } in fold.early {
                 let (head, names) = (PartHead { direct: true, ..head }, Ranges::from(&names));
                 self.send_late(root, Message::Part { head, names, data });
             }

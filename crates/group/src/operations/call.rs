@@ -10,7 +10,6 @@ use super::grace::GraceKey;
 use super::lane::Lane;
 use super::{add_reason, by_first_cause};
 use crate::error::{GroupError, Reason};
-use crate::hops::GroupHopOperation;
 use crate::identity::{CastId, FoldId, MemberId, Request, Time};
 use crate::limits::{
     SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SEGMENTS_MAX, STRIPES_MAX, TRANSFERS_MAX, VALUE_BYTES_MAX,
@@ -99,7 +98,7 @@ impl Member {
                 .collect(),
             Call::Reduce { root, number, operation, element, value, to_all, leaves_early } => {
                 let fold = FoldId { root, number };
-                self.note_call(request, GroupHopOperation::Fold(fold), leaves_early);
+                self.note_fold(request, fold, leaves_early);
                 let head = self.part_head(fold, operation, element, value.len());
                 self.start_fold(request, tree, head, &value, to_all)?;
                 if leaves_early {
@@ -139,7 +138,7 @@ impl Member {
             self.next_cast += 1;
             // What carries a result belongs to a reduction whose call was noted.
             if request < INTERNAL {
-                self.note_call(request, GroupHopOperation::Cast(cast), false);
+                self.note_cast(request, cast);
             }
             targets.union_with(transfer.targets.as_ref());
         }

@@ -43,6 +43,14 @@ pub(crate) struct Place {
     pub(crate) expected: RankSet,
 }
 
+/// A part that has come to the root before its own call.
+#[derive(Debug)]
+pub(crate) struct EarlyPart {
+    pub(crate) head: PartHead,
+    pub(crate) names: RankSet,
+    pub(crate) data: Payload,
+}
+
 /// A reduction at one member.
 #[derive(Debug)]
 pub(crate) struct Fold {
@@ -75,7 +83,7 @@ pub(crate) struct Fold {
     /// Bytes of the parts that are kept.
     pub(crate) kept_bytes: usize,
     /// At the root, parts that came before its own call, whose operation, type and count hold.
-    pub(crate) early: Vec<(PartHead, RankSet, Payload)>,
+    pub(crate) early: Vec<EarlyPart>,
     /// Pieces of the result by their offsets, in bytes.
     pub(crate) result: BTreeMap<u64, Payload>,
     /// How many bytes these have.
@@ -164,7 +172,8 @@ impl Fold {
             if !wave.is_sent && !wave.names.is_empty() {
                 let head = PartHead { segment, direct: true, ..self.head.clone() };
                 self.kept_bytes += wave.value.len();
-                self.early.push((head, wave.names, Payload::from(wave.value)));
+                let (names, data) = (wave.names, Payload::from(wave.value));
+                self.early.push(EarlyPart { head, names, data });
             }
         }
     }

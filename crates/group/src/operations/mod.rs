@@ -27,10 +27,11 @@ pub use counts::{PartCount, ReduceCounts};
 pub(crate) use defined::Definitions;
 pub use defined::{Definition, FoldFailed, OperationId};
 pub(crate) use finished::Finished;
-pub(crate) use fold::Fold;
+pub(crate) use fold::{EarlyPart, Fold};
 pub(crate) use grace::Grace;
 pub use grace::{GraceDelay, GraceKey};
 pub(crate) use lane::Lane;
+pub(crate) use open::Opening;
 
 use crate::error::Reason;
 

@@ -20,17 +20,19 @@ const PATIENCE_PER_BYTE: Time = 100;
 /// How many of the longest round trips a subtree may take.
 const PATIENCE_TRIPS: Time = 4;
 
+/// What opens a transfer at a child: the fields of [`Message::Open`].
+pub(crate) struct Opening {
+    pub(crate) head: Head,
+    pub(crate) targets: Ranges,
+    pub(crate) route: Route,
+    pub(crate) ask: bool,
+    pub(crate) receipt: bool,
+    pub(crate) data: Payload,
+}
+
 impl Member {
-    pub(crate) fn opened(
-        &mut self,
-        from: MemberId,
-        head: Head,
-        targets: &Ranges,
-        route: &Route,
-        ask: bool,
-        receipt: bool,
-        data: Payload,
-    ) {
+    pub(crate) fn opened(&mut self, from: MemberId, opening: Opening) {
+        let Opening { head, targets, route, ask, receipt, data } = opening;
         if self.phase == Phase::Outside {
             return;
         }
@@ -74,7 +76,7 @@ impl Member {
                 None => lane.owed.push((from, targets.to_set())),
             }
         }
-        let branches = self.take(key, targets, route);
+        let branches = self.take(key, targets, &route);
         if is_first {
             // The members below come before the application here: they have farther to go.
             self.open_children(key, branches, Some((first, data.clone())));

@@ -6,7 +6,7 @@ use sapwood_packet::RankSet;
 
 use super::agreement::KEPT_BYTES_MAX;
 use super::counts::PartMeets;
-use super::fold::{Fold, Wave};
+use super::fold::{EarlyPart, Fold, Wave};
 use crate::identity::{FoldId, MemberId};
 use crate::limits::{PAYLOAD_BYTES_MAX, TRANSFERS_MAX};
 use crate::member::{Due, Member, Phase, Timer};
@@ -60,7 +60,7 @@ impl Member {
             let bytes = fold.kept_bytes + data.len();
             if bytes <= KEPT_BYTES_MAX {
                 fold.kept_bytes = bytes;
-                fold.early.push((head, names, data));
+                fold.early.push(EarlyPart { head, names, data });
             }
             return;
         }
@@ -143,8 +143,8 @@ impl Member {
     pub(super) fn take_early(&mut self, id: FoldId) {
         let Some(fold) = self.folds.get_mut(&id) else { return };
         let early = core::mem::take(&mut fold.early);
-        fold.kept_bytes -= early.iter().map(|part| part.2.len()).sum::<usize>();
-        for (head, names, data) in early {
+        fold.kept_bytes -= early.iter().map(|part| part.data.len()).sum::<usize>();
+        for EarlyPart { head, names, data } in early {
             self.take_part(PartMeets::LateCall, head, &Ranges::from(&names), data);
         }
     }

@@ -19,7 +19,7 @@ pub(super) fn delegate(terrain: &Terrain<'_>, root: MemberId, members: &[MemberI
     let mut shares = Vec::new();
     for (label, beyond) in far_first(terrain, &cells) {
         let cell = &cells.far[&label];
-        let gates = terrain.copies(cell.len(), terrain.me == root);
+        let gates = if terrain.me == root { terrain.copies_of_root(cell.len()) } else { 1 };
         for gate in 0..gates {
             let mut share: Share = cell.iter().skip(gate).step_by(gates).copied().collect();
             if gate == 0 {

@@ -64,10 +64,10 @@ impl Terrain<'_> {
         self.clusters.round_trip(from, to).unwrap_or(UNKNOWN) / 2
     }
 
-    /// To how many members of a cluster of this size a member sends itself. A second copy of a long
-    /// value over the wide area costs more than it saves.
-    pub(super) fn copies(&self, members: usize, is_root: bool) -> usize {
+    /// To how many members of a cluster of this size the root sends itself; any other member sends
+    /// to one. A second copy of a long value over the wide area costs more than it saves.
+    pub(super) fn copies_of_root(&self, members: usize) -> usize {
         let is_short = self.busy < 4 * self.overhead;
-        if is_root && is_short && members >= GATED_MEMBERS_MIN { GATES } else { 1 }
+        if is_short && members >= GATED_MEMBERS_MIN { GATES } else { 1 }
     }
 }

@@ -223,7 +223,7 @@ impl Terrain<'_> {
     /// The clusters to which the root sends itself.
     fn gates(&self, cells: &Counts) -> Vec<Gate> {
         let gate = |(label, beyond): (u16, Vec<u16>)| {
-            let copies = self.copies(cells.members(label), true);
+            let copies = self.copies_of_root(cells.members(label));
             Gate { label, beyond, copies }
         };
         far_first(self, cells).into_iter().map(gate).collect()

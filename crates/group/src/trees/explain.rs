@@ -64,6 +64,16 @@ pub enum Why {
     Direct,
 }
 
+/// When a parent serves a child.
+struct Turn {
+    /// The child's place among its children.
+    place: u32,
+    /// The parent's depth.
+    depth: u32,
+    /// When the parent begins.
+    begin: Time,
+}
+
 impl Terrain<'_> {
     /// The tree below the member of this terrain, as its members would split it.
     pub(crate) fn explain(&self, kind: TreeKind, targets: RankSetRef<'_>) -> Vec<Step> {
@@ -77,7 +87,7 @@ impl Terrain<'_> {
             for (place, branch) in (0_u32..).zip(branches) {
                 rest.subtract(branch.names.as_ref());
                 let why = here.why(kind, branch.child);
-                let step = here.step(&branch, (place, depth, arrival), why);
+                let step = here.step(&branch, Turn { place, depth, begin: arrival }, why);
                 let mut below = branch.names;
                 below.subtract(self.view.names_of(branch.child).as_ref());
                 queue.push_back((branch.child, below, depth + 1, step.arrival));
@@ -86,7 +96,8 @@ impl Terrain<'_> {
             let others = steps.len() as u32;
             for (place, (child, names)) in (others..).zip(self.view.owners(rest.as_ref()).0) {
                 let branch = Branch { child, names, route: super::Route::default() };
-                steps.push(here.step(&branch, (place, depth, arrival), Why::Direct));
+                let turn = Turn { place, depth, begin: arrival };
+                steps.push(here.step(&branch, turn, Why::Direct));
             }
         }
         steps
@@ -102,7 +113,7 @@ impl Terrain<'_> {
                 let here = Terrain { me: at, ..*self };
                 for (place, branch) in (0_u32..).zip(branches) {
                     let why = here.gate(branch.child).unwrap_or(Why::Interior);
-                    let step = here.step(&branch, (place, depth, arrival), why);
+                    let step = here.step(&branch, Turn { place, depth, begin: arrival }, why);
                     let everyone: &RankSet = self.view.everyone();
                     let (below, _) = here.follow(&branch.route, everyone.as_ref());
                     queue.push_back((branch.child, below, depth + 1, step.arrival));
@@ -113,7 +124,8 @@ impl Terrain<'_> {
         steps
     }
 
-    fn step(&self, branch: &Branch, (place, depth, begin): (u32, u32, Time), why: Why) -> Step {
+    fn step(&self, branch: &Branch, turn: Turn, why: Why) -> Step {
+        let Turn { place, depth, begin } = turn;
         let clusters = self.clusters;
         let ends = clusters.label(self.me).zip(clusters.label(branch.child));
         let trip = ends.and_then(|(from, to)| clusters.round_trip(from, to));

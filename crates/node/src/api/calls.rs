@@ -213,7 +213,7 @@ impl Application<'_> {
     /// other is delivered (front-end).
     #[must_use]
     pub fn is_full_up(&self, stream: StreamId) -> bool {
-        self.node.streams.get(stream).is_some_and(|open| !open.has_room_up(true))
+        self.node.streams.get(stream).is_some_and(|open| !open.has_room_up(Role::FrontEnd))
     }
 
     /// Whether a wave has gone on here: once its deliveries are taken, nothing of it comes in time.

@@ -11,6 +11,7 @@ use crate::interface::work::Work;
 use crate::node::Node;
 use crate::transform::fairness::{SLOW, VERY_SLOW};
 use crate::transform::job::{Job, Load};
+use crate::transform::offload::Retired;
 
 impl Node {
     /// Whether there is a job to be done, for [`Node::take_job`].
@@ -48,7 +49,7 @@ impl Node {
                 return job;
             }
         }
-        let (stream, chain, rule) = self.streams.jobs.retired.pop()?;
+        let Retired { stream, chain, rule } = self.streams.jobs.retired.pop()?;
         let load = Load::Packets(Vec::new());
         let job = Job::new(0, stream, Work::Up, chain, load, self.turn.rank());
         Some(Job { rule, ..job })

@@ -184,7 +184,7 @@ impl Stream {
     /// Takes the next waves of a stream out of its table. Those that need no filter go on at once
     /// if no other is among them.
     pub(crate) fn gather_up(&mut self, jobs: &mut Jobs, turn: &mut Turn) -> Option<Job> {
-        let (now, is_root) = (turn.now, turn.settings.role == Role::FrontEnd);
+        let (now, role) = (turn.now, turn.settings.role);
         let is_leaving = turn.departs_until.is_some();
         let offload = self.offload.as_mut()?;
         offload.phase = Phase::Idle;
@@ -193,21 +193,21 @@ impl Stream {
         loop {
             let window = self.request.window_bytes as usize;
             let is_enough = items.len() == most || !items.is_empty() && bytes >= window;
-            let is_held = !self.replies.is_empty() || !self.has_room_up(is_root);
+            let is_held = !self.replies.is_empty() || !self.has_room_up(role);
             if is_leaving || is_enough || is_held {
                 break;
             }
             if self.rule.is_some() {
                 self.consult_rule(turn);
             }
-            let Some((wave, is_single)) = self.waves.take_ready(now) else { break };
+            let Some((wave, kind)) = self.waves.take_ready(now) else { break };
             bytes += wave.charged_bytes();
-            let route = self.begin_emission(&wave, is_single, turn);
-            self.waves.lend(&wave, is_single);
-            if self.keeps && !is_single {
+            let route = self.begin_emission(&wave, kind, turn);
+            self.waves.lend(&wave, kind);
+            if self.keeps && !kind.is_single() {
                 self.record_absence(&wave);
             }
-            let item = Item { wave, is_single, route };
+            let item = Item { wave, kind, route };
             runs += usize::from(item.runs());
             items.push(item);
         }
@@ -327,7 +327,7 @@ impl Stream {
                 self.recycle_wave(item.wave, turn);
                 continue;
             };
-            if made.is_ok() && !item.is_single {
+            if made.is_ok() && !item.kind.is_single() {
                 self.note_taken_in_offload(item.wave.position.wave, copy, turn);
             }
             self.emit_finished(&item, Some(made.as_mut().map_err(|error| &*error)), turn);

@@ -16,6 +16,7 @@ use crate::transform::job::Item;
 use crate::transform::route::Route;
 use crate::turn::Turn;
 use crate::waves::open_wave::{Bodies, HeldFold, OpenWave, OwnedBody};
+use crate::waves::table::WaveKind;
 
 impl Streams {
     /// Sends on what may go of all streams.
@@ -26,15 +27,15 @@ impl Streams {
     }
 }
 
-fn route_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Route {
+fn route_of(stream: &Stream, wave: &OpenWave, kind: WaveKind) -> Route {
     match stream.route {
         _ if wave.header.is_direct() => Route::Pass,
         // A packet that is its own wave is folded already.
-        Route::Fold if is_single => Route::Pass,
-        _ if is_single && wave.total.is_some() => Route::Pass,
+        Route::Fold if kind.is_single() => Route::Pass,
+        _ if kind.is_single() && wave.total.is_some() => Route::Pass,
         // A copy of a filter's state is identified by the waves that it contains. A late packet
         // belongs to none of them, so it does not pass the filter.
-        _ if is_single && wave.header.late && stream.handover.is_some() => Route::Pass,
+        _ if kind.is_single() && wave.header.late && stream.handover.is_some() => Route::Pass,
         route => route,
     }
 }
@@ -58,17 +59,17 @@ impl Stream {
             if self.rule.is_some() {
                 self.consult_rule(turn);
             }
-            if !self.has_room_up(is_root) || self.has_to_wait(turn) {
+            if !self.has_room_up(turn.settings.role) || self.has_to_wait(turn) {
                 break;
             }
-            let Some((wave, is_single)) = self.waves.take_ready(now) else { break };
-            if let Some(asked) = self.telemetry.as_mut().filter(|_| !is_single) {
+            let Some((wave, kind)) = self.waves.take_ready(now) else { break };
+            if let Some(asked) = self.telemetry.as_mut().filter(|_| !kind.is_single()) {
                 // This process's own record is made after all inputs of the turn, which it counts.
                 asked.complete = Some(wave);
                 turn.records_wanted.push(self.id);
                 break;
             }
-            self.emit(wave, is_single, turn);
+            self.emit(wave, kind, turn);
             has_emitted = true;
             if !self.replies.is_empty() {
                 break;
@@ -85,7 +86,7 @@ impl Stream {
         let Some(asked) = &mut self.telemetry else { return };
         asked.own = Some(own);
         let Some(wave) = asked.complete.take() else { return };
-        self.emit(wave, false, turn);
+        self.emit(wave, WaveKind::Gathered, turn);
         if turn.settings.role == Role::FrontEnd {
             self.defer_acknowledgement(turn);
         }
@@ -103,12 +104,12 @@ impl Stream {
     /// The result of a wave was sent: records which members were absent, and absorbs inherited
     /// states that are due.
     #[inline]
-    fn note_sent_on(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
-        if turn.hops.is_on() && !is_single {
+    fn note_sent_on(&mut self, wave: &OpenWave, kind: WaveKind, turn: &mut Turn) {
+        if turn.hops.is_on() && !kind.is_single() {
             self.note_wave_sent(wave, turn);
         }
         if self.keeps {
-            self.note_emitted(wave, is_single, turn);
+            self.note_emitted(wave, kind, turn);
             if self.handover.is_some() {
                 self.take_over(turn);
             }
@@ -116,28 +117,27 @@ impl Stream {
     }
 
     /// A wave without a value still has to end at the parent.
-    fn end_void(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
+    fn end_void(&mut self, wave: &OpenWave, kind: WaveKind, turn: &mut Turn) {
         let rank = turn.rank();
-        let mut header = self.header_of(wave, rank, true);
-        header.void = true;
+        let header = Header { ends_wave: true, void: true, ..self.header_of(wave, rank) };
         // No process waits for the end of a late part, or of a packet that ends no wave.
-        if is_single && (wave.header.late || !wave.header.ends_wave) {
+        if kind.is_single() && (wave.header.late || !wave.header.ends_wave) {
             return;
         }
-        if !is_single {
+        if !kind.is_single() {
             self.ended = wave.position.wave + 1;
         }
         let contributors = wave.contributors.as_ref();
         self.send_up(PacketRef { header, contributors, ..PacketRef::default() }, None, turn);
     }
 
-    fn emit(&mut self, mut wave: Box<OpenWave>, is_single: bool, turn: &mut Turn) {
-        let is_torn = self.ended > wave.position.wave && !is_single;
+    fn emit(&mut self, mut wave: Box<OpenWave>, kind: WaveKind, turn: &mut Turn) {
+        let is_torn = self.ended > wave.position.wave && !kind.is_single();
         if is_torn {
             // An earlier chunk of this packet failed: the wave has been ended already.
             return self.finish(wave, turn);
         }
-        let route = self.begin_emission(&wave, is_single, turn);
+        let route = self.begin_emission(&wave, kind, turn);
         let is_telemetry = self.telemetry.is_some();
         if route == Route::Fold
             && wave.holds_any()
@@ -146,32 +146,32 @@ impl Stream {
             wave.fold_held(fold, &self.slots, HeldFold::Everything);
         }
         // Behind the folding, which is what brings the contributors of a chunk together.
-        self.check_chunks(&mut wave, is_single);
+        self.check_chunks(&mut wave, kind);
         if let Some(error) = wave.fault.take() {
             // Each wave of a run has an answer of its own.
             for number in 0..=u64::from(wave.more) {
                 self.fail(wave.position.wave + number, &wave, &error, turn);
             }
-        } else if !wave.has_values() && (is_single || !is_telemetry) {
-            self.end_void(&wave, is_single, turn);
+        } else if !wave.has_values() && (kind.is_single() || !is_telemetry) {
+            self.end_void(&wave, kind, turn);
         } else {
             match route {
                 Route::Fold => self.emit_folded(&mut wave, turn),
                 Route::Pass => {
                     let bodies = wave.take_bodies();
-                    self.emit_passed(&wave, bodies, is_single, turn);
+                    self.emit_passed(&wave, bodies, kind, turn);
                 }
                 Route::Transform => match self.given_up() {
                     Some(error) => self.fail(wave.position.wave, &wave, &error, turn),
                     None => {
                         self.note_transformed(turn);
-                        self.emit_transformed(&wave, is_single, turn);
+                        self.emit_transformed(&wave, kind, turn);
                     }
                 },
             }
         }
         // Before the credit is granted: what may be acknowledged travels with it.
-        self.note_sent_on(&wave, is_single, turn);
+        self.note_sent_on(&wave, kind, turn);
         self.finish(wave, turn);
     }
 
@@ -186,7 +186,7 @@ impl Stream {
         let chunk = wave.chunk();
         let length = wave.folded_bytes().map_or(0, <[u8]>::len) as u64;
         let is_last = chunk.is_none_or(|chunk| chunk.offset + length >= chunk.total);
-        let header = self.header_of(wave, rank, is_last);
+        let header = Header { ends_wave: is_last, ..self.header_of(wave, rank) };
         if is_last {
             self.ended = wave.until().wave;
         }
@@ -221,25 +221,25 @@ impl Stream {
         made: Option<Result<&mut Emitter, &FilterError>>,
         turn: &mut Turn,
     ) {
-        let Item { wave, is_single, route } = item;
+        let Item { wave, kind, route } = item;
         if let Some(error) = &wave.fault {
             self.fail(wave.position.wave, wave, error, turn);
         } else if !wave.has_values() {
-            self.end_void(wave, *is_single, turn);
+            self.end_void(wave, *kind, turn);
         } else if *route != Route::Transform {
-            self.emit_passed(wave, Bodies::new(), *is_single, turn);
+            self.emit_passed(wave, Bodies::new(), *kind, turn);
         } else {
             match made {
-                Some(Ok(emitter)) => self.send_emissions(wave, emitter, *is_single, turn),
+                Some(Ok(emitter)) => self.send_emissions(wave, emitter, *kind, turn),
                 Some(Err(error)) => self.fail(wave.position.wave, wave, error, turn),
-                None => self.end_void(wave, *is_single, turn),
+                None => self.end_void(wave, *kind, turn),
             }
         }
-        self.note_sent_on(wave, *is_single, turn);
+        self.note_sent_on(wave, *kind, turn);
         self.release_charges(wave, turn);
     }
 
-    fn emit_transformed(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
+    fn emit_transformed(&mut self, wave: &OpenWave, kind: WaveKind, turn: &mut Turn) {
         let rank = turn.rank();
         let is_root = turn.settings.role == Role::FrontEnd;
         let asked = self.telemetry.as_mut();
@@ -267,10 +267,10 @@ impl Stream {
         let made = self.up.transform(&lent, &mut emitter);
         match made.and_then(|()| check_emissions(&emitter)) {
             Ok(()) => {
-                if !is_single {
+                if !kind.is_single() {
                     self.note_taken_in(wave.position.wave, turn);
                 }
-                self.send_emissions(wave, &mut emitter, is_single, turn);
+                self.send_emissions(wave, &mut emitter, kind, turn);
             }
             Err(error) => self.fail(wave.position.wave, wave, &error, turn),
         }
@@ -281,17 +281,16 @@ impl Stream {
         &mut self,
         wave: &OpenWave,
         out: &mut Emitter,
-        is_single: bool,
+        kind: WaveKind,
         turn: &mut Turn,
     ) {
         let rank = turn.rank();
         let ups = out.emissions().filter(|(emission, _)| !emission.is_reply).count();
         let mut left = ups;
         for (emission, values) in out.emissions().filter(|(emission, _)| !emission.is_reply) {
-            let mut header = self.header_of(wave, rank, left == 1);
-            header.tag = emission.tag;
+            let ends_wave = left == 1;
             let packet = PacketRef {
-                header,
+                header: Header { tag: emission.tag, ends_wave, ..self.header_of(wave, rank) },
                 format: values.format(),
                 contributors: wave.contributors.as_ref(),
                 destinations: Default::default(),
@@ -310,12 +309,12 @@ impl Stream {
             left -= 1;
             self.send_up(packet, shared, turn);
         }
-        let header = self.header_of(wave, rank, false);
+        let header = self.header_of(wave, rank);
         self.answer_down(header, out, turn);
         if ups == 0 {
-            return self.end_void(wave, is_single, turn);
+            return self.end_void(wave, kind, turn);
         }
-        if !is_single {
+        if !kind.is_single() {
             self.ended = wave.position.wave + 1;
         }
     }
@@ -356,12 +355,12 @@ impl Stream {
         &mut self,
         wave: &OpenWave,
         mut bodies: Bodies,
-        is_single: bool,
+        kind: WaveKind,
         turn: &mut Turn,
     ) {
         let last = wave.packets().count().saturating_sub(1);
         for (index, mut packet) in wave.packets().enumerate() {
-            if !is_single {
+            if !kind.is_single() {
                 packet.header.ends_wave = index == last;
             }
             let body = bodies.get_mut(index).and_then(Option::take);
@@ -370,7 +369,7 @@ impl Stream {
             }
             self.send_up(packet, body, turn);
         }
-        if !is_single {
+        if !kind.is_single() {
             self.ended = wave.position.wave + 1;
         }
     }
@@ -379,9 +378,8 @@ impl Stream {
     fn fail(&mut self, number: Wave, wave: &OpenWave, error: &FilterError, turn: &mut Turn) {
         let rank = turn.rank();
         self.tell_failure(number, wave.contributors.clone(), cause_of(error), error, turn);
-        let mut header = self.header_of(wave, rank, true);
-        header.void = true;
-        header.wave = number;
+        let own = self.header_of(wave, rank);
+        let header = Header { wave: number, ends_wave: true, void: true, ..own };
         // The rest of a large packet whose chunk failed finds the wave ended, and is dropped.
         self.ended = self.ended.max(number + 1);
         self.send_up(PacketRef { header, ..PacketRef::default() }, None, turn);
@@ -461,10 +459,10 @@ impl Stream {
     pub(crate) fn begin_emission(
         &mut self,
         wave: &OpenWave,
-        is_single: bool,
+        kind: WaveKind,
         turn: &mut Turn,
     ) -> Route {
-        if !is_single {
+        if !kind.is_single() {
             self.gone_until = match wave.more {
                 // Only this chunk has gone: the next one of the same wave is still in time.
                 0 => Position { offset: wave.position.offset + 1, ..wave.position },
@@ -472,9 +470,9 @@ impl Stream {
             };
         }
         if self.telemetry.is_none() {
-            turn.counted.waves += u64::from(!is_single) + u64::from(wave.more);
+            turn.counted.waves += u64::from(!kind.is_single()) + u64::from(wave.more);
         }
-        route_of(self, wave, is_single)
+        route_of(self, wave, kind)
     }
 
     /// Keeps the memory of a wave.
@@ -497,14 +495,14 @@ impl Stream {
         turn.report_fault(stream, reason);
     }
 
-    fn header_of(&self, wave: &OpenWave, rank: u32, is_last: bool) -> Header {
+    /// The header of what comes of a wave, of which more follows.
+    fn header_of(&self, wave: &OpenWave, rank: u32) -> Header {
         Header {
             stream: self.id,
             tag: wave.header.tag,
             wave: wave.position.wave,
             origin: rank,
             filtered: true,
-            ends_wave: is_last,
             late: wave.header.late,
             ..Header::default()
         }
@@ -512,8 +510,8 @@ impl Stream {
 
     /// All chunks of a folded packet must stand for the same back-ends, or the whole would be a sum
     /// over no back-end in particular: one that does not fails the wave.
-    fn check_chunks(&mut self, wave: &mut OpenWave, is_single: bool) {
-        if wave.total.is_none() || is_single || self.breaks(Mutation::SkipChunkCheck) {
+    fn check_chunks(&mut self, wave: &mut OpenWave, kind: WaveKind) {
+        if wave.total.is_none() || kind.is_single() || self.breaks(Mutation::SkipChunkCheck) {
             return;
         }
         if wave.position.offset == 0 {

@@ -159,7 +159,7 @@ impl Inbound<'_> {
         }
         if arrived.packet.header.is_direct() {
             // A reply of a downward filter goes on by itself, within the parent's credit.
-            stream.waves.add_single(slot, arrived, false);
+            stream.waves.add_single(slot, arrived);
             return self.streams.at(at).emit_ready(self.turn);
         }
         if arrived.packet.more_waves > 0 {

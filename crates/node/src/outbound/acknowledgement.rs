@@ -25,6 +25,7 @@ use crate::streams::table::Streams;
 use crate::turn::Turn;
 use crate::waves::open_wave::OpenWave;
 use crate::waves::slot::{Slot, UNANNOUNCED_PACKETS};
+use crate::waves::table::WaveKind;
 
 /// How long the front-end waits for a message that an acknowledgement can travel with.
 const ROOT_ACK_DELAY: Duration = Duration::from_millis(50);
@@ -77,9 +78,9 @@ impl Stream {
     }
 
     /// A wave or single packet has gone on from here.
-    pub(crate) fn note_emitted(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
+    pub(crate) fn note_emitted(&mut self, wave: &OpenWave, kind: WaveKind, turn: &mut Turn) {
         let is_root = turn.settings.role == Role::FrontEnd;
-        if !is_single {
+        if !kind.is_single() {
             return self.record_absences(wave);
         }
         // At the front-end nothing is passed on, so that it is safe at once.
@@ -102,11 +103,10 @@ impl Stream {
 
     /// Tells one child what it need not keep.
     pub(crate) fn acknowledge_to_child(&mut self, slot: usize, turn: &mut Turn) {
-        let is_root = turn.settings.role == Role::FrontEnd;
         if !self.keeps {
             return;
         }
-        let safe = self.safe_up(is_root);
+        let safe = self.safe_up(turn.settings.role);
         let slot = &mut self.slots[slot];
         let Some(link) = slot.link else { return };
         if let Some(message) = slot.acknowledgement(self.id, safe, &mut self.stragglers) {
@@ -193,12 +193,13 @@ impl Stream {
         }
     }
 
-    /// What may be told to the children: the place before which everything is safe, and the number
-    /// up to which single packets are.
+    /// What may be told to the children: the place before which everything is safe, taken by the
+    /// front-end or acknowledged by the parent, and the number up to which single packets are.
     #[inline]
-    pub(crate) fn safe_up(&self, is_root: bool) -> (Position, u32) {
+    pub(crate) fn safe_up(&self, role: Role) -> (Position, u32) {
         let is_early = self.breaks(Mutation::AcknowledgeEarly);
-        let mut safe = self.safe(is_root || is_early);
+        let is_taken = role == Role::FrontEnd || is_early;
+        let mut safe = if is_taken { self.gone_on() } else { self.sender.acknowledged };
         safe.wave += u64::from(self.breaks(Mutation::AcknowledgeTooFar));
         (safe, self.sender.acknowledged_single)
     }

@@ -104,9 +104,8 @@ impl Stream {
         encoded: Option<&EncodedFrame>,
         turn: &mut Turn,
     ) {
-        let is_root = turn.settings.role == Role::FrontEnd;
+        let safe = self.safe_up(turn.settings.role);
         let Turn { links, .. } = turn;
-        let safe = self.safe_up(is_root);
         let info = FrameInfo::downward(&packet);
         self.keep_down(info, frame, encoded);
         let drops = self.drops() && info.begins;

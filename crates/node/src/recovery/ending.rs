@@ -19,18 +19,27 @@ pub(crate) const ENDED_ITSELF: &str = "this process ended its part";
 /// communication process for its filters.
 pub(crate) const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
+/// Why the network ends for this process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// It was asked to.
+    OnPurpose,
+    /// It has no way to the front-end.
+    ByFault,
+}
+
 impl TreeChange<'_> {
     /// The network ends for this process and all below it, as it was asked to.
     pub(crate) fn end_on_purpose(&mut self, reason: String) {
-        self.end(true, reason);
+        self.end(Ending::OnPurpose, reason);
     }
 
     /// The network ends for this process and all below it, because it has no way to the front-end.
     pub(crate) fn end_by_fault(&mut self, reason: String) {
-        self.end(false, reason);
+        self.end(Ending::ByFault, reason);
     }
 
-    fn end(&mut self, on_purpose: bool, reason: String) {
+    fn end(&mut self, ending: Ending, reason: String) {
         if self.turn.has_ended {
             return;
         }
@@ -54,6 +63,7 @@ impl TreeChange<'_> {
             self.turn.outputs.push_back(Output::Hangup(parent));
         }
         self.leave_links();
+        let on_purpose = ending == Ending::OnPurpose;
         self.turn.outputs.push_back(Output::Event(Event::Ended { on_purpose, reason }));
     }
 

@@ -20,6 +20,7 @@ use crate::streams::table::Streams;
 use crate::streams::telemetry_wave::TelemetryWave;
 use crate::turn::Turn;
 use crate::turn::counted::nanoseconds;
+use crate::waves::table::Entry;
 
 /// The tag of what goes up and down on such a stream.
 pub(crate) const TELEMETRY_TAG: Tag = 1;
@@ -68,7 +69,8 @@ impl Streams {
             stream.slots.iter().filter(|slot| slot.alive).filter_map(|slot| slot.link).collect();
         let position = Position::start_of(wave);
         if position >= stream.gone_until && wave >= stream.ended {
-            let (index, open, _) = stream.waves.at(position, &stream.slots, u64::MAX);
+            let Entry { index, wave: open, .. } =
+                stream.waves.at(position, &stream.slots, u64::MAX);
             open.header.tag = TELEMETRY_TAG;
             stream.waves.begin(index, now, stream.patience);
         }

@@ -8,6 +8,7 @@ use crate::interface::{Instant, Mutation};
 use crate::streams::stream::Stream;
 use crate::transform::route::Route;
 use crate::waves::open_wave::{Arrived, HeldFold};
+use crate::waves::table::Entry;
 
 impl Stream {
     /// A packet or chunk of a child goes to its wave.
@@ -62,7 +63,7 @@ impl Stream {
         // last.
         let hint = self.slots[slot].hint;
         let replaces = self.breaks(Mutation::ReplaceContributors);
-        let (index, wave, is_new) = self.waves.at(position, &self.slots, hint);
+        let Entry { index, wave, is_new } = self.waves.at(position, &self.slots, hint);
         if replaces {
             wave.contributors.clear();
         }
@@ -119,7 +120,7 @@ impl Stream {
     /// sent it: that entry's deadline then ends the wave.
     pub(crate) fn begin_rest(&mut self, position: Position, now: Instant) {
         let hint = self.waves.number_of(0);
-        let (index, _, is_new) = self.waves.at(position, &self.slots, hint);
+        let Entry { index, is_new, .. } = self.waves.at(position, &self.slots, hint);
         if is_new {
             self.waves.begin(index, now, self.patience);
         }

@@ -16,6 +16,7 @@ use crate::streams::stream::Stream;
 use crate::transform::route::Route;
 use crate::waves::open_wave::Arrived;
 use crate::waves::slot::Until;
+use crate::waves::table::Entry;
 
 /// A part of a wave that came when its wave had gone on: it becomes a single packet here, and the
 /// children that sent it in its wave must keep it until that one is safe, wherever in this process
@@ -66,15 +67,21 @@ impl Stragglers {
 
 impl Stream {
     /// A packet that goes on by itself.
-    fn queue_single(&mut self, slot: usize, arrived: Arrived<'_>, is_late_part: bool) {
+    fn queue_single(&mut self, slot: usize, arrived: Arrived<'_>) {
         // Its number is acknowledged in its turn, also where it is a duplicate.
         self.slots[slot].expect_single(arrived.packet.header.order.single_number());
-        if is_late_part && self.keeps && !self.breaks(Mutation::LoseLateParts) {
+        self.waves.add_single(slot, arrived);
+    }
+
+    /// The same of a part of a wave that has gone on.
+    fn queue_late_part(&mut self, slot: usize, arrived: Arrived<'_>) {
+        self.slots[slot].expect_single(arrived.packet.header.order.single_number());
+        if self.keeps && !self.breaks(Mutation::LoseLateParts) {
             let ranks = arrived.packet.contributors.to_set();
             let wave = arrived.packet.header.wave;
             self.stragglers.waiting.push_back(Straggler { wave, ranks });
         }
-        self.waves.add_single(slot, arrived, is_late_part);
+        self.waves.add_late_part(slot, arrived);
     }
 
     /// A packet of a stream that does not wait: each goes on by itself.
@@ -86,7 +93,7 @@ impl Stream {
     ) {
         // Without recovery nothing is sent twice.
         if !self.keeps {
-            return self.queue_single(slot, arrived, false);
+            return self.queue_single(slot, arrived);
         }
         let behind = behind(&arrived, position);
         let ranks = arrived.packet.contributors;
@@ -101,7 +108,7 @@ impl Stream {
         for rank in ranks.iter() {
             seen.insert(rank, behind);
         }
-        self.queue_single(slot, arrived, false);
+        self.queue_single(slot, arrived);
     }
 
     /// A packet whose wave has gone on.
@@ -123,7 +130,7 @@ impl Stream {
             self.repeat(slot, arrived);
         } else {
             arrived.packet.header.late = true;
-            self.queue_single(slot, arrived, true);
+            self.queue_late_part(slot, arrived);
         }
         if let Some(until) = until {
             self.advance(slot, until);
@@ -189,7 +196,7 @@ impl Stream {
         arrived.packet.header.late = false;
         let fold = if self.route == Route::Fold { self.up.as_fold() } else { None };
         let hint = self.slots[slot].hint;
-        let (index, wave, is_new) = self.waves.at(position, &self.slots, hint);
+        let Entry { index, wave, is_new } = self.waves.at(position, &self.slots, hint);
         let Arrived { packet, owned, charge } = arrived;
         wave.add(slot, &packet, owned, charge, fold);
         if is_new {
@@ -237,7 +244,7 @@ impl Stream {
         // So that it ends no wave, whose own packets may still come.
         arrived.packet.header.late = true;
         arrived.packet.chunk = None;
-        self.queue_single(slot, arrived, false);
+        self.queue_single(slot, arrived);
     }
 }
 

@@ -10,13 +10,13 @@ use core::time::Duration;
 use sapwood_filter::{Chain, Filter, FilterSpec, Registry};
 use sapwood_link::{
     Assemblies, END, EncodedFrame, FrameInfo, Pool, Position, RetransmitBuffer, Sender,
-    SequenceSpace,
+    SequenceSpace, WhenFull,
 };
 use sapwood_packet::{Format, FormatRef, Rank, RankSet, RankSetRef, StreamId, Wave};
 use sapwood_wire::limits::{CHUNK_BYTES, KEPT_BYTES};
 use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
-use crate::interface::{LinkId, Mutation, NodeError};
+use crate::interface::{LinkId, Mutation, NodeError, Role};
 use crate::streams::absentees::AbsentBackEnds;
 use crate::streams::faults::Faults;
 use crate::streams::straggler::Stragglers;
@@ -194,7 +194,7 @@ impl Stream {
             sender: Sender::new(
                 request.window_bytes,
                 Position::start_of(request.first_wave),
-                request.policy == Policy::Block,
+                if request.policy == Policy::Block { WhenFull::Wait } else { WhenFull::Lose },
             ),
             keeps: false,
             below: RankSet::new(),
@@ -321,20 +321,17 @@ impl Stream {
 
     /// Whether a wave may go on: to the application at the front-end, else to the parent.
     #[inline]
-    pub(crate) fn has_room_up(&self, is_root: bool) -> bool {
-        if is_root {
+    pub(crate) fn has_room_up(&self, role: Role) -> bool {
+        if role == Role::FrontEnd {
             self.unread < u64::from(self.request.window_bytes)
         } else {
             self.sender.is_open()
         }
     }
 
-    /// The place before which everything that came up is safe here: taken by the front-end, or
-    /// acknowledged by the parent.
-    pub(crate) fn safe(&self, is_root: bool) -> Position {
-        if !is_root {
-            return self.sender.acknowledged;
-        }
+    /// The place before which everything that came up has gone on here: what is safe where the
+    /// front-end is.
+    pub(crate) fn gone_on(&self) -> Position {
         let ended = Position::start_of(self.ended);
         if self.waves.has_lent() {
             return ended;

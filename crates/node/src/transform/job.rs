@@ -22,6 +22,7 @@ use crate::transform::route::Route;
 use crate::transform::synchronisation::{Question, Rule};
 use crate::waves::open_wave::OpenWave;
 use crate::waves::replicas::WAVES;
+use crate::waves::table::WaveKind;
 
 /// What the filters with a composable state hold, in the order of [`Chain::composable`].
 pub(crate) type StateCopy = Vec<Option<Values>>;
@@ -30,7 +31,7 @@ pub(crate) type StateCopy = Vec<Option<Values>>;
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) wave: Box<OpenWave>,
-    pub(crate) is_single: bool,
+    pub(crate) kind: WaveKind,
     pub(crate) route: Route,
 }
 
@@ -220,7 +221,8 @@ impl Job {
         };
         let made = self.call(&lent);
         let mut copy = None;
-        if let (Ok(_), false, Some(taken_in)) = (&made, item.is_single, &mut self.taken_in) {
+        if let (Ok(_), WaveKind::Gathered, Some(taken_in)) = (&made, item.kind, &mut self.taken_in)
+        {
             *taken_in += 1;
             // Behind a wave with which the filter gave its state out, since the parent would count
             // that state a second time; and after some waves anyway, which bounds what a death can

@@ -169,6 +169,14 @@ pub(crate) struct Lent {
     pub(crate) until: Option<Instant>,
 }
 
+/// The filters and the rule of a stream that has ended.
+#[derive(Debug)]
+pub(crate) struct Retired {
+    pub(crate) stream: StreamId,
+    pub(crate) chain: Chain,
+    pub(crate) rule: Option<Rule>,
+}
+
 /// The jobs of a node.
 #[derive(Debug)]
 pub(crate) struct Jobs {
@@ -176,7 +184,7 @@ pub(crate) struct Jobs {
     pub(crate) last_number: u64,
     pub(crate) lent: Vec<Lent>,
     /// Filters and rules of streams that have ended. They are dropped where they have run.
-    pub(crate) retired: Vec<(StreamId, Chain, Option<Rule>)>,
+    pub(crate) retired: Vec<Retired>,
     /// Why the network ends, once the packets at work have gone down.
     pub(crate) ends: Option<(Instant, String)>,
 }
@@ -225,7 +233,7 @@ impl Jobs {
 
     pub(crate) fn retire(&mut self, stream: StreamId, chain: Chain, rule: Option<Rule>) {
         if !chain.is_pass() || rule.is_some() {
-            self.retired.push((stream, chain, rule));
+            self.retired.push(Retired { stream, chain, rule });
         }
     }
 }

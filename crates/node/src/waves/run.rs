@@ -12,7 +12,7 @@ use sapwood_wire::run_key;
 
 use crate::waves::open_wave::OpenWave;
 use crate::waves::slot::Slot;
-use crate::waves::table::WaveTable;
+use crate::waves::table::{Entry, WaveTable};
 
 impl OpenWave {
     /// Whether a run has the same waves, format, length and count as what is here already.
@@ -59,7 +59,7 @@ impl WaveTable {
         for next in slots.iter().map(|slot| slot.next).filter(|&next| next > position) {
             end = end.min(Position::start_of(next.wave.max(position.wave + 1)));
         }
-        let (index, wave, _) = self.at(position, slots, hint);
+        let Entry { index, wave, .. } = self.at(position, slots, hint);
         wave.more = u32::try_from(end.wave - position.wave - 1).unwrap_or(0);
         self.runs += usize::from(wave.more > 0);
         index

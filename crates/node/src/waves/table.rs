@@ -14,6 +14,30 @@ const SPARE_WAVES_MAX: usize = 2048;
 /// A wave that has grown beyond this many bytes is not kept.
 const SPARE_WAVE_BYTES_MAX: usize = 1024;
 
+/// What a wave that goes on consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaveKind {
+    /// The packets that children have sent in it.
+    Gathered,
+    /// A packet that is its own wave.
+    Single,
+}
+
+impl WaveKind {
+    #[inline]
+    pub(crate) const fn is_single(self) -> bool {
+        matches!(self, Self::Single)
+    }
+}
+
+/// An open wave in its table.
+pub(crate) struct Entry<'a> {
+    pub(crate) index: usize,
+    pub(crate) wave: &'a mut OpenWave,
+    /// Whether it was opened just now.
+    pub(crate) is_new: bool,
+}
+
 /// The waves of one stream that are open, in order of their place.
 ///
 /// Waves are boxed, since they are moved more often than they are read.
@@ -37,7 +61,7 @@ pub(crate) struct WaveTable {
 
 impl WaveTable {
     /// A packet that is its own wave.
-    pub(crate) fn add_single(&mut self, slot: usize, arrived: Arrived<'_>, is_late_part: bool) {
+    pub(crate) fn add_single(&mut self, slot: usize, arrived: Arrived<'_>) {
         let mut wave = self.spare.pop().unwrap_or_default();
         let position = Position {
             wave: arrived.packet.header.wave,
@@ -45,7 +69,6 @@ impl WaveTable {
         };
         wave.reset(position, 0);
         wave.total = arrived.packet.chunk.map(|chunk| chunk.total);
-        wave.is_late_part = is_late_part;
         if arrived.packet.header.void {
             // Without a value, but its charge is granted again when it leaves, as that of any
             // packet.
@@ -58,14 +81,17 @@ impl WaveTable {
         self.singles.push_back(wave);
     }
 
+    /// The same of a part of a wave that has gone on.
+    pub(crate) fn add_late_part(&mut self, slot: usize, arrived: Arrived<'_>) {
+        self.add_single(slot, arrived);
+        if let Some(wave) = self.singles.back_mut() {
+            wave.is_late_part = true;
+        }
+    }
+
     /// The open wave of a place, which is opened if need be.
     #[inline]
-    pub(crate) fn at(
-        &mut self,
-        position: Position,
-        slots: &[Slot],
-        hint: u64,
-    ) -> (usize, &mut OpenWave, bool) {
+    pub(crate) fn at(&mut self, position: Position, slots: &[Slot], hint: u64) -> Entry<'_> {
         let hint = hint.saturating_sub(self.gone) as usize;
         // Most packets are of the wave that the hint names or of a new last one; only others are
         // searched for.
@@ -87,7 +113,7 @@ impl WaveTable {
             wave.reset(position, waiting);
             self.open.insert(index, wave);
         }
-        (index, &mut self.open[index], is_new)
+        Entry { index, wave: &mut self.open[index], is_new }
     }
 
     /// The index in `open` of the wave with this running number.
@@ -152,26 +178,26 @@ impl WaveTable {
         self.gone + index as u64
     }
 
-    /// Takes the first wave that may go on, and whether it is a single.
+    /// Takes the first wave that may go on.
     #[inline]
-    pub(crate) fn take_ready(&mut self, now: Instant) -> Option<(Box<OpenWave>, bool)> {
+    pub(crate) fn take_ready(&mut self, now: Instant) -> Option<(Box<OpenWave>, WaveKind)> {
         // Singles belong to waves that have gone already: they wait for none.
         if let Some(wave) = self.singles.pop_front() {
-            return Some((wave, true));
+            return Some((wave, WaveKind::Single));
         }
         if !self.is_ready(now) {
             return None;
         }
         self.gone += 1;
         self.runs -= usize::from(self.open.front().is_some_and(|wave| wave.more > 0));
-        self.open.pop_front().map(|wave| (wave, false))
+        self.open.pop_front().map(|wave| (wave, WaveKind::Gathered))
     }
 
     /// Counts a wave that a job works on: the table is not empty before `give_back`.
-    pub(crate) fn lend(&mut self, wave: &OpenWave, is_single: bool) {
+    pub(crate) fn lend(&mut self, wave: &OpenWave, kind: WaveKind) {
         self.lent += 1;
         self.lent_bytes += wave.charged_bytes();
-        if !is_single {
+        if !kind.is_single() {
             // Packets for lent waves are stragglers, though these have not ended yet.
             self.lent_until = wave.until().wave;
         }

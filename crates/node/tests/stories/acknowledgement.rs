@@ -26,14 +26,21 @@ fn tree_with(shape: &str, seed: u64, window: u32) -> (Tree, StreamId) {
     (tree, stream)
 }
 
+/// How packets follow one another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    OneByOne,
+    /// As many as there is room for.
+    Together,
+}
+
 /// The front-end sends as long as there is room, until this many packets of this many numbers have
-/// gone; each by itself, or as many as there is room for. The clock stands still. Gives how many
-/// have gone.
+/// gone. The clock stands still. Gives how many have gone.
 fn send_down(
     tree: &mut Tree,
     stream: StreamId,
     (packets, numbers): (usize, usize),
-    is_single: bool,
+    pace: Pace,
 ) -> usize {
     for sent in 0..packets {
         if !tree.front_end().application().has_room(stream).expect("open") {
@@ -43,7 +50,7 @@ fn send_down(
             return sent;
         }
         tree.broadcast(stream, &RankSet::new(), vec![sent as i64; numbers].as_slice());
-        if is_single {
+        if pace == Pace::OneByOne {
             tree.run();
         }
     }
@@ -54,12 +61,13 @@ fn send_down(
 #[test]
 fn a_deep_chain_takes_many_times_what_is_kept() {
     each_seed("a_deep_chain", 1, |seed| {
-        let depths = [(12, true), (40, true), (ANCESTORS_MAX, true), (40, false)];
-        for (depth, is_single) in depths {
-            let window = if is_single { 256 << 10 } else { 40 << 10 };
+        use Pace::{OneByOne, Together};
+        let depths = [(12, OneByOne), (40, OneByOne), (ANCESTORS_MAX, OneByOne), (40, Together)];
+        for (depth, pace) in depths {
+            let window = if pace == OneByOne { 256 << 10 } else { 40 << 10 };
             let (mut tree, stream) = tree_with(&format!("1^{depth}"), seed, window);
             let packets = 3 * KEPT_BYTES / (8 * SMALL);
-            let sent = send_down(&mut tree, stream, (packets, SMALL), is_single);
+            let sent = send_down(&mut tree, stream, (packets, SMALL), pace);
             assert_eq!(sent, packets, "{depth} levels, windows of {window} bytes");
             assert_eq!(tree.process(0).received.len(), packets);
         }
@@ -70,7 +78,7 @@ fn a_deep_chain_takes_many_times_what_is_kept() {
 fn large_packets_go_down_a_deep_chain() {
     each_seed("large_packets_go_down", 1, |seed| {
         let (mut tree, stream) = tree_with("1^40", seed, 256 << 10);
-        assert_eq!(send_down(&mut tree, stream, (8, CHUNKED), true), 8);
+        assert_eq!(send_down(&mut tree, stream, (8, CHUNKED), Pace::OneByOne), 8);
     });
 }
 
@@ -80,7 +88,8 @@ fn a_window_larger_than_what_is_kept_stops_nobody() {
         for shape in ["1", "1^3", "3^2"] {
             let (mut tree, stream) = tree_with(shape, seed, 8 << 20);
             let packets = 4 * KEPT_BYTES / (8 * SMALL);
-            assert_eq!(send_down(&mut tree, stream, (packets, SMALL), false), packets, "{shape}");
+            let sent = send_down(&mut tree, stream, (packets, SMALL), Pace::Together);
+            assert_eq!(sent, packets, "{shape}");
         }
     });
 }

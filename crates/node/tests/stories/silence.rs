@@ -151,7 +151,7 @@ fn a_child_that_comes_after_its_time_is_taken_in() {
 
 #[test]
 fn a_rank_that_has_come_is_given_to_nobody_else() {
-    let mut tree = Tree::planned("2x2", 1, Registry::built_in(), false);
+    let mut tree = Tree::planned("2x2", 1, Registry::built_in());
     tree.start();
     let before = tree.front_end().back_ends();
     tree.start_late(5);

@@ -18,7 +18,7 @@ fn ready_names_everyone_who_is_there() {
 fn a_process_that_cannot_start_says_why_and_its_siblings_come_up() {
     each_seed("a_process_that_cannot_start", 20, |seed| {
         for shape in ["2", "8", "2^2", "2^3", "8^2"] {
-            let mut tree = Tree::planned(shape, seed, Registry::built_in(), false);
+            let mut tree = Tree::planned(shape, seed, Registry::built_in());
             let mut all = tree.communication_ranks();
             all.extend(tree.everyone().iter());
             let unable = all[tree.schedule.below(all.len())];
@@ -42,12 +42,8 @@ fn a_process_that_cannot_start_says_why_and_its_siblings_come_up() {
 #[test]
 fn a_process_that_dies_while_the_tree_starts_does_not_hold_it_up() {
     each_seed("a_process_that_dies_while", 60, |seed| {
-        let mut tree = Tree::planned(
-            ["2^2", "2^3", "8"][seed as usize % 3],
-            seed,
-            Registry::built_in(),
-            false,
-        );
+        let shape = ["2^2", "2^3", "8"][seed as usize % 3];
+        let mut tree = Tree::planned(shape, seed, Registry::built_in());
         tree.begin();
         let moves = tree.schedule.below(120) as u64;
         tree.run_some(moves);

@@ -47,24 +47,29 @@ impl Manners {
 mod tests {
     use super::*;
 
-    fn ways(encryption: Option<Encryption>, shares_memory: bool, address: &str) -> Vec<String> {
-        let ways = Manners { encryption, shares_memory }.ways(address.parse().unwrap());
+    const SHARING: Manners = Manners { encryption: None, shares_memory: true };
+
+    fn ways(manners: Manners, address: &str) -> Vec<String> {
+        let ways = manners.ways(address.parse().unwrap());
         ways.iter().map(|way| format!("{} {}", way.address, way.terms.encryption)).collect()
     }
 
     #[test]
     fn a_tcp_address_has_a_unix_address_beside_it_unless_all_is_encrypted() {
         let both = ["unix:@sapwood-group/tcp:10.0.0.1:4000 off", "tcp:10.0.0.1:4000 on"];
-        assert_eq!(ways(None, true, "tcp:10.0.0.1:4000"), both);
-        assert_eq!(ways(None, false, "tcp:10.0.0.1:4000"), both[1..]);
-        assert_eq!(ways(Some(Encryption::On), true, "tcp:10.0.0.1:4000"), both[1..]);
-        assert_eq!(ways(Some(Encryption::Off), true, "tcp:[::1]:1").len(), 2);
-        assert_eq!(ways(None, true, "unix:/run/one"), ["unix:/run/one off"]);
+        assert_eq!(ways(SHARING, "tcp:10.0.0.1:4000"), both);
+        let alone = Manners { shares_memory: false, ..SHARING };
+        assert_eq!(ways(alone, "tcp:10.0.0.1:4000"), both[1..]);
+        let encrypted = Manners { encryption: Some(Encryption::On), ..SHARING };
+        assert_eq!(ways(encrypted, "tcp:10.0.0.1:4000"), both[1..]);
+        let plain = Manners { encryption: Some(Encryption::Off), ..SHARING };
+        assert_eq!(ways(plain, "tcp:[::1]:1").len(), 2);
+        assert_eq!(ways(SHARING, "unix:/run/one"), ["unix:/run/one off"]);
     }
 
     #[test]
     fn an_address_that_is_too_long_for_a_name_has_nothing_beside_it() {
         let long = format!("tcp:[{}]:4000", ["fd00::1111:2222:3333:4444"; 5].join(","));
-        assert_eq!(ways(None, true, &long).len(), 1);
+        assert_eq!(ways(SHARING, &long).len(), 1);
     }
 }

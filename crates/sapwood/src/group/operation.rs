@@ -41,6 +41,13 @@ pub struct GroupOperation<'a> {
     leaves_early: bool,
 }
 
+/// The members that get the result of a reduction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Receivers {
+    Root,
+    All,
+}
+
 enum Act {
     /// Values for others, with a tag of the application's.
     Send {
@@ -62,7 +69,7 @@ enum Act {
         reduction: Reduction,
         element: Element,
         value: Vec<u8>,
-        to_all: bool,
+        receivers: Receivers,
     },
     Blocks {
         root: Option<Rank>,
@@ -101,13 +108,13 @@ impl Group {
         reduction: Reduction,
         numbers: &[T],
     ) -> GroupOperation<'_> {
-        self.reduction(Some(root), reduction, numbers, false)
+        self.reduction(Some(root), reduction, numbers, Receivers::Root)
     }
 
     /// As [`Group::reduce`], and all get the result. The member that carries the smallest virtual
     /// node combines last; [`GroupOperation::root`] names another one.
     pub fn allreduce<T: Number>(&self, reduction: Reduction, numbers: &[T]) -> GroupOperation<'_> {
-        self.reduction(None, reduction, numbers, true)
+        self.reduction(None, reduction, numbers, Receivers::All)
     }
 
     /// As [`Group::allreduce`], but each member gets only its block of the result: `counts` gives
@@ -146,17 +153,17 @@ impl Group {
 
     /// Waits until all have called it.
     pub fn barrier(&self) -> GroupOperation<'_> {
-        self.reduction::<u8>(None, Reduction::Sum, &[], true)
+        self.reduction::<u8>(None, Reduction::Sum, &[], Receivers::All)
     }
 
     /// The member that carries `root` gets the values of all, by the first virtual node of each.
     pub fn gather(&self, root: Rank, value: Vec<u8>) -> GroupOperation<'_> {
-        self.gathering(Some(root), value, false)
+        self.gathering(Some(root), value, Receivers::Root)
     }
 
     /// As [`Group::gather`], and all get the values.
     pub fn allgather(&self, value: Vec<u8>) -> GroupOperation<'_> {
-        self.gathering(None, value, true)
+        self.gathering(None, value, Receivers::All)
     }
 
     /// Sends a value to the member that carries a virtual node; it gets it by [`Group::receive`].
@@ -179,15 +186,20 @@ impl Group {
         root: Option<Rank>,
         reduction: Reduction,
         numbers: &[T],
-        to_all: bool,
+        receivers: Receivers,
     ) -> GroupOperation<'_> {
         let (value, element) = (bytes_of(numbers), T::ELEMENT);
-        self.operation(Act::Reduce { root, reduction, element, value, to_all })
+        self.operation(Act::Reduce { root, reduction, element, value, receivers })
     }
 
-    fn gathering(&self, root: Option<Rank>, value: Vec<u8>, to_all: bool) -> GroupOperation<'_> {
+    fn gathering(
+        &self,
+        root: Option<Rank>,
+        value: Vec<u8>,
+        receivers: Receivers,
+    ) -> GroupOperation<'_> {
         let (reduction, element) = (Reduction::Gather, Element::Byte);
-        self.operation(Act::Reduce { root, reduction, element, value, to_all })
+        self.operation(Act::Reduce { root, reduction, element, value, receivers })
     }
 
     fn operation(&self, act: Act) -> GroupOperation<'_> {
@@ -241,7 +253,7 @@ impl<'a> GroupOperation<'a> {
     /// The root of a reduction whose result no other member gets, and the length of the value.
     pub(super) fn root_and_bytes(&self) -> Option<(Rank, usize)> {
         match &self.act {
-            Act::Reduce { root: Some(root), value, to_all: false, .. } => {
+            Act::Reduce { root: Some(root), value, receivers: Receivers::Root, .. } => {
                 Some((*root, value.len()))
             }
             _ => None,
@@ -251,9 +263,9 @@ impl<'a> GroupOperation<'a> {
     /// Of which kind such a reduction is, for the history of its calls.
     pub(super) fn grace_key(&self) -> Option<GraceKey> {
         match &self.act {
-            Act::Reduce { root: Some(root), reduction, value, to_all: false, .. } => {
-                Some(GraceKey::new(*root, self.tree, *reduction, value.len() as u64))
-            }
+            Act::Reduce {
+                root: Some(root), reduction, value, receivers: Receivers::Root, ..
+            } => Some(GraceKey::new(*root, self.tree, *reduction, value.len() as u64)),
             _ => None,
         }
     }
@@ -376,13 +388,13 @@ impl Plan {
                 (vec![self.expect(self.request, tag, what)], Finish::AsItIs)
             }
             Act::AllToAll { values } => self.all_to_all(tag, values),
-            Act::Reduce { root, reduction, element, value, to_all } => {
-                let call = self.reduce(root, reduction, element, value, to_all);
-                (vec![self.call_to_root(call, to_all)], Finish::AsItIs)
+            Act::Reduce { root, reduction, element, value, receivers } => {
+                let call = self.reduce(root, reduction, element, value, receivers);
+                (vec![self.call_to_root(call)], Finish::AsItIs)
             }
             Act::Blocks { root, reduction, element, value, blocks } => {
-                let call = self.reduce(root, reduction, element, value, true);
-                (vec![self.call_to_root(call, true)], Finish::Blocks(blocks))
+                let call = self.reduce(root, reduction, element, value, Receivers::All);
+                (vec![self.call_to_root(call)], Finish::Blocks(blocks))
             }
         })
     }
@@ -408,11 +420,11 @@ impl Plan {
         operation: Reduction,
         element: Element,
         value: Vec<u8>,
-        to_all: bool,
+        receivers: Receivers,
     ) -> Call {
         let root = root.or(self.everyone.as_ref().first()).unwrap_or(0);
         let (number, value) = (self.number, Payload::from(value));
-        let leaves_early = self.leaves_early;
+        let (to_all, leaves_early) = (receivers == Receivers::All, self.leaves_early);
         Call::Reduce { root, number, operation, element, value, to_all, leaves_early }
     }
 
@@ -423,10 +435,13 @@ impl Plan {
 
     /// If something is missing, a result for all leaves the root before the deadline of those that
     /// wait for it.
-    fn call_to_root(&self, call: Call, to_all: bool) -> Command {
-        let is_root = matches!(&call, Call::Reduce { root, .. } if self.own.contains(*root));
+    fn call_to_root(&self, call: Call) -> Command {
+        let is_root_of_all = matches!(
+            &call,
+            Call::Reduce { root, to_all: true, .. } if self.own.contains(*root)
+        );
         let result_time = RESULT_TIME.min(self.deadline / RESULT_PART);
-        let less = if to_all && is_root { result_time } else { Duration::ZERO };
+        let less = if is_root_of_all { result_time } else { Duration::ZERO };
         let deadline = after(self.deadline.saturating_sub(less));
         Command::Call { request: self.request, tree: self.tree, deadline, call }
     }
@@ -450,12 +465,12 @@ mod tests {
     use super::*;
 
     /// The deadline of the call of a member with the virtual nodes 0 and 1 to a reduction.
-    fn deadline_of_call(root: Rank, deadline: Duration, to_all: bool) -> u64 {
+    fn deadline_of_call(root: Rank, deadline: Duration, receivers: Receivers) -> u64 {
         let (own, everyone) = (RankSet::range(0, 1), RankSet::range(0, 3));
         let (tree, request, number, leaves_early) = (TreeKind::default(), 1, 1, false);
         let plan = Plan { tree, request, number, deadline, leaves_early, own, everyone };
-        let call = plan.reduce(Some(root), Reduction::Sum, Element::I64, vec![0; 8], to_all);
-        let Command::Call { deadline, .. } = plan.call_to_root(call, to_all) else {
+        let call = plan.reduce(Some(root), Reduction::Sum, Element::I64, vec![0; 8], receivers);
+        let Command::Call { deadline, .. } = plan.call_to_root(call) else {
             panic!("a reduction is a call")
         };
         deadline
@@ -465,9 +480,9 @@ mod tests {
     fn no_member_waits_beyond_its_deadline_and_the_root_of_all_ends_before() {
         for long in [Duration::from_millis(1), Duration::from_secs(1), Duration::from_secs(30)] {
             let begin = after(Duration::ZERO);
-            let at_root = deadline_of_call(1, long, true);
-            let (elsewhere, alone) =
-                (deadline_of_call(2, long, true), deadline_of_call(1, long, false));
+            let at_root = deadline_of_call(1, long, Receivers::All);
+            let elsewhere = deadline_of_call(2, long, Receivers::All);
+            let alone = deadline_of_call(1, long, Receivers::Root);
             let end = after(long);
             assert!(at_root < elsewhere && elsewhere <= end && alone <= end, "{long:?}");
             assert!(at_root > begin, "{long:?}: the root waits");

@@ -11,6 +11,14 @@ use sapwood_group::Time;
 
 type Children = Vec<Vec<usize>>;
 
+/// In which order a host sends to its children.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    AsItIs,
+    /// Those first whose last descendant is the farthest.
+    FarFirst,
+}
+
 /// How long a broadcast of the static tree takes by the model alone.
 #[must_use]
 pub fn static_completion(network: &Network, root: usize) -> Time {
@@ -32,7 +40,7 @@ pub fn static_completion(network: &Network, root: usize) -> Time {
     }
     gates.sort_by_key(|gate| Reverse(network.latency(root, *gate)));
     children[root].splice(0..0, gates);
-    heights(network, root, &mut children, false)[root]
+    heights(network, root, &mut children, Order::AsItIs)[root]
 }
 
 fn binomial(members: &[usize], children: &mut Children) {
@@ -48,16 +56,16 @@ fn binomial(members: &[usize], children: &mut Children) {
 }
 
 /// The time from a host's arrival to the last one below it.
-fn heights(network: &Network, root: usize, children: &mut Children, sorts: bool) -> Vec<Time> {
+fn heights(network: &Network, root: usize, children: &mut Children, order: Order) -> Vec<Time> {
     let mut height = alloc::vec![0; network.hosts()];
-    let mut order = Vec::from([root]);
+    let mut hosts = Vec::from([root]);
     let mut at = 0;
-    while at < order.len() {
-        order.extend(&children[order[at]]);
+    while at < hosts.len() {
+        hosts.extend(&children[hosts[at]]);
         at += 1;
     }
-    for &host in order.iter().rev() {
-        if sorts {
+    for &host in hosts.iter().rev() {
+        if order == Order::FarFirst {
             children[host]
                 .sort_by_key(|child| Reverse(network.latency(host, *child) + height[*child]));
         }
@@ -157,7 +165,9 @@ pub fn near_optimal(network: &Network, root: usize, moves: usize) -> Time {
     candidates.push(flat);
     let best = candidates
         .into_iter()
-        .map(|mut children| (heights(network, root, &mut children, true)[root], children))
+        .map(|mut children| {
+            (heights(network, root, &mut children, Order::FarFirst)[root], children)
+        })
         .min_by_key(|entry| entry.0);
     best.map_or(0, |(_, children)| improve(network, root, children, moves))
 }
@@ -165,7 +175,7 @@ pub fn near_optimal(network: &Network, root: usize, moves: usize) -> Time {
 /// Moves a member of the critical path below another one, if that is not slower.
 fn improve(network: &Network, root: usize, mut children: Children, moves: usize) -> Time {
     let mut chance = chance::of_seed(1);
-    let mut height = heights(network, root, &mut children, true);
+    let mut height = heights(network, root, &mut children, Order::FarFirst);
     let mut parent = alloc::vec![root; network.hosts()];
     for (host, list) in children.iter().enumerate() {
         list.iter().for_each(|child| parent[*child] = host);
@@ -189,7 +199,7 @@ fn improve(network: &Network, root: usize, mut children: Children, moves: usize)
         children[former].retain(|child| *child != moved);
         children[target].push(moved);
         parent[moved] = target;
-        let next = heights(network, root, &mut children, true);
+        let next = heights(network, root, &mut children, Order::FarFirst);
         if next[root] <= height[root] {
             height = next;
         } else {
@@ -197,7 +207,7 @@ fn improve(network: &Network, root: usize, mut children: Children, moves: usize)
             parent[moved] = former;
         }
     }
-    heights(network, root, &mut children, true)[root]
+    heights(network, root, &mut children, Order::FarFirst)[root]
 }
 
 fn critical(network: &Network, root: usize, children: &Children, height: &[Time]) -> Vec<usize> {

@@ -121,10 +121,17 @@ enum Defines {
     AtCall,
 }
 
+struct PlannedAct {
+    time: Time,
+    /// Acts of one time follow the order in which they were drawn.
+    order: u64,
+    act: Act,
+}
+
 struct Run {
     world: GroupWorld,
     oracle: GroupOracle,
-    acts: Vec<(Time, u64, Act)>,
+    acts: Vec<PlannedAct>,
     chance: Random,
     prepare: fn(&mut Member),
     next: Request,
@@ -195,7 +202,7 @@ impl Run {
 
     /// Plays what was drawn.
     fn judged(mut self) -> Verdict {
-        self.acts.sort_by_key(|act| (act.0, act.1));
+        self.acts.sort_by_key(|planned| (planned.time, planned.order));
         self.play();
         let breaches = self.oracle.judge(&self.world);
         Verdict {
@@ -323,8 +330,8 @@ impl Run {
 
     /// Of three heirs one leaves itself at about the same time, one in two to the host that leaves.
     fn draw_crossing(&mut self, hosts: usize, chance: &mut Random) {
-        let leaving = self.acts.iter().find_map(|(time, _, act)| match act {
-            Act::LeaveTo { host, heir } => Some((*time, *host, *heir)),
+        let leaving = self.acts.iter().find_map(|planned| match &planned.act {
+            Act::LeaveTo { host, heir } => Some((planned.time, *host, *heir)),
             _ => None,
         });
         let Some((time, other, host)) = leaving.filter(|leaving| leaving.2 > 0) else { return };
@@ -442,7 +449,7 @@ impl Run {
 
     fn add(&mut self, time: Time, act: Act) {
         self.order += 1;
-        self.acts.push((time, self.order, act));
+        self.acts.push(PlannedAct { time, order: self.order, act });
     }
 
     fn begin(&mut self, host: usize, by: Option<usize>) {
@@ -467,7 +474,7 @@ impl Run {
 
     fn play(&mut self) {
         while !self.acts.is_empty() {
-            let (time, _, act) = self.acts.remove(0);
+            let PlannedAct { time, act, .. } = self.acts.remove(0);
             self.world.run_until(time);
             self.oracle.watch(&mut self.world);
             self.story.push(alloc::format!("{} ms: {act:?}", time / MILLISECOND));
@@ -561,7 +568,7 @@ impl Run {
             let at = time + self.chance.below(skew * MILLISECOND);
             self.add(at, Act::Contribute { host, number, call, tree });
         }
-        self.acts.sort_by_key(|act| (act.0, act.1));
+        self.acts.sort_by_key(|planned| (planned.time, planned.order));
     }
 }
 
@@ -588,7 +595,7 @@ mod tests {
             let newcomer = run.world.network.hosts() - 1;
             let can_take = !run.free_givers(newcomer).is_empty();
             run.draw_taking(newcomer, &mut chance::of_seed(seed ^ TAKEN));
-            let takes = run.acts.iter().any(|act| matches!(act.2, Act::JoinTaking(_)));
+            let takes = run.acts.iter().any(|planned| matches!(planned.act, Act::JoinTaking(_)));
             assert_eq!(takes, can_take, "seed {seed}");
             takers += usize::from(takes);
         }

@@ -59,6 +59,14 @@ struct Host {
     held: Vec<(u64, Input)>,
 }
 
+/// What was sent to a host on the other side of a cut.
+#[derive(Debug)]
+struct HeldInput {
+    from: usize,
+    to: usize,
+    input: Input,
+}
+
 /// A group on a modelled network.
 #[derive(Debug)]
 pub struct GroupWorld {
@@ -67,7 +75,7 @@ pub struct GroupWorld {
     wires: Wires,
     hosts: Vec<Host>,
     agenda: BTreeMap<(Time, u64), GroupInput>,
-    cut: Vec<(usize, usize, Input)>,
+    cut: Vec<HeldInput>,
     connections: Connections,
     queues: Queues,
     count: u64,
@@ -338,7 +346,7 @@ impl GroupWorld {
         for host in &mut self.hosts {
             host.side = 0;
         }
-        for (from, to, input) in core::mem::take(&mut self.cut) {
+        for HeldInput { from, to, input } in core::mem::take(&mut self.cut) {
             let time = self.now + self.network.latency(from, to);
             self.later(time, from, to, input);
         }
@@ -375,7 +383,7 @@ impl GroupWorld {
 
     fn later(&mut self, time: Time, from: usize, to: usize, input: Input) {
         if self.hosts[from].side != self.hosts[to].side {
-            self.cut.push((from, to, input));
+            self.cut.push(HeldInput { from, to, input });
             return;
         }
         self.count += 1;
@@ -450,7 +458,8 @@ impl GroupWorld {
         self.queue(ends, message.bulk_bytes(), passage.departure);
         let from = self.id_of(host);
         if self.hosts[host].side != self.hosts[peer].side {
-            self.cut.push((host, peer, Input::Message { from, message }));
+            let input = Input::Message { from, message };
+            self.cut.push(HeldInput { from: host, to: peer, input });
             return;
         }
         let generation = self.hosts[peer].generation;

@@ -120,7 +120,7 @@ impl Study {
         watch(Stage::Started);
         let open_us = self.open(&mut forest)?;
         watch(Stage::Opened);
-        let (first_wave_us, wave_us, waves) = self.answer(&mut forest)?;
+        let Answered { first_wave_us, wave_us, waves } = self.answer(&mut forest)?;
         watch(Stage::Answered);
         let waves_per_s = self.stream(&mut forest, wave_us)?;
         watch(Stage::Streamed);
@@ -179,7 +179,7 @@ impl Study {
     }
 
     /// Waves one by one.
-    fn answer(&self, forest: &mut Forest<'_>) -> Result<(f64, f64, Account), ScaleError> {
+    fn answer(&self, forest: &mut Forest<'_>) -> Result<Answered, ScaleError> {
         Account::take(forest);
         let mut times = Vec::new();
         for wave in 1..=usize::from(self.waves) {
@@ -190,7 +190,8 @@ impl Study {
             times.push(microseconds(end - begin));
         }
         self.check(forest)?;
-        Ok((times[0], times[times.len() - 1], Account::take(forest)))
+        let (first_wave_us, wave_us) = (times[0], times[times.len() - 1]);
+        Ok(Answered { first_wave_us, wave_us, waves: Account::take(forest) })
     }
 
     /// Waves in a pipeline.
@@ -230,6 +231,14 @@ impl Study {
     fn everyone(&self) -> RankSet {
         RankSet::range(0, self.tree.back_ends() - 1)
     }
+}
+
+/// Waves one by one.
+struct Answered {
+    first_wave_us: f64,
+    /// The time of the last one.
+    wave_us: f64,
+    waves: Account,
 }
 
 /// Bytes and load of one stage.

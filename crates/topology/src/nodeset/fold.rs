@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::gathering::dimensions;
-use super::index::{Index, longest_run, sort, write_ranges};
+use super::index::{Distances, Index, longest_run, sort, write_ranges};
 use super::parse::multiply;
 use super::{NodeSet, PLACE};
 
@@ -99,7 +99,7 @@ fn contiguous_runs(numbers: &[Index]) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut start = 0;
     while start < numbers.len() {
-        let (count, _) = longest_run(&numbers[start..], false);
+        let (count, _) = longest_run(&numbers[start..], Distances::One);
         runs.push(start..start + count);
         start += count;
     }

@@ -92,7 +92,8 @@ pub(super) fn write_ranges(numbers: &[Index], step_count_min: Option<usize>, tex
     let mut rest = numbers;
     let mut separator = "";
     while let Some(&first) = rest.first() {
-        let (count, step) = longest_run(rest, step_count_min.is_some());
+        let distances = if step_count_min.is_some() { Distances::Any } else { Distances::One };
+        let (count, step) = longest_run(rest, distances);
         let last = rest[count - 1];
         let is_stepped = step > 1 && step_count_min.is_some_and(|least| count >= least.max(3));
         // Writing to a string cannot fail. The last number of a short run may begin another.
@@ -117,12 +118,19 @@ pub(super) fn write_ranges(numbers: &[Index], step_count_min: Option<usize>, tex
     }
 }
 
-/// How many numbers at the beginning have one distance, and which. Where only neighbours count, one
-/// whose next is farther away is alone.
-pub(super) fn longest_run(numbers: &[Index], has_steps: bool) -> (usize, u64) {
+/// How far the numbers of a run may be from one another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Distances {
+    /// Only neighbours count: a number whose next is farther away is alone.
+    One,
+    Any,
+}
+
+/// How many numbers at the beginning have one distance, and which.
+pub(super) fn longest_run(numbers: &[Index], distances: Distances) -> (usize, u64) {
     let [first, second, ..] = numbers else { return (numbers.len(), 1) };
     let step = second.value().wrapping_sub(first.value());
-    if step != 1 && !has_steps || step > VALUE_MASK {
+    if step != 1 && distances == Distances::One || step > VALUE_MASK {
         return (1, 1);
     }
     let fits = |pair: &[Index]| {

@@ -273,8 +273,8 @@ mod tests {
         }
     }
 
-    fn arrived(parent: Rank, child: Rank, time: u64, is_late: bool) -> BypassHop {
-        BypassHop { child, is_late, ..hop(BypassHopKind::Arrived, parent, time) }
+    fn arrived_late(parent: Rank, child: Rank, time: u64) -> BypassHop {
+        BypassHop { child, is_late: true, ..hop(BypassHopKind::Arrived, parent, time) }
     }
 
     /// The tree of four ranks, 0 <- 1, 0 <- 2 <- 3, in which rank 3 calls long after the others.
@@ -284,16 +284,16 @@ mod tests {
             hop(Entered, 0, 100),
             hop(Entered, 1, 110),
             hop(SentUp, 1, 112),
-            arrived(0, 1, 115, true),
+            arrived_late(0, 1, 115),
             hop(Exit, 1, 120),
             hop(Entered, 2, 130),
             hop(Exit, 2, 135),
             // By rank 3, which goes on to the places of ranks 2 and 0.
             hop(Entered, 3, 1000),
             hop(SentUp, 3, 1002),
-            arrived(2, 3, 1005, true),
+            arrived_late(2, 3, 1005),
             hop(SentUp, 2, 1010),
-            arrived(0, 2, 1020, true),
+            arrived_late(0, 2, 1020),
             hop(SentUp, 0, 1030),
             hop(Exit, 3, 1040),
             hop(Exit, 0, 1050),

@@ -64,6 +64,15 @@ pub(super) struct ReaderSide {
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
+/// The ends of a link in shared memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// That which connected, and made the memory.
+    Maker,
+    /// That which listened, and took it.
+    Taker,
+}
+
 /// The mapped memory of one link.
 #[derive(Debug)]
 pub(super) struct Memory {
@@ -141,8 +150,8 @@ impl Memory {
     }
 
     /// The ring to which this side writes, and the one from which it reads.
-    pub(super) fn into_rings(self, is_maker: bool) -> (Ring, Ring) {
-        let (own, peers) = if is_maker { (0, 1) } else { (1, 0) };
+    pub(super) fn into_rings(self, end: End) -> (Ring, Ring) {
+        let (own, peers) = if end == End::Maker { (0, 1) } else { (1, 0) };
         let memory = Arc::new(self);
         (Ring { memory: Arc::clone(&memory), number: own }, Ring { memory, number: peers })
     }
@@ -254,7 +263,7 @@ mod tests {
         for bytes in [0, 4096, SHARED_LINK_BYTES as u64 + 1] {
             assert!(rustix::fs::ftruncate(&file, bytes).is_err());
         }
-        let (own, _peers) = memory.into_rings(true);
+        let (own, _peers) = memory.into_rings(End::Maker);
         own.put(RING_BYTES as u64 - 2, b"round");
         let mut buffer = [0; 5];
         own.get(RING_BYTES as u64 - 2, &mut buffer);
@@ -264,7 +273,7 @@ mod tests {
     #[test]
     fn released_pages_are_the_systems_again() {
         let (memory, file) = Memory::create().unwrap();
-        let (own, peers) = memory.into_rings(true);
+        let (own, peers) = memory.into_rings(End::Maker);
         let blocks = || rustix::fs::fstat(&file).unwrap().st_blocks;
         own.put(0, &vec![1; RING_BYTES]);
         peers.put(0, b"kept");

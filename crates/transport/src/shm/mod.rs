@@ -28,7 +28,7 @@ use rustix::net::{
 use crate::link::receive;
 use crate::{Error, Result};
 use bell::Bell;
-use memory::Memory;
+use memory::{End, Memory};
 use ring::{Consumer, Producer};
 
 pub use memory::{RING_BYTES, SHARED_LINK_BYTES};
@@ -37,6 +37,10 @@ pub use memory::{RING_BYTES, SHARED_LINK_BYTES};
 const YES: u8 = 1;
 /// The same of a side that cannot: the link stays a socket.
 const NO: u8 = 0;
+/// The answer to an offer whose memory was taken.
+pub(crate) const TAKEN: u8 = YES;
+/// The answer to one that was not: the link stays a socket.
+pub(crate) const REFUSED: u8 = NO;
 /// The memory file and the bells of the side that connected and of the one that listened.
 const DESCRIPTORS: usize = 3;
 /// How many descriptors are looked at; the kernel itself closes any others.
@@ -80,7 +84,7 @@ impl Channel {
         let (memory, file) = Memory::create()?;
         let (own_bell, peer_bell) = (Bell::new()?, Bell::new()?);
         let descriptors = [file, own_bell.duplicate()?, peer_bell.duplicate()?];
-        Ok((Self::new(memory, true, own_bell, peer_bell), Offer { descriptors }))
+        Ok((Self::new(memory, End::Maker, own_bell, peer_bell), Offer { descriptors }))
     }
 
     /// The side that listened: takes the other's memory and bells.
@@ -91,11 +95,11 @@ impl Channel {
     pub(crate) fn take(offer: Offer) -> Result<Self> {
         let [file, peer_bell, own_bell] = offer.descriptors;
         let memory = Memory::adopt(file)?;
-        Ok(Self::new(memory, false, Bell::adopt(own_bell)?, Bell::adopt(peer_bell)?))
+        Ok(Self::new(memory, End::Taker, Bell::adopt(own_bell)?, Bell::adopt(peer_bell)?))
     }
 
-    fn new(memory: Memory, is_maker: bool, own_bell: Bell, peer_bell: Bell) -> Self {
-        let (own, peers) = memory.into_rings(is_maker);
+    fn new(memory: Memory, end: End, own_bell: Bell, peer_bell: Bell) -> Self {
+        let (own, peers) = memory.into_rings(end);
         let (inbound, outbound) = (Consumer::new(peers), Producer::new(own));
         Self { inbound, outbound, own_bell, peer_bell }
     }
@@ -237,11 +241,6 @@ pub(crate) fn receive_offer(socket: impl AsFd) -> std::result::Result<Received, 
         (_, [NO], Err(none)) if none.is_empty() => Received::Socket { wants_answer: false },
         _ => Received::Invalid,
     })
-}
-
-/// The answer to an offer.
-pub(crate) const fn answer(is_taken: bool) -> u8 {
-    if is_taken { YES } else { NO }
 }
 
 /// Whether this system can hold a link's memory without a surprise: where memory is counted

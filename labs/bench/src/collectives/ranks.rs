@@ -74,7 +74,7 @@ impl Ranks {
             (0..processes).map(|rank| pipe(&folder.path.join(rank.to_string()))).collect();
         let mut ranks =
             Self { orders: orders?, launcher: launch(arguments, processes, program, &folder)? };
-        ranks.launcher.numbers(true)?;
+        ranks.launcher.numbers()?;
         Ok(ranks)
     }
 }
@@ -84,7 +84,7 @@ impl Contender for Ranks {
         let line = format!("{} {} {rounds}\n", case.operation.name(), case.bytes);
         // A rank that has ended shows by the launcher's end.
         let written = self.orders.iter_mut().all(|order| order.write_all(line.as_bytes()).is_ok());
-        self.launcher.numbers(written)
+        self.launcher.answer(written)
     }
 
     fn end(self: Box<Self>) -> Result<(), Failure> {

@@ -18,6 +18,7 @@ use sapwood_command_line::exit::{Failure, complain, print};
 use sapwood_command_line::times::patience;
 use sapwood_report::write_named;
 
+use self::text::Detail;
 use crate::request::bytes;
 use crate::{KeyArguments, MissingKey};
 
@@ -41,9 +42,6 @@ pub(crate) struct Arguments {
     /// Time limit for the member's answer; with '--root all' for all answers together.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = patience)]
     timeout: Duration,
-    /// Do not print the changes.
-    #[arg(long)]
-    brief: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -57,6 +55,9 @@ pub(crate) struct ShowArguments {
     /// Write a picture of the tree to this file: clusters in colours, round trips on the edges.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Print neither the counts of reductions nor the changes.
+    #[arg(long, conflicts_with = "json")]
+    brief: bool,
 }
 
 /// Which trees are wanted.
@@ -81,7 +82,7 @@ fn roots(text: &str) -> Result<Roots, String> {
 /// # Errors
 /// [`Failure`] where no member answers or carries the root, or the picture cannot be written.
 pub(crate) fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
-    let ShowArguments { of: arguments, svg } = arguments;
+    let ShowArguments { of: arguments, svg, brief } = arguments;
     if svg.is_some() && arguments.root == Some(Roots::All) {
         return Err(Failure::usage("--svg draws one tree: name its root with --root"));
     }
@@ -91,9 +92,10 @@ pub(crate) fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
         let failed = |error| Failure::usage(format!("cannot write '{}': {error}", file.display()));
         write_named(file, svg::encode(&answer.status).as_bytes()).map_err(failed)?;
     }
+    let detail = if *brief { Detail::Brief } else { Detail::Full };
     print(&match arguments.json {
         true => format!("{}\n", json::to_json(&answer.status, answer.trees.as_deref())),
-        false => text::picture(&answer.status, answer.trees(), arguments.brief),
+        false => text::picture(&answer.status, answer.trees(), detail),
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -293,9 +295,9 @@ mod tests {
     #[test]
     fn counts_of_reductions_are_printed_where_parts_have_come() {
         let mut status = state(0, &[(0, Life::Alive)]);
-        assert!(!text::picture(&status, &[], false).contains("reductions"));
+        assert!(!text::picture(&status, &[], Detail::Full).contains("reductions"));
         (status.reductions.expected.parts, status.reductions.expected.bytes) = (1, 8);
-        let text = text::picture(&status, &[], false);
+        let text = text::picture(&status, &[], Detail::Full);
         assert!(
             text.contains("\n  1 part after its call: 8 bytes, 0 copied (0 bytes)\n"),
             "{text}"
@@ -310,7 +312,7 @@ mod tests {
         let cluster = |id: u64, names: &RankSet| (MemberId(id), names.into());
         status.clusters = vec![cluster(1, &RankSet::range(0, 0)), cluster(2, &RankSet::new())];
         status.distances = vec![(0, 0, 5), (0, 1, 7), (1, 1, 9)];
-        let text = text::picture(&status, &[], true);
+        let text = text::picture(&status, &[], Detail::Brief);
         assert!(text.starts_with("1 member, name space 0 to 15\n"), "{text}");
         assert!(text.contains("clusters (inferred)\n0   0\n\nround trips"), "{text}");
         assert!(text.contains("\n  0 - 0 ") && !text.contains("0 - 1"), "{text}");

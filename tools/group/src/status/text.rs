@@ -9,7 +9,15 @@ use sapwood_report::quantity::counted;
 
 use super::{heading, label, labels, living_clusters, milliseconds, reason, word};
 
-pub(super) fn picture(status: &Status, trees: &[TreeStatus], is_brief: bool) -> String {
+/// How much of a group is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Without the counts of reductions and without the changes.
+    Brief,
+    Full,
+}
+
+pub(super) fn picture(status: &Status, trees: &[TreeStatus], detail: Detail) -> String {
     let labels = labels(status);
     let alive = |member: &&sapwood::group_status::MemberStatus| member.life == Life::Alive;
     let count = status.members.iter().filter(alive).count();
@@ -40,7 +48,7 @@ pub(super) fn picture(status: &Status, trees: &[TreeStatus], is_brief: bool) -> 
     let (table, probes) = (status.table, status.probes);
     let _ =
         writeln!(text, "\ntable of clusters: version {table}; this member sent {probes} probes");
-    if !is_brief {
+    if detail == Detail::Full {
         text += &reductions(status);
         text += &changes(status, &labels);
     }

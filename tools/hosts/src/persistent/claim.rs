@@ -87,7 +87,7 @@ fn held(name: &str, file: File) -> Failure {
         _ => String::new(),
     };
     Failure::usage(format!(
-        "a tree '{name}' is just being started{by}; wait for it, or give this one another --name"
+        "a tree '{name}' is just being started{by}; wait for it, or give this one another --network"
     ))
 }
 

@@ -22,7 +22,7 @@ use super::ending::{self, Ending, Served};
 use super::message::{Asking, Description, VERSION, absence_as_text};
 use super::place::{LOOK_PERIOD, Place};
 use super::presence::Presence;
-use super::returning::{Attempt, Heir, Progress, Schedule, Way};
+use super::returning::{Attempt, Heir, Hosts, Progress, Schedule, Way};
 use super::session::{Session, Wish};
 use super::succession::{Earlier, Leash, succession};
 use super::{address_of, right_to, socket_path};
@@ -361,7 +361,8 @@ impl Daemon {
     fn return_hosts(&mut self, now: Instant) -> Result<(), Error> {
         let Role::Newest(charge) = &mut self.role else { return Ok(()) };
         let Some(attempt) = &mut self.attempt else {
-            if charge.schedule.is_due(now, self.presence.missing().is_empty()) {
+            let is_whole = self.presence.missing().is_empty();
+            if charge.schedule.is_due(now, if is_whole { Hosts::All } else { Hosts::Missing }) {
                 self.look_for_missing()?;
             }
             return Ok(());

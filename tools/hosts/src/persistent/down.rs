@@ -16,8 +16,11 @@ pub struct Arguments {
     /// Name of the tree; needed only if several are up.
     #[arg(value_name = "NAME")]
     name: Option<String>,
+    /// The same as NAME.
+    #[arg(long, visible_alias = "tree", value_name = "NAME", conflicts_with = "name")]
+    network: Option<String>,
     /// End all trees of this user on this machine.
-    #[arg(long, conflicts_with = "name")]
+    #[arg(long, conflicts_with_all = ["name", "network"])]
     all: bool,
 }
 
@@ -29,12 +32,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.all {
         return end_all();
     }
-    print(&end(super::named(arguments.name.as_deref())?)?)?;
+    let name = arguments.name.as_ref().or(arguments.network.as_ref());
+    print(&end(super::named(name.map(String::as_str))?)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Ends all trees. One that cannot be ended does not keep the others up: it is named, and the exit
-/// code is that of `sapwood down` with its name, or the largest where there are several.
+/// code is that of `sapwood down` with its name, or the largest where there are several. So is one
+/// that cannot be reached, for whatever reason.
 fn end_all() -> Result<ExitCode, Failure> {
     let KeptTrees { found, unusable } = super::own_trees()?;
     complain_all(&super::ended(|_, _| true));

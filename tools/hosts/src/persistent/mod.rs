@@ -23,6 +23,8 @@ pub mod up;
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -71,7 +73,7 @@ struct KeptTrees {
     unusable: Vec<UnusableTree>,
 }
 
-/// A tree whose daemon is there, and does not say which tree it has.
+/// A tree that seems to be up, whose daemon does not say which tree it has.
 #[derive(Debug)]
 struct UnusableTree {
     name: String,
@@ -81,12 +83,14 @@ struct UnusableTree {
 }
 
 /// What keeps a command from using a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Unusable {
     /// The daemon does not answer, as one that is stopped.
     Silent,
     /// The daemon is of another version.
     Foreign,
+    /// No connection to the control socket can be made, for this reason.
+    Unreachable(String),
 }
 
 /// What the daemon behind a control socket says first.
@@ -102,25 +106,33 @@ impl UnusableTree {
         match self.why {
             Unusable::Silent => Failure::timeout(self),
             Unusable::Foreign => Failure::usage(self),
+            Unusable::Unreachable(_) => Failure::own(self),
         }
     }
 }
 
 impl fmt::Display for UnusableTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, why) = match self.why {
+        let (what, why) = match &self.why {
             Unusable::Silent => ("does not answer", "is stopped or busy"),
             Unusable::Foreign => (
                 "cannot be used",
                 "is of another version of sapwood: end it with the version that started it",
             ),
+            Unusable::Unreachable(reason) => {
+                write!(f, "tree '{}' cannot be reached: {reason}", self.name)?;
+                return match self.process {
+                    Some(process) => write!(f, "; 'kill {process}' ends its daemon and the tree"),
+                    None => f.write_str("; remove the file"),
+                };
+            }
         };
         write!(f, "tree '{}' {what}: its daemon", self.name)?;
         if let Some(process) = self.process {
             write!(f, ", process {process},")?;
         }
         write!(f, " {why}")?;
-        match (self.why, self.process) {
+        match (&self.why, self.process) {
             (Unusable::Silent, Some(process)) => write!(
                 f,
                 "; 'kill -CONT {process}' continues it if it is stopped, 'kill -KILL {process}' \
@@ -177,17 +189,54 @@ fn kept_trees(folder: &Path) -> Result<KeptTrees, Failure> {
     paths.retain(|path| path.extension().is_some_and(|ending| ending == ENDING));
     paths.sort();
     for path in paths {
-        match connect_own(&address_of(&path)?) {
-            Ok(link) => match greeted(link)? {
-                Greeting::Tree(tree) => kept.found.push(*tree),
-                Greeting::Unusable(why) => kept.unusable.push(UnusableTree::at(&path, why)?),
-                Greeting::Closed => {}
-            },
-            Err(Error::Refused { .. }) => remove_if_left(folder, &path)?,
-            Err(error) => complain(format_args!("{error}; it is ignored")),
+        match reached(&path)? {
+            Reached::Tree(tree) => kept.found.push(*tree),
+            Reached::Unusable(tree) => kept.unusable.push(tree),
+            Reached::Nothing => remove_if_left(folder, &path)?,
+            Reached::Ending => {}
         }
     }
     Ok(kept)
+}
+
+/// What is found by the path of a control socket.
+enum Reached {
+    Tree(Box<Found>),
+    Unusable(UnusableTree),
+    /// No process listens there.
+    Nothing,
+    /// A daemon that is about to end.
+    Ending,
+}
+
+/// Connects to the control socket that has this path, and hears which tree is behind it. This alone
+/// says what a tree is that cannot be used, to all commands.
+fn reached(path: &Path) -> Result<Reached, Failure> {
+    let unusable = |why| UnusableTree::at(path, why).map(Reached::Unusable);
+    match connect_own(&address_of(path)?) {
+        Ok(link) => match greeted(link)? {
+            Greeting::Tree(tree) => Ok(Reached::Tree(tree)),
+            Greeting::Unusable(why) => unusable(why),
+            Greeting::Closed => Ok(Reached::Ending),
+        },
+        Err(Error::Refused { .. }) if is_replaced(path) => {
+            let reason = format!("{} is not its control socket any more", path.display());
+            let tree = UnusableTree::at(path, Unusable::Unreachable(reason))?;
+            // Without a daemon it is a file that is left, of whatever kind.
+            Ok(tree.process.map_or(Reached::Nothing, |_| Reached::Unusable(tree)))
+        }
+        Err(Error::Refused { .. }) => Ok(Reached::Nothing),
+        // The daemon takes no further connection: its queue of them is full.
+        Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::WouldBlock => {
+            unusable(Unusable::Silent)
+        }
+        Err(error) => unusable(Unusable::Unreachable(error.to_string())),
+    }
+}
+
+/// Whether a file that is no socket has the path of one.
+fn is_replaced(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|file| !file.file_type().is_socket())
 }
 
 impl UnusableTree {
@@ -272,18 +321,22 @@ fn greeted(link: Link) -> Result<Greeting, Failure> {
 
 /// What is to be said of a tree that is up whose network has this name: which of its hosts have
 /// come back, which are missing, when these are asked again, and by which command it has them at
-/// once. Nothing where none was missing, or no tree is up.
+/// once; or why no command can use the tree. Nothing where none was missing, or no tree is up.
 ///
 /// # Errors
 /// When the folder cannot be trusted.
 pub fn condition(name: &str) -> Result<Option<String>, Failure> {
-    let Some(folder) = sapwood::existing_runtime_folder()? else { return Ok(None) };
-    let Ok(link) = connect_own(&address_of(&socket_path(&folder, name))?) else {
-        return Ok(None);
-    };
-    Ok(match greeted(link)? {
-        Greeting::Tree(tree) => tree.description.condition(),
-        Greeting::Unusable(_) | Greeting::Closed => None,
+    match sapwood::existing_runtime_folder()? {
+        Some(folder) => condition_in(&folder, name),
+        None => Ok(None),
+    }
+}
+
+fn condition_in(folder: &Path, name: &str) -> Result<Option<String>, Failure> {
+    Ok(match reached(&socket_path(folder, name))? {
+        Reached::Tree(tree) => tree.description.condition(),
+        Reached::Unusable(tree) => Some(format!("{tree}\n")),
+        Reached::Nothing | Reached::Ending => None,
     })
 }
 
@@ -420,7 +473,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::process::ExitCode;
 
-    use sapwood_command_line::exit::{TIMEOUT, USAGE};
+    use sapwood_command_line::exit::{OWN_FAILURE, TIMEOUT, USAGE};
 
     use super::*;
 
@@ -469,6 +522,40 @@ mod tests {
              'kill -CONT 17' continues it if it is stopped, 'kill -KILL 17' ends it and its tree"
         );
         assert_eq!(stopped.to_failure().report(), ExitCode::from(TIMEOUT));
+    }
+
+    #[test]
+    fn a_tree_that_cannot_be_reached_is_told_in_one_wording() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = socket_path(folder.path(), "round");
+        // No user, not even root, gets through a link to itself.
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let KeptTrees { found, unusable } = kept_trees(folder.path()).unwrap();
+        let [tree] = &unusable[..] else { panic!("one tree: {unusable:?}") };
+        assert!(found.is_empty() && path.symlink_metadata().is_ok());
+        let said = tree.to_string();
+        let begin =
+            format!("tree 'round' cannot be reached: cannot connect to unix:{}: ", path.display());
+        assert!(said.starts_with(&begin) && said.ends_with("; remove the file"), "{said}");
+        assert_eq!(condition_in(folder.path(), "round").unwrap(), Some(format!("{said}\n")));
+        assert_eq!(tree.to_failure().code(), OWN_FAILURE);
+        let (name, process) = ("warm".to_owned(), Some(17));
+        let why = Unusable::Unreachable("x is not its control socket any more".to_owned());
+        assert_eq!(
+            UnusableTree { name, process, why }.to_string(),
+            "tree 'warm' cannot be reached: x is not its control socket any more; 'kill 17' ends \
+             its daemon and the tree"
+        );
+    }
+
+    #[test]
+    fn a_file_of_another_kind_in_the_place_of_a_socket_without_a_daemon_is_no_tree() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = socket_path(folder.path(), "never-up");
+        std::fs::write(&path, "").unwrap();
+        assert!(is_replaced(&path) && matches!(reached(&path).unwrap(), Reached::Nothing));
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_replaced(&path) && matches!(reached(&path).unwrap(), Reached::Nothing));
     }
 
     #[test]

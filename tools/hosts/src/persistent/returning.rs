@@ -50,18 +50,26 @@ pub(crate) struct Schedule {
     attempts: usize,
 }
 
+/// The hosts that a tree has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hosts {
+    All,
+    /// Some are missing.
+    Missing,
+}
+
 impl Schedule {
     /// With this first pause; zero for no attempt at all.
     pub(crate) fn new(first: Duration) -> Self {
         Self { first, pause: first, due: None, whole_since: None, attempts: 0 }
     }
 
-    /// Whether an attempt is to begin, in a tree that is whole or not.
-    pub(crate) fn is_due(&mut self, now: Instant, is_whole: bool) -> bool {
+    /// Whether an attempt is to begin, in a tree with these hosts.
+    pub(crate) fn is_due(&mut self, now: Instant, hosts: Hosts) -> bool {
         if self.first.is_zero() {
             return false;
         }
-        if is_whole {
+        if hosts == Hosts::All {
             self.due = None;
             self.whole_since.get_or_insert(now);
             return false;
@@ -265,10 +273,10 @@ mod tests {
 
     /// After which time, in seconds, the next attempt begins in a tree that is not whole.
     fn pause(schedule: &mut Schedule, now: &mut Instant) -> u64 {
-        assert!(!schedule.is_due(*now, false));
+        assert!(!schedule.is_due(*now, Hosts::Missing));
         let due = schedule.due().expect("an attempt is to begin");
-        assert!(!schedule.is_due(due - Duration::from_millis(1), false));
-        assert!(schedule.is_due(due, false));
+        assert!(!schedule.is_due(due - Duration::from_millis(1), Hosts::Missing));
+        assert!(schedule.is_due(due, Hosts::Missing));
         let pause = due - *now;
         *now = due;
         schedule.put_off();
@@ -280,10 +288,10 @@ mod tests {
         let (mut schedule, mut now) = (Schedule::new(FIRST), Instant::now());
         let pauses = [(); 6].map(|()| pause(&mut schedule, &mut now));
         assert_eq!(pauses, [5, 10, 20, 40, 60, 60]);
-        assert!(!schedule.is_due(now, true));
+        assert!(!schedule.is_due(now, Hosts::All));
         now += PAUSE_MAX / 2;
         assert_eq!(pause(&mut schedule, &mut now), 60, "it was whole for a moment only");
-        assert!(!schedule.is_due(now, true));
+        assert!(!schedule.is_due(now, Hosts::All));
         assert_eq!(schedule.due(), None);
         now += PAUSE_MAX;
         assert_eq!(pause(&mut schedule, &mut now), 5);
@@ -292,7 +300,10 @@ mod tests {
     #[test]
     fn no_pause_is_no_attempt() {
         let (mut schedule, now) = (Schedule::new(Duration::ZERO), Instant::now());
-        assert!(!schedule.is_due(now, false) && !schedule.is_due(now + PAUSE_MAX, false));
+        assert!(
+            !schedule.is_due(now, Hosts::Missing)
+                && !schedule.is_due(now + PAUSE_MAX, Hosts::Missing)
+        );
         assert_eq!((schedule.due(), schedule.asking(now)), (None, None));
     }
 
@@ -301,7 +312,7 @@ mod tests {
         let (mut schedule, now) = (Schedule::new(FIRST), Instant::now());
         let next = |schedule: &Schedule, now| schedule.asking(now).map(|asking| asking.next);
         assert_eq!(next(&schedule, now), Some(FIRST), "it was not looked which are missing");
-        assert!(!schedule.is_due(now, false));
+        assert!(!schedule.is_due(now, Hosts::Missing));
         assert_eq!(next(&schedule, now + FIRST / 5), Some(FIRST * 4 / 5));
         assert_eq!(next(&schedule, now + 2 * FIRST), Some(Duration::ZERO));
         schedule.put_off();

@@ -45,7 +45,8 @@ pub struct Arguments {
     #[command(flatten)]
     reach: Reach,
     /// Name of the tree.
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
+    #[arg(long = "network", visible_aliases = ["tree", "name"], value_name = "NAME",
+          default_value = DEFAULT_NAME)]
     name: String,
     /// End the tree after this time without a command; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = time)]
@@ -167,7 +168,7 @@ fn serve_here(arguments: &Arguments, keeping: Keeping) -> Result<ExitCode, Failu
     if there.is_some() && !arguments.replace {
         return Err(Failure::usage(format!(
             "a tree '{name}' is up already; end it by 'sapwood down {name}', replace it \
-             with --replace, or give it another --name"
+             with --replace, or give it another --network"
         )));
     }
     // Why the one before is not there any more.

@@ -71,7 +71,10 @@ impl Arguments {
         if schemes.len() > SCHEMES_MAX {
             return Err(format!("--classes: at most {SCHEMES_MAX} schemes at once"));
         }
-        let selection = Selection::new(named.collect(), is_automatic);
+        let selection = match is_automatic {
+            true => Selection::automatic(named.collect()),
+            false => Selection::of(named.collect()),
+        };
         Ok(Wishes { selection, schemes, outliers: self.outliers })
     }
 }

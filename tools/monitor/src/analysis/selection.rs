@@ -81,10 +81,16 @@ pub struct Selected {
 }
 
 impl Selection {
-    /// Of these wishes; the heaviest events beside them if `is_automatic`.
+    /// Of these wishes alone.
     #[must_use]
-    pub const fn new(wishes: Vec<HistogramWish>, is_automatic: bool) -> Self {
-        Self { wishes, found: BTreeSet::new(), is_automatic, heaviest: Vec::new() }
+    pub const fn of(wishes: Vec<HistogramWish>) -> Self {
+        Self { wishes, found: BTreeSet::new(), is_automatic: false, heaviest: Vec::new() }
+    }
+
+    /// Of these wishes, and the heaviest events beside them.
+    #[must_use]
+    pub const fn automatic(wishes: Vec<HistogramWish>) -> Self {
+        Self { wishes, found: BTreeSet::new(), is_automatic: true, heaviest: Vec::new() }
     }
 
     /// Events that were asked for by name and have never appeared.
@@ -177,7 +183,7 @@ mod tests {
     #[test]
     fn an_event_that_was_named_and_never_appears_is_known() {
         let wish = |text| HistogramWish::read(text).expect("a wish");
-        let mut selection = Selection::new(vec![wish("a"), wish("bogus:bytes")], true);
+        let mut selection = Selection::automatic(vec![wish("a"), wish("bogus:bytes")]);
         assert_eq!(selection.never_found(), ["a", "bogus"]);
         selection.select(&round(&[("a", 1)]));
         selection.select(&round(&[("b", 1)]));
@@ -186,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_heaviest_events_are_taken_and_stay() {
-        let mut selection = Selection::new(Vec::new(), true);
+        let mut selection = Selection::automatic(Vec::new());
         let first = round(&[("a", 1), ("b", 9), ("c", 8), ("d", 7), ("e", 6)]);
         assert_eq!(names(&selection.select(&first)), ["b", "c", "d", "e"]);
         let second = round(&[("a", 99), ("b", 9), ("c", 8), ("d", 7), ("e", 6)]);
@@ -196,7 +202,7 @@ mod tests {
     #[test]
     fn a_heavy_event_that_was_named_keeps_its_bins() {
         let wish = HistogramWish::read("a,bins=7").expect("a wish");
-        let selected = Selection::new(vec![wish], true).select(&round(&[("a", 9), ("b", 1)]));
+        let selected = Selection::automatic(vec![wish]).select(&round(&[("a", 9), ("b", 1)]));
         assert_eq!(selected.measures.into_values().collect::<Vec<_>>(), [7, BINS]);
     }
 
@@ -205,7 +211,7 @@ mod tests {
         let names: Vec<String> = (0..HISTOGRAMS_MAX + 3).map(|at| format!("r{at}")).collect();
         let times: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
         let wishes = names.iter().map(|name| HistogramWish::read(name).expect("a wish"));
-        let selected = Selection::new(wishes.collect(), false).select(&round(&times));
+        let selected = Selection::of(wishes.collect()).select(&round(&times));
         assert_eq!((selected.measures.len(), selected.left_out), (HISTOGRAMS_MAX, 3));
     }
 }

@@ -418,21 +418,25 @@ mod tests {
 
     use super::*;
 
-    fn kind(cause: Cause, is_finalized: bool) -> EndKind {
-        EndKind { cause, is_finalized, inside: String::new() }
+    fn kind(cause: Cause) -> EndKind {
+        EndKind { cause, is_finalized: false, inside: String::new() }
+    }
+
+    fn finalized() -> EndKind {
+        EndKind { is_finalized: true, ..kind(Cause::Code(0)) }
     }
 
     #[test]
     fn the_first_death_stands_apart_whatever_was_told_first() {
         let mut report = RankReport::default();
-        report.end(0, kind(Cause::Signal(15), false), 40_000_000);
-        report.end(3, kind(Cause::Signal(15), false), 41_000_000);
-        report.end(2, kind(Cause::Code(0), true), 900_000_000);
+        report.end(0, kind(Cause::Signal(15)), 40_000_000);
+        report.end(3, kind(Cause::Signal(15)), 41_000_000);
+        report.end(2, finalized(), 900_000_000);
         let mut deaths = Deaths::default();
         deaths.take(&report, Duration::from_secs(2));
         let mut late = RankReport::default();
-        late.end(1, kind(Cause::Abort(13), false), 150_000_000);
-        late.end(3, kind(Cause::Signal(15), false), 141_000_000);
+        late.end(1, kind(Cause::Abort(13)), 150_000_000);
+        late.end(3, kind(Cause::Signal(15)), 141_000_000);
         deaths.take(&late, Duration::from_millis(2100));
         assert_eq!(deaths.known().to_string(), "0-3");
         assert_eq!(
@@ -449,9 +453,9 @@ mod tests {
     fn a_rank_that_died_of_itself_comes_before_those_that_its_launcher_ended() {
         let of = |own_ns| {
             let mut report = RankReport::default();
-            report.end(0, kind(Cause::Signal(9), false), 41_000_000);
-            report.end(2, kind(Cause::Signal(9), false), 40_000_000);
-            report.end(1, kind(Cause::Signal(11), false), own_ns);
+            report.end(0, kind(Cause::Signal(9)), 41_000_000);
+            report.end(2, kind(Cause::Signal(9)), 40_000_000);
+            report.end(1, kind(Cause::Signal(11)), own_ns);
             let mut deaths = Deaths::default();
             deaths.take(&report, Duration::from_secs(2));
             deaths.section().into_iter().map(|death| death.ranks).collect::<Vec<_>>()
@@ -460,8 +464,8 @@ mod tests {
         // Long after a kill it is what followed.
         assert_eq!(of(900_000_000), ["1", "0,2"]);
         let mut report = RankReport::default();
-        report.end(0, kind(Cause::Signal(9), false), 900_000_000);
-        report.end(1, kind(Cause::Code(1), false), 40_000_000);
+        report.end(0, kind(Cause::Signal(9)), 900_000_000);
+        report.end(1, kind(Cause::Code(1)), 40_000_000);
         let mut deaths = Deaths::default();
         deaths.take(&report, Duration::from_secs(2));
         assert_eq!(deaths.section()[0].ranks, "0");
@@ -471,8 +475,8 @@ mod tests {
     fn a_rank_with_the_code_of_its_launcher_comes_before_those_that_this_ended() {
         let first = |cause: Cause, own_ns, launcher| {
             let mut report = RankReport::default();
-            report.end(0, kind(Cause::Signal(15), false), 900_000_000);
-            report.end(1, kind(cause, false), own_ns);
+            report.end(0, kind(Cause::Signal(15)), 900_000_000);
+            report.end(1, kind(cause), own_ns);
             let mut deaths = Deaths::default();
             deaths.take(&report, Duration::from_secs(2));
             deaths.launcher_ended(launcher);
@@ -488,9 +492,9 @@ mod tests {
     fn a_kill_that_is_seen_after_exits_that_came_of_it_is_the_first_death() {
         let first = |killed_ns, ended: Cause, launcher| {
             let mut report = RankReport::default();
-            report.end(5, kind(Cause::Code(1), false), 900_000_000);
-            report.end(6, kind(Cause::Signal(9), false), killed_ns);
-            report.end(0, kind(ended, false), 500_000_000);
+            report.end(5, kind(Cause::Code(1)), 900_000_000);
+            report.end(6, kind(Cause::Signal(9)), killed_ns);
+            report.end(0, kind(ended), 500_000_000);
             let mut deaths = Deaths::default();
             deaths.take(&report, Duration::from_secs(2));
             deaths.launcher_ended(launcher);
@@ -507,11 +511,11 @@ mod tests {
     #[test]
     fn of_ranks_that_were_killed_at_once_the_one_outside_of_mpi_is_the_first() {
         let first = |own_ns| {
-            let inside = EndKind { inside: "MPI_Sendrecv".into(), ..kind(Cause::Signal(9), false) };
+            let inside = EndKind { inside: "MPI_Sendrecv".into(), ..kind(Cause::Signal(9)) };
             let mut report = RankReport::default();
             report.end(2, inside.clone(), 41_000_000);
             report.end(0, inside, 39_000_000);
-            report.end(1, kind(Cause::Signal(9), false), own_ns);
+            report.end(1, kind(Cause::Signal(9)), own_ns);
             let mut deaths = Deaths::default();
             deaths.take(&report, Duration::from_secs(2));
             deaths.section()[0].ranks.clone()
@@ -522,7 +526,7 @@ mod tests {
 
     #[test]
     fn none_is_the_first_of_ranks_that_their_launcher_has_killed_together() {
-        let inside = |call: &str| EndKind { inside: call.into(), ..kind(Cause::Signal(9), false) };
+        let inside = |call: &str| EndKind { inside: call.into(), ..kind(Cause::Signal(9)) };
         let told = |last_ns, last: &str, launcher| {
             let mut report = RankReport::default();
             report.end(0, inside("MPI_Bcast"), 41_000_000);
@@ -568,8 +572,8 @@ mod tests {
     fn ranks_that_were_ended_because_a_rank_of_the_tool_had_died_are_told_so() {
         let told = |age_ns, killed: Cause, ended: Cause| {
             let mut report = RankReport::default();
-            report.end(0, kind(ended, false), 40_000_000);
-            report.end(1, kind(ended, false), 39_000_000);
+            report.end(0, kind(ended), 40_000_000);
+            report.end(1, kind(ended), 39_000_000);
             report.tool_end = Some(ToolEnd { rank: Some(2), cause: killed, age_ns });
             let mut deaths = Deaths::default();
             deaths.take(&report, Duration::from_secs(2));
@@ -612,7 +616,7 @@ mod tests {
             deaths.take(&report, Duration::from_secs(2));
         }
         let mut report = RankReport::default();
-        report.end(0, kind(Cause::Signal(15), false), 40_000_000);
+        report.end(0, kind(Cause::Signal(15)), 40_000_000);
         deaths.take(&report, Duration::from_secs(2));
         assert!(deaths.section()[0].cause.contains("rank 5 of the job"), "{:?}", deaths.section());
     }
@@ -620,8 +624,8 @@ mod tests {
     #[test]
     fn a_rank_of_the_tool_that_ends_with_the_program_has_not_died() {
         let mut report = RankReport::default();
-        report.end(0, kind(Cause::Code(0), true), 40_000_000);
-        report.end(1, kind(Cause::Signal(11), false), 30_000_000);
+        report.end(0, finalized(), 40_000_000);
+        report.end(1, kind(Cause::Signal(11)), 30_000_000);
         let cause = Cause::Unknown;
         report.tool_end = Some(ToolEnd { rank: Some(2), cause, age_ns: 35_000_000 });
         let mut deaths = Deaths::default();
@@ -633,9 +637,9 @@ mod tests {
     fn none_is_the_first_of_ranks_whose_launcher_was_below_a_time_limit() {
         let told = |last: Cause, launcher| {
             let mut report = RankReport::default();
-            report.end(0, kind(Cause::Signal(15), false), 140_000_000);
-            report.end(1, kind(Cause::Signal(15), false), 139_000_000);
-            report.end(2, kind(last, false), 40_000_000);
+            report.end(0, kind(Cause::Signal(15)), 140_000_000);
+            report.end(1, kind(Cause::Signal(15)), 139_000_000);
+            report.end(2, kind(last), 40_000_000);
             let mut deaths = Deaths::default();
             deaths.take(&report, Duration::from_secs(2));
             deaths.launcher_ended(launcher);
@@ -657,7 +661,7 @@ mod tests {
             let mut report = RankReport::default();
             for (rank, code) in (0..).zip(codes) {
                 let ago = 140_000_000 - u64::from(rank);
-                report.end(rank, kind(Cause::Code(code), false), ago);
+                report.end(rank, kind(Cause::Code(code)), ago);
             }
             let mut deaths = Deaths::default();
             deaths.take(&report, Duration::from_secs(2));
@@ -671,9 +675,9 @@ mod tests {
     #[test]
     fn a_rank_that_was_killed_long_before_a_time_limit_is_the_first_death() {
         let mut report = RankReport::default();
-        report.end(0, kind(Cause::Signal(15), false), 140_000_000);
-        report.end(1, kind(Cause::Signal(15), false), 139_000_000);
-        report.end(2, kind(Cause::Signal(9), false), 180_000_000_000);
+        report.end(0, kind(Cause::Signal(15)), 140_000_000);
+        report.end(1, kind(Cause::Signal(15)), 139_000_000);
+        report.end(2, kind(Cause::Signal(9)), 180_000_000_000);
         let mut deaths = Deaths::default();
         deaths.take(&report, Duration::from_secs(200));
         deaths.launcher_ended(TIMED_OUT);
@@ -683,7 +687,7 @@ mod tests {
 
     #[test]
     fn none_is_the_first_of_ranks_that_two_leaves_have_seen_to_be_killed_at_about_the_same_time() {
-        let inside = |call: &str| EndKind { inside: call.into(), ..kind(Cause::Signal(9), false) };
+        let inside = |call: &str| EndKind { inside: call.into(), ..kind(Cause::Signal(9)) };
         let told = |other_leaf, other_ns, other: &str| {
             let mut report = RankReport::default();
             report.end(0, inside("MPI_Bcast"), 45_000_000);
@@ -720,9 +724,9 @@ mod tests {
     fn ranks_that_end_after_the_job_was_told_to_end_are_told_so_and_none_is_the_first() {
         let told = |at| {
             let mut report = RankReport::default();
-            report.end(0, kind(Cause::Signal(15), false), 40_000_000);
-            report.end(2, kind(Cause::Signal(15), false), 39_000_000);
-            report.end(1, kind(Cause::Code(3), false), 38_000_000);
+            report.end(0, kind(Cause::Signal(15)), 40_000_000);
+            report.end(2, kind(Cause::Signal(15)), 39_000_000);
+            report.end(1, kind(Cause::Code(3)), 38_000_000);
             let mut deaths = Deaths::default();
             deaths.told_to_end(Signal::TERM, Duration::from_millis(at));
             deaths.told_to_end(Signal::INT, Duration::from_millis(at + 1));
@@ -753,9 +757,9 @@ mod tests {
     #[test]
     fn the_few_that_had_ended_in_order_before_are_told() {
         let mut report = RankReport::default();
-        report.end(0, kind(Cause::Code(0), true), 500_000_000);
-        report.end(1, kind(Cause::Code(1), false), 40_000_000);
-        report.end(2, kind(Cause::Code(1), false), 30_000_000);
+        report.end(0, finalized(), 500_000_000);
+        report.end(1, kind(Cause::Code(1)), 40_000_000);
+        report.end(2, kind(Cause::Code(1)), 30_000_000);
         let mut deaths = Deaths::default();
         deaths.take(&report, Duration::from_secs(2));
         let expected = "rank 0 had ended normally by then, 1.500 s after the start";
@@ -769,8 +773,8 @@ mod tests {
     #[test]
     fn the_launcher_says_what_the_system_does_not() {
         let mut report = RankReport::default();
-        report.end(1, kind(Cause::Unknown, false), 5);
-        report.end(0, kind(Cause::Unknown, false), 4);
+        report.end(1, kind(Cause::Unknown), 5);
+        report.end(0, kind(Cause::Unknown), 4);
         let mut deaths = Deaths::default();
         deaths.take(&report, Duration::from_secs(1));
         deaths.launcher_ended(137);
@@ -784,7 +788,7 @@ mod tests {
     #[test]
     fn a_program_that_ends_in_order_has_no_deaths() {
         let mut report = RankReport::default();
-        report.end(0, kind(Cause::Code(0), true), 5);
+        report.end(0, finalized(), 5);
         let mut deaths = Deaths::default();
         deaths.take(&report, Duration::from_secs(1));
         assert_eq!(

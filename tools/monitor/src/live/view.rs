@@ -41,6 +41,13 @@ pub(crate) enum Action {
     Quit,
 }
 
+/// Which sheets have their names beside their keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    OfAll,
+    OfThisOne,
+}
+
 /// What is shown, and how.
 pub(crate) struct View {
     title: String,
@@ -151,19 +158,19 @@ impl View {
         page.end = page.end.saturating_sub(1);
         self.draw_sheet(&mut page, record, before);
         (page.line, page.end) = (area.bottom().saturating_sub(1), area.bottom());
-        let long = self.keys_line(true);
+        let long = self.keys_line(Names::OfAll);
         let is_fitting = long.chars().count() <= page.width.into();
-        page.write(&if is_fitting { long } else { self.keys_line(false) }, self.bold());
+        page.write(&if is_fitting { long } else { self.keys_line(Names::OfThisOne) }, self.bold());
     }
 
-    /// The keys of the sheets, with the name of each or of this one only.
-    fn keys_line(&self, are_named: bool) -> String {
+    /// The keys of the sheets.
+    fn keys_line(&self, names: Names) -> String {
         let name = |(at, kind): (usize, &Kind)| {
             // A number alone would be read as how many there are.
             let key = format!("[{}]", at + 1);
             match at == self.kind {
                 true => format!("{key} >{}<", kind.name()),
-                false if are_named => format!("{key} {}", kind.name()),
+                false if names == Names::OfAll => format!("{key} {}", kind.name()),
                 false => key,
             }
         };

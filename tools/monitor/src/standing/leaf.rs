@@ -120,7 +120,7 @@ fn posture(
     let mut calls = 0_u64;
     for (function, count) in functions(profile) {
         calls = calls.saturating_add(count);
-        if kind_of(function, false) == CallKind::Poll {
+        if kind_of(function, Handle::Absent) == CallKind::Poll {
             *polls.entry(function.id).or_insert(0_u64) += count;
         }
     }
@@ -151,7 +151,8 @@ fn posture(
 /// The path of the file on which a call is made; none where that is not known.
 fn file_name(call: &CallInProgress, table: &TableReader<'_>) -> Option<String> {
     let function = Function::of(call.function)?;
-    let is_on_file = function.class == Class::File && kind_of(function, true) != CallKind::Creation;
+    let is_on_file =
+        function.class == Class::File && kind_of(function, Handle::Given) != CallKind::Creation;
     is_on_file.then(|| table.name_of(call.handle))?
 }
 
@@ -233,7 +234,7 @@ fn identity_of(handle: u64, spaces: &[Space]) -> u64 {
 
 fn standpoint(call: &CallInProgress, spaces: &[Space]) -> Standpoint {
     let function = Function::of(call.function);
-    let kind = function.map_or(CallKind::Other, |function| kind_of(function, call.handle != 0));
+    let kind = function.map_or(CallKind::Other, |function| kind_of(function, Handle::of(call)));
     Standpoint {
         function: facts(call.function).procedure,
         kind,
@@ -259,8 +260,22 @@ fn side(peer: Peer) -> Side {
     }
 }
 
+/// Whether the communicator, file or window of a call is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Handle {
+    Given,
+    Absent,
+}
+
+impl Handle {
+    const fn of(call: &CallInProgress) -> Self {
+        if call.handle == 0 { Self::Absent } else { Self::Given }
+    }
+}
+
 /// What kind of call a function is.
-fn kind_of(function: &Function, has_communicator: bool) -> CallKind {
+fn kind_of(function: &Function, handle: Handle) -> CallKind {
+    let has_communicator = handle == Handle::Given;
     let word = function.name.strip_prefix("MPI_").unwrap_or(function.name);
     let word = word.strip_suffix("_c").unwrap_or(word);
     let is_started = word.starts_with('I') && word != "Init";
@@ -325,7 +340,7 @@ fn makes(word: &str) -> bool {
 /// Notes the collective calls on files and windows.
 fn note_shared(standing: &mut Standing, rank: u32, profile: &RankProfile) {
     for (function, count) in functions(profile) {
-        let kind = kind_of(function, false);
+        let kind = kind_of(function, Handle::Absent);
         if matches!(kind, CallKind::File | CallKind::Window) {
             let one = standing.shared.entry((rank, function.id)).or_insert((kind, 0));
             one.1 = one.1.saturating_add(count);
@@ -373,7 +388,7 @@ fn seats(
             is_number_lost: !is_numbered || space.is_number_lost,
             is_last_of_neighbours: facts(space.last_function).pattern == Pattern::Unknown,
             is_last_started: Function::of(space.last_function)
-                .is_some_and(|last| kind_of(last, true) == CallKind::CollectiveStart),
+                .is_some_and(|last| kind_of(last, Handle::Given) == CallKind::CollectiveStart),
         };
         standing.seats.insert((space.identity, rank), seat);
         let given = table.given_name(space.name);
@@ -391,6 +406,7 @@ fn seats(
 mod tests {
     use sapwood_profile::OpenReceiveCall;
 
+    use super::Handle::{Absent, Given};
     use super::*;
 
     #[test]
@@ -452,39 +468,38 @@ mod tests {
 
     #[test]
     fn calls_are_told_apart_by_what_they_wait_for() {
-        let kind = |name: &str, has_communicator| {
-            kind_of(Function::named(name).expect("a function of MPI"), has_communicator)
-        };
-        assert_eq!(kind("MPI_Allreduce", true), CallKind::Collective);
-        assert_eq!(kind("MPI_Iallreduce", true), CallKind::CollectiveStart);
-        assert_eq!(kind("MPI_Neighbor_alltoall", true), CallKind::Collective);
-        assert_eq!(kind("MPI_Ineighbor_alltoall", true), CallKind::Other);
-        assert_eq!(kind("MPI_Allreduce_init", true), CallKind::Other);
-        assert_eq!(kind("MPI_Recv", true), CallKind::Receive);
-        assert_eq!(kind("MPI_Sendrecv", true), CallKind::Exchange);
-        assert_eq!(kind("MPI_Sendrecv_replace", true), CallKind::Exchange);
-        assert_eq!(kind("MPI_Ssend", true), CallKind::Send);
-        assert_eq!(kind("MPI_Waitall", false), CallKind::Wait);
-        assert_eq!(kind("MPI_Testsome", false), CallKind::Poll);
-        assert_eq!(kind("MPI_Iprobe", true), CallKind::Poll);
-        assert_eq!(kind("MPI_File_open", true), CallKind::Creation);
-        assert_eq!(kind("MPI_File_write_at_all", false), CallKind::File);
-        assert_eq!(kind("MPI_File_write_at_all", true), CallKind::File);
-        assert_eq!(kind("MPI_File_close", true), CallKind::File);
-        assert_eq!(kind("MPI_File_write_at", true), CallKind::Other);
-        assert_eq!(kind("MPI_File_write_at", false), CallKind::Other);
-        assert_eq!(kind("MPI_Win_fence", false), CallKind::Window);
-        assert_eq!(kind("MPI_Win_fence", true), CallKind::Window);
-        assert_eq!(kind("MPI_Win_lock", true), CallKind::Lock);
-        assert_eq!(kind("MPI_Win_allocate", true), CallKind::Creation);
-        assert_eq!(kind("MPI_Win_create_dynamic", true), CallKind::Creation);
-        assert_eq!(kind("MPI_Win_wait", true), CallKind::Other);
-        assert_eq!(kind("MPI_Win_create_keyval", false), CallKind::Other);
-        assert_eq!(kind("MPI_Comm_split", true), CallKind::Creation);
-        assert_eq!(kind("MPI_Comm_spawn", true), CallKind::Creation);
-        assert_eq!(kind("MPI_Comm_create_group", true), CallKind::Other);
-        assert_eq!(kind("MPI_Cart_shift", true), CallKind::Other);
-        assert_eq!(kind("MPI_Finalize", false), CallKind::Other);
+        let kind =
+            |name: &str, handle| kind_of(Function::named(name).expect("a function of MPI"), handle);
+        assert_eq!(kind("MPI_Allreduce", Given), CallKind::Collective);
+        assert_eq!(kind("MPI_Iallreduce", Given), CallKind::CollectiveStart);
+        assert_eq!(kind("MPI_Neighbor_alltoall", Given), CallKind::Collective);
+        assert_eq!(kind("MPI_Ineighbor_alltoall", Given), CallKind::Other);
+        assert_eq!(kind("MPI_Allreduce_init", Given), CallKind::Other);
+        assert_eq!(kind("MPI_Recv", Given), CallKind::Receive);
+        assert_eq!(kind("MPI_Sendrecv", Given), CallKind::Exchange);
+        assert_eq!(kind("MPI_Sendrecv_replace", Given), CallKind::Exchange);
+        assert_eq!(kind("MPI_Ssend", Given), CallKind::Send);
+        assert_eq!(kind("MPI_Waitall", Absent), CallKind::Wait);
+        assert_eq!(kind("MPI_Testsome", Absent), CallKind::Poll);
+        assert_eq!(kind("MPI_Iprobe", Given), CallKind::Poll);
+        assert_eq!(kind("MPI_File_open", Given), CallKind::Creation);
+        assert_eq!(kind("MPI_File_write_at_all", Absent), CallKind::File);
+        assert_eq!(kind("MPI_File_write_at_all", Given), CallKind::File);
+        assert_eq!(kind("MPI_File_close", Given), CallKind::File);
+        assert_eq!(kind("MPI_File_write_at", Given), CallKind::Other);
+        assert_eq!(kind("MPI_File_write_at", Absent), CallKind::Other);
+        assert_eq!(kind("MPI_Win_fence", Absent), CallKind::Window);
+        assert_eq!(kind("MPI_Win_fence", Given), CallKind::Window);
+        assert_eq!(kind("MPI_Win_lock", Given), CallKind::Lock);
+        assert_eq!(kind("MPI_Win_allocate", Given), CallKind::Creation);
+        assert_eq!(kind("MPI_Win_create_dynamic", Given), CallKind::Creation);
+        assert_eq!(kind("MPI_Win_wait", Given), CallKind::Other);
+        assert_eq!(kind("MPI_Win_create_keyval", Absent), CallKind::Other);
+        assert_eq!(kind("MPI_Comm_split", Given), CallKind::Creation);
+        assert_eq!(kind("MPI_Comm_spawn", Given), CallKind::Creation);
+        assert_eq!(kind("MPI_Comm_create_group", Given), CallKind::Other);
+        assert_eq!(kind("MPI_Cart_shift", Given), CallKind::Other);
+        assert_eq!(kind("MPI_Finalize", Absent), CallKind::Other);
     }
 
     #[test]
@@ -505,7 +520,7 @@ mod tests {
     #[test]
     fn calls_of_pytorch_are_told_apart_too() {
         let kind = |name: &str| {
-            kind_of(Function::named(name).expect("a function of torch.distributed"), true)
+            kind_of(Function::named(name).expect("a function of torch.distributed"), Given)
         };
         for name in ["all_reduce", "broadcast", "new_group", "DistributedDataParallel"] {
             assert_eq!(kind(name), CallKind::Collective, "{name}");

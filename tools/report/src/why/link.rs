@@ -259,7 +259,7 @@ mod tests {
         let mut figures = LinkFigures::default();
         for round in times_ns.chunks(10) {
             let mut link = Link::default();
-            round.iter().for_each(|&ns| link.merge(&Link::of_message(ns, bytes, true)));
+            round.iter().for_each(|&ns| link.merge(&Link::of_exchange(ns, bytes)));
             figures.add(&link);
         }
         figures

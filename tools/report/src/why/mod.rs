@@ -290,7 +290,13 @@ mod tests {
         findings
     }
 
-    fn why(findings: &Findings, is_stuck: bool) -> Why {
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Job {
+        Stuck,
+        Running,
+    }
+
+    fn why(findings: &Findings, job: Job) -> Why {
         let standing = standing();
         let verdict = Verdict::of(&standing, 1_000_000_000).expect("ranks wait");
         let at = Duration::from_secs(4);
@@ -299,7 +305,7 @@ mod tests {
             elapsed: Duration::from_secs(10),
             has_ended: true,
             standing: Some(&standing),
-            verdict: is_stuck.then_some((at, &verdict, &standing)),
+            verdict: (job == Job::Stuck).then_some((at, &verdict, &standing)),
             stacks: None,
             passed: 1,
             findings: Some((Duration::from_secs(10), findings)),
@@ -374,8 +380,8 @@ mod tests {
     #[test]
     fn an_answer_is_as_its_schema_says() {
         let all = [
-            why(&findings(), true),
-            why(&Findings::default(), false),
+            why(&findings(), Job::Stuck),
+            why(&Findings::default(), Job::Running),
             why_with_ends(2),
             Why::default(),
         ];
@@ -397,7 +403,7 @@ mod tests {
         });
         let one = Unequal { number: 7, function, size: 4, count: 4, amounts, collectives: 1 };
         findings.unequal.insert(WORLD, one);
-        let why = why(&findings, true);
+        let why = why(&findings, Job::Stuck);
         assert_eq!(
             why.wrong_lines(),
             [
@@ -415,7 +421,7 @@ mod tests {
         let mut findings = findings();
         findings.counters[Counter::Events as usize] = 90;
         findings.counters[Counter::Dropped as usize] = 10;
-        let why = why(&findings, false);
+        let why = why(&findings, Job::Running);
         assert_eq!((why.events, why.events_dropped), (90, 10));
         assert!(why.unknown.contains(&"10 calls overwritten unread".to_owned()), "{why:?}");
     }
@@ -427,7 +433,7 @@ mod tests {
         let lost = [(ring(3, 0), 2_000), (ring(1, 2), 30), (ring(0, 0), 4), (ring(2, 0), 3)];
         lost.iter().for_each(|&(ring, events)| findings.dropped.add(ring, events));
         findings.counters[Counter::Dropped as usize] = 2_037;
-        let why = why(&findings, false);
+        let why = why(&findings, Job::Running);
         let told = "2,037 calls overwritten unread: 2,000 of rank 3 (thread 0), 30 of rank 1 \
                     (thread 2), 4 of rank 0 (thread 0), the rest of 1 other ring";
         assert!(why.unknown.contains(&told.to_owned()), "{:?}", why.unknown);
@@ -477,7 +483,7 @@ mod tests {
 
     #[test]
     fn what_is_stuck_is_told_before_what_is_slow() {
-        let lines = why(&findings(), true).lines();
+        let lines = why(&findings(), Job::Stuck).lines();
         assert_eq!(
             lines,
             [

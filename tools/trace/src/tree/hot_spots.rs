@@ -307,6 +307,7 @@ mod tests {
                 role,
                 parent,
                 planned_parent: parent,
+                planned_host: None,
                 children,
                 health: Health::Full,
                 why: Vec::new(),

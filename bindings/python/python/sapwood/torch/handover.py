@@ -39,7 +39,10 @@ def number_from(variable: str, least: int) -> int | None:
 
 
 def connect(name: str) -> socket.socket | None:
-    """A connection to the leaf of this name; none where none listens, or it does not accept in time."""
+    """A connection to the leaf of this name; none where none listens, or it does not accept in time.
+
+    Raises ConnectionError where the system allows none, which no leaf that comes later would change.
+    """
     limit = time.monotonic() + BUSY_SECONDS_MAX
     peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     peer.setblocking(False)
@@ -51,6 +54,9 @@ def connect(name: str) -> socket.socket | None:
             if time.monotonic() < limit:
                 time.sleep(RETRY_SECONDS)
                 continue
+        except PermissionError as error:
+            peer.close()
+            raise ConnectionError("the system does not allow a connection to the leaf") from error
         except OSError:
             pass
         peer.close()

@@ -99,6 +99,15 @@ pub struct Tree {
     connecting: Vec<(usize, String)>,
 }
 
+/// How a process has come into the tree.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Its parent has started it.
+    Started,
+    /// It has come by itself.
+    Attached,
+}
+
 impl Tree {
     /// A tree of this shape, started.
     pub fn of(spec: &str, seed: u64) -> Self {
@@ -107,7 +116,7 @@ impl Tree {
 
     /// A started tree whose processes know these filters.
     pub fn with_filters(spec: &str, seed: u64, registry: Registry) -> Self {
-        let mut tree = Self::planned(spec, seed, registry, false);
+        let mut tree = Self::planned(spec, seed, registry);
         tree.start();
         let everyone = tree.everyone();
         let is_ready = |event: &Event| matches!(event, Event::Ready { back_ends, .. } if *back_ends == everyone);
@@ -122,7 +131,7 @@ impl Tree {
 
     /// The same, whose processes know these filters.
     pub fn recovering_with(spec: &str, seed: u64, recovery: Recovery, registry: Registry) -> Self {
-        let mut tree = Self::planned_on(spec, seed, registry, false, recovery);
+        let mut tree = Self::planned_on(spec, seed, registry, recovery);
         tree.start();
         tree
     }
@@ -139,7 +148,7 @@ impl Tree {
         recovery: Recovery,
         registry: Registry,
     ) -> Self {
-        let mut tree = Self::planned_on(spec, seed, registry, false, recovery);
+        let mut tree = Self::planned_on(spec, seed, registry, recovery);
         tree.takes_dynamic_members = true;
         tree.start();
         tree
@@ -147,28 +156,23 @@ impl Tree {
 
     /// A tree whose back-ends attach by themselves; its communication processes are started.
     pub fn attaching(spec: &str, seed: u64) -> Self {
-        let mut tree = Self::planned(spec, seed, Registry::built_in(), true);
+        let mut tree = Self::planned(spec, seed, Registry::built_in());
+        tree.is_attaching = true;
         tree.start();
         tree
     }
 
     /// A tree of which no process but the front-end is there.
-    pub fn planned(spec: &str, seed: u64, registry: Registry, is_attaching: bool) -> Self {
-        Self::planned_on(spec, seed, registry, is_attaching, Recovery::off())
+    pub fn planned(spec: &str, seed: u64, registry: Registry) -> Self {
+        Self::planned_on(spec, seed, registry, Recovery::off())
     }
 
     /// The same, which will repair itself on these terms.
     pub fn planned_to_recover(spec: &str, seed: u64, recovery: Recovery) -> Self {
-        Self::planned_on(spec, seed, Registry::built_in(), false, recovery)
+        Self::planned_on(spec, seed, Registry::built_in(), recovery)
     }
 
-    fn planned_on(
-        spec: &str,
-        seed: u64,
-        registry: Registry,
-        is_attaching: bool,
-        recovery: Recovery,
-    ) -> Self {
+    fn planned_on(spec: &str, seed: u64, registry: Registry, recovery: Recovery) -> Self {
         let shape: Shape = spec.parse().expect("the story names a shape");
         let topology = Topology::from_shape(&shape, &Hosts::local());
         let mut tree = Self {
@@ -187,7 +191,7 @@ impl Tree {
             network: Network::default(),
             starting: Vec::new(),
             program: None,
-            is_attaching,
+            is_attaching: false,
             recovery,
             takes_dynamic_members: false,
             jobs: Vec::new(),
@@ -197,7 +201,7 @@ impl Tree {
             connecting: Vec::new(),
         };
         let root = tree.topology.root().rank();
-        let front_end = tree.add_process(Role::FrontEnd, Some(root), true);
+        let front_end = tree.add_process(Role::FrontEnd, Some(root), Origin::Started);
         tree.by_rank.insert(root, front_end);
         tree
     }
@@ -245,7 +249,7 @@ impl Tree {
         };
         *self = fresh;
         let root = self.topology.root().rank();
-        let front_end = self.add_process(Role::FrontEnd, Some(root), true);
+        let front_end = self.add_process(Role::FrontEnd, Some(root), Origin::Started);
         self.by_rank.insert(root, front_end);
         self.registry = Registry::built_in();
         self.start();
@@ -313,16 +317,11 @@ impl Tree {
         children.map(|&child| 1 + self.height(child)).max().unwrap_or(0)
     }
 
-    pub(crate) fn add_process(
-        &mut self,
-        role: Role,
-        rank: Option<Rank>,
-        is_started: bool,
-    ) -> usize {
+    pub(crate) fn add_process(&mut self, role: Role, rank: Option<Rank>, origin: Origin) -> usize {
         let settings = Settings {
             role,
             rank,
-            is_started,
+            is_started: origin == Origin::Started,
             pid: 1,
             address: (role != Role::BackEnd).then(|| format!("pipe:{}", self.processes.len())),
             registry: self.registry.clone(),
@@ -379,7 +378,7 @@ impl Tree {
         }
         let is_leaf = self.topology.children(rank).is_empty();
         let role = if is_leaf { Role::BackEnd } else { Role::Communication };
-        let child = self.add_process(role, Some(rank), true);
+        let child = self.add_process(role, Some(rank), Origin::Started);
         self.by_rank.insert(rank, child);
         self.connect(parent, child);
     }
@@ -405,7 +404,7 @@ impl Tree {
 
     /// A back-end comes by itself, to a process that takes it or not. Gives its process.
     pub fn attach(&mut self, parent: Rank, rank: Option<Rank>) -> usize {
-        let child = self.add_process(Role::BackEnd, rank, false);
+        let child = self.add_process(Role::BackEnd, rank, Origin::Attached);
         let parent = self.by_rank[&parent];
         self.connect(parent, child);
         self.run();
@@ -422,7 +421,7 @@ impl Tree {
     /// A back-end or a communication process that was not planned comes to a process. Nothing has
     /// moved yet.
     pub fn join_unplanned(&mut self, parent: Rank, role: Role) -> usize {
-        let child = self.add_process(role, None, false);
+        let child = self.add_process(role, None, Origin::Attached);
         if role == Role::Communication {
             self.processes[child].node.join();
         }
@@ -495,8 +494,8 @@ impl Tree {
     fn carry_out(&mut self, process: usize) {
         while let Some(output) = self.processes[process].node.poll_output() {
             match output {
-                Output::Transmit(link) => self.network.arm(process, link, false),
-                Output::Hangup(link) => self.network.arm(process, link, true),
+                Output::Transmit(link) => self.network.arm(process, link),
+                Output::Hangup(link) => self.network.hang_up(process, link),
                 Output::Connect { address } => self.connecting.push((process, address)),
                 Output::Planned { rank, plan } => {
                     self.processes[process].rank = Some(rank);
