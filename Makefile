@@ -24,7 +24,8 @@ DEMO_RANKS ?= 8
 DEMO_STEPS ?= 1200
 MPIRUN     ?= mpirun
 
-# Of `make test-mpi` and `make python-test`: only the tests whose names have this in them.
+# Of what runs test programs, such as `make test-mpi`, `make python-test` and `make page-test`: only the tests whose
+# names have this in them; of `make page-test` a regular expression without blanks.
 TESTS ?=
 
 # Of `make test-mpi`: shared has the tests that bear other work beside them, alone those that need the machine
@@ -168,7 +169,7 @@ page-test: requirements-test ## only the page of sapwood mpi, in Debian's Chromi
 	$(MAKE) -C bindings/mpi shims OUT=$(SHIMS)
 	rm -rf $(TARGET)/debug/lib/sapwood
 	cp -r $(SHIMS) $(TARGET)/debug/lib/sapwood
-	tools/web/page/run-tests
+	tools/web/page/run-tests $(TESTS:%=--test-name-pattern=%)
 
 .PHONY: guide-test
 guide-test: ## only the user's guide: builds it into target/guide/html

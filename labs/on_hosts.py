@@ -124,7 +124,7 @@ def chosen(made, option, text, known):
 
 def main(requirements, arguments, measure):
     """Makes sure that the packages are there and measures; a failure is one line. Gives the exit code."""
-    script = f"bench/{os.path.basename(sys.argv[0])}"
+    script = f"labs/{os.path.basename(sys.argv[0])}"
     if os.geteuid() != 0:
         print(f"{script}: needs root, to make hosts of network namespaces", file=sys.stderr)
         return USAGE

@@ -1,7 +1,7 @@
 """Runs the tools of examples/ as a user would: the same stories for each language that they are
 written in.
 
-    tools.py LANGUAGE=FOLDER...
+    tools.py LANGUAGE=FOLDER... [unittest arguments]
 
 LANGUAGE is a name for messages; FOLDER holds the tools by their names (add, stacks, tail, top, same),
 with or without `.py`, which PYTHON runs. SAPWOOD_NODE names `sapwood-node`, and MRNET_TOPGEN
@@ -145,7 +145,7 @@ def load_tests(loader, _tests, _pattern):
 
 
 if __name__ == "__main__":
-    LANGUAGES = sys.argv[1:]
+    LANGUAGES = [word for word in sys.argv[1:] if "=" in word]
     if not LANGUAGES:
         sys.exit(__doc__)
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=[word for word in sys.argv if word not in LANGUAGES])

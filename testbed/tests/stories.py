@@ -22,7 +22,7 @@ OWNED = ["--owner", str(os.getpid())]
 # No story may take longer. The time is for machines with much else to do.
 STORY_SECONDS_MAX = 180
 # How long a host may take to be found silent, as the stories ask for.
-CONNECT_SECONDS = 8
+CONNECT_SECONDS = 20
 # After which nothing may be left of a network that has ended, in order or because its front-end has.
 END_SECONDS_MAX = 30
 

@@ -67,7 +67,7 @@ class Commands(Story):
             testbed("kill", name(index))
             self.afterwards("boot", name(index))
             for shape in (["-f", "2"], ["-f", "8"], []):
-                done = self.run_it("-t", "4", "-b", *shape, "-w", names(count), "echo here")
+                done = self.run_it("-t", "30", "-b", *shape, "-w", names(count), "echo here")
                 self.assertEqual(done.returncode, 255, done.stderr)
                 said = [line for line in done.stderr.splitlines() if "missing: " in line]
                 self.assertEqual(len(said), 1, done.stderr)
@@ -77,15 +77,21 @@ class Commands(Story):
             self.repairs.clear()
 
     def test_a_host_that_goes_down_meanwhile_is_named(self):
-        line = self.command("-w", "node[00-03]", "-f", "2", "echo begun; sleep 6; echo done")
+        go, others = "/tmp/goes-on", [name(index) for index in (0, 1, 3)]
+        for host in others:
+            self.afterwards("exec", host, "rm", "-f", go)
+        wait = f"echo begun; until [ -e {go} ]; do sleep 0.1; done; echo done"
+        line = self.command("-w", "node[00-03]", "-f", "2", wait)
         process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.begun.append(process)
         begun = [process.stdout.readline() for _ in range(4)]
         self.assertEqual(sorted(begun), [f"{name(index)}: begun\n" for index in range(4)])
         testbed("crash", name(2))
         self.afterwards("boot", name(2))
+        for host in others:
+            testbed("exec", host, "touch", go)
         said, complaints = process.communicate(timeout=STORY_SECONDS_MAX)
-        done = sorted(f"{name(index)}: done" for index in (0, 1, 3))
+        done = sorted(f"{host}: done" for host in others)
         self.assertEqual(sorted(said.splitlines()), done, complaints)
         self.assertEqual(process.returncode, 255, complaints)
         self.assertIn(name(2), complaints)

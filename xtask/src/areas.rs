@@ -93,7 +93,9 @@ fn hosts() -> Step {
     let program = gate::test_program();
     let line =
         format!("env TESTBED_HOSTS=8 testbed/tests/run --if-able {program} StartUp.test_fan_out_2");
-    Step::program("a tree over hosts of the test bed", line, 5).after(&[gate::BUILD])
+    Step::program("a tree over hosts of the test bed", line, 5)
+        .after(&[gate::BUILD])
+        .with_tests(Selection::Instead("StartUp"))
 }
 
 #[cfg(test)]

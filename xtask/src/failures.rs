@@ -77,6 +77,7 @@ impl Reading {
         self.remark(line);
         self.cargo(text);
         self.unittest(text);
+        self.node(text);
         if let Some(name) = other_runner(text) {
             self.note(name);
         }
@@ -128,6 +129,14 @@ impl Reading {
             self.counts.add(Counts { passed: ran.saturating_sub(failed), failed });
             self.ran = None;
         }
+    }
+
+    /// Each of node's counts is on a line of its own.
+    fn node(&mut self, text: &str) {
+        let number = |word: &str| text.strip_prefix(word).and_then(|rest| rest.parse::<u64>().ok());
+        let passed = number("# pass ").unwrap_or(0);
+        let failed = number("# fail ").or_else(|| number("# cancelled ")).unwrap_or(0);
+        self.counts.add(Counts { passed, failed });
     }
 
     /// Keeps some lines from each panic, failed assertion and named failure on.
@@ -259,6 +268,13 @@ not ok 3 - a page shows the ranks
         );
         assert_eq!(reading.counts, Counts { passed: 329, failed: 1 });
         assert_eq!(names(&reading), [("test_sum[4]", ""), ("a page shows the ranks", "")]);
+    }
+
+    #[test]
+    fn node_s_counts_are_added() {
+        let reading = read("# tests 12\n# pass 7\n# fail 2\n# cancelled 1\n# skipped 2");
+        assert_eq!(reading.counts, Counts { passed: 7, failed: 3 });
+        assert_eq!(read("# pass the word\n# fail").counts, Counts::default());
     }
 
     #[test]

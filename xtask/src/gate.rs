@@ -101,6 +101,9 @@ fn engine_steps() -> Vec<Step> {
         Step::program("version as released", version(), 2).after(&[RELEASE]),
         Step::program("instructions per message", instructions(), 5).after(&[RELEASE]),
         Step::program("clock calls", clock_calls(), 2).after(&[BUILD, RELEASE]),
+        Step::program("benchmarks over hosts", benchmarks_over_hosts(), 2)
+            .after(&[BUILD])
+            .with_tests(Selection::Option("-k")),
     ]
 }
 
@@ -120,7 +123,8 @@ fn interface_steps() -> Vec<Step> {
             .with_tests(Selection::Variable),
         Step::program("PyTorch programs", TORCH_PROGRAMS, 10)
             .after(&[BUILD, RELEASE])
-            .taking(Takes::Mpi),
+            .taking(Takes::Mpi)
+            .with_tests(Selection::Variable),
         Step::program("MPI tests that need the machine", ALONE_MPI_TESTS, 20)
             .after(&[BUILD, RELEASE])
             .taking(Takes::Machine)
@@ -143,18 +147,25 @@ fn interface_steps() -> Vec<Step> {
 fn steps_beside() -> Vec<Step> {
     let steps = vec![
         Step::program("sets of names beside ClusterShell's", nodesets(), 5).after(&[RELEASE]),
-        Step::program("scraped by Prometheus", scrape(), 3).after(&[RELEASE]),
-        Step::program(MRNET, "make compat-test", 10).after(&[RELEASE]),
+        Step::program("scraped by Prometheus", scrape(), 3)
+            .after(&[RELEASE])
+            .with_tests(Selection::Option("-k")),
+        Step::program(MRNET, "make compat-test", 10)
+            .after(&[RELEASE])
+            .with_tests(Selection::Variable),
         Step::program(PYTHON, "make python-test", 15).with_tests(Selection::Variable),
         Step::program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10)
             .after(&[BUILD, RELEASE, PYTHON])
-            .taking(Takes::Mpi),
+            .taking(Takes::Mpi)
+            .with_tests(Selection::Variable),
         Step::program("formats and their readers", exports(), 12)
             .after(&[RELEASE])
-            .taking(Takes::Mpi),
+            .taking(Takes::Mpi)
+            .with_tests(Selection::Option("-k")),
         Step::program("page in a browser", "env SAPWOOD_TESTS_BUILT=1 make page-test", 15)
             .after(&[BUILD, RELEASE])
-            .taking(Takes::Mpi),
+            .taking(Takes::Mpi)
+            .with_tests(Selection::Pattern),
     ];
     steps.into_iter().map(Step::beside).collect()
 }
@@ -200,6 +211,12 @@ fn instructions() -> String {
 /// The released communication process reads its clock without entering the kernel.
 fn clock_calls() -> String {
     format!("labs/bench/clock_calls.py {}-bench {}-node", test_program(), release_program())
+}
+
+/// Benchmarks over hosts, with answers in the place of hosts: their figures, and the commands that
+/// they run.
+fn benchmarks_over_hosts() -> String {
+    format!("labs/tests/hosts.py {}", test_program())
 }
 
 /// Every command that a page shows, with its options.
@@ -385,5 +402,62 @@ mod tests {
             let repeated = step.line_of_test("Mpich.test_x");
             assert_eq!(repeated, Some(format!("{line} TESTS=Mpich.test_x")));
         }
+    }
+
+    #[test]
+    fn of_each_step_whose_program_names_its_tests_one_can_be_chosen() {
+        const PROGRAMS: [&str; 11] = [
+            "cargo test --no-fail-fast",
+            "make test-mpi",
+            "make torch-test",
+            "make compat-test",
+            "make python-test",
+            "make examples-test",
+            "make page-test",
+            "testbed/tests/run ",
+            "testbed/tests/exports ",
+            "testbed/tests/scrape ",
+            "labs/tests/hosts.py ",
+        ];
+        let steps = ci_steps();
+        for program in PROGRAMS {
+            let mut of_program = lines(&steps).filter(|(_, line)| line.contains(program));
+            let (step, _) = of_program.next().expect(program);
+            assert!(step.line_of_test("Mpich.test_x").is_some(), "{}", step.name);
+            assert!(of_program.all(|(step, _)| step.line_of_test("A.test_x").is_some()));
+        }
+    }
+
+    #[test]
+    fn make_hands_the_chosen_test_on_to_what_runs_it() {
+        let read = |path: &str| std::fs::read_to_string(crate::root().join(path)).unwrap();
+        let makefile = read("Makefile");
+        let steps = ci_steps();
+        let mut goals = BTreeSet::new();
+        for (step, line) in lines(&steps) {
+            if step.line_of_test("x") != Some(format!("{line} TESTS=x")) {
+                continue;
+            }
+            let words = line.split_once("make ").unwrap().1;
+            let goal = words.split(' ').next().unwrap();
+            let rule = makefile.split_once(&format!("\n{goal}:")).unwrap().1;
+            let rule = rule.split("\n\n").next().unwrap();
+            // Its last line runs the tests, by itself or by the makefile of a folder.
+            let command = rule.trim_end().replace("\\\n", " ");
+            let last = command.lines().last().unwrap();
+            let folder = last.split_once(" -C ").map(|(_, rest)| rest.split(' ').next().unwrap());
+            let runs = folder.map_or(last.to_owned(), |folder| read(&format!("{folder}/Makefile")));
+            assert!(runs.contains("$(TESTS:%="), "{}: {last}", step.name);
+            goals.insert(goal);
+        }
+        let expected = BTreeSet::from([
+            "compat-test",
+            "examples-test",
+            "page-test",
+            "python-test",
+            "test-mpi",
+            "torch-test",
+        ]);
+        assert_eq!(goals, expected);
     }
 }

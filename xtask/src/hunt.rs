@@ -13,6 +13,9 @@ use crate::{command, fuzz, target};
 
 /// Schedules of one call of the simulator.
 const SCHEDULES: u64 = 500;
+/// The kinds of schedules of groups, as options of the simulator: members that come, go and die;
+/// members that take virtual nodes from others, too; members that define operations.
+const KINDS_OF_GROUPS: [&str; 3] = ["", " --taking", " --defining"];
 /// Crates with property tests above the I/O line.
 const PROPERTIES: &str = "-p sapwood-packet -p sapwood-wire -p sapwood-filter -p sapwood-profile \
     -p sapwood-trace -p sapwood-topology";
@@ -97,6 +100,7 @@ fn schedules(root: &Path, seed: u64, share: Duration) -> usize {
         let program = format!("{}/debug/sapwood-sim", target());
         Try { line: format!("{program} --first {first} --seeds {SCHEDULES} --faults all"), root }
     })
+    .len()
 }
 
 /// Property tests of the crates whose packets and merging they try.
@@ -107,14 +111,21 @@ fn properties(root: &Path, seed: u64, share: Duration) -> usize {
         let line = format!("env {variable}={seed} {tests} {PROPERTIES}");
         Try { line, root }
     })
+    .len()
 }
 
-/// Groups whose members join, leave and die.
+/// Groups, one kind of schedules after another.
 fn group_schedules(root: &Path, seed: u64, share: Duration) -> usize {
-    series("schedules of groups", share, seed, SCHEDULES, |first| {
-        let program = format!("{}/debug/sapwood-sim", target());
-        Try { line: format!("{program} group --first {first} --schedules {SCHEDULES}"), root }
-    })
+    let try_of = |first| Try { line: line_of_groups(seed, first), root };
+    series("schedules of groups", share, seed, SCHEDULES, try_of).len()
+}
+
+/// What runs the schedules of groups from this seed on, in a hunt that began with `seed`.
+fn line_of_groups(seed: u64, first: u64) -> String {
+    let turn = (first - seed) / SCHEDULES;
+    let kind = KINDS_OF_GROUPS[(turn % KINDS_OF_GROUPS.len() as u64) as usize];
+    let program = format!("{}/debug/sapwood-sim", target());
+    format!("{program} group --first {first} --schedules {SCHEDULES}{kind}")
 }
 
 /// Networks of real processes under random faults.
@@ -123,6 +134,7 @@ fn storms(root: &Path, seed: u64, share: Duration) -> usize {
         let program = format!("{}/debug/sapwood-storm", target());
         Try { line: format!("testbed/storm {program} {STORM_SECONDS} --seed {seed}"), root }
     })
+    .len()
 }
 
 /// Groups of real members that are killed, stopped and replaced.
@@ -131,6 +143,7 @@ fn group_storms(root: &Path, seed: u64, share: Duration) -> usize {
         let program = format!("{}/debug/sapwood-storm", target());
         Try { line: format!("{program} group --seconds {STORM_SECONDS} --seed {seed}"), root }
     })
+    .len()
 }
 
 /// One command of a series.
@@ -145,17 +158,18 @@ impl Try<'_> {
     }
 }
 
-/// Runs one command after another until the share of time is over; how many have failed.
+/// Runs one command after another until the share of time is over, and prints each that has failed;
+/// gives what was printed of these.
 fn series<'a>(
     name: &str,
     share: Duration,
     first: u64,
     step: u64,
     make: impl Fn(u64) -> Try<'a>,
-) -> usize {
+) -> Vec<String> {
     let began = Instant::now();
     let mut seed = first;
-    let mut findings = 0;
+    let mut findings = Vec::new();
     loop {
         let one = make(seed);
         let mut last = Vec::new();
@@ -163,10 +177,9 @@ fn series<'a>(
             last.push(line.to_owned());
         });
         if let Err(why) = result {
-            findings += 1;
-            println!("hunt: found by\n    {}", one.line);
-            last.iter().rev().take(LAST_LINES).rev().for_each(|line| println!("    | {line}"));
-            println!("    | {why}");
+            let text = finding(&one.line, &last, &why);
+            println!("{text}");
+            findings.push(text);
         }
         seed += step;
         if began.elapsed() >= share {
@@ -175,6 +188,16 @@ fn series<'a>(
     }
     println!("hunt: {name}: {} in {:.0} s", seed - first, began.elapsed().as_secs_f64());
     findings
+}
+
+/// What is printed of a command that has failed: itself, to be pasted into a shell, its last lines,
+/// and why it counts as failed.
+fn finding(line: &str, output: &[String], why: &str) -> String {
+    let mut text = format!("hunt: found by\n    {line}");
+    for line in &output[output.len().saturating_sub(LAST_LINES)..] {
+        text += &format!("\n    | {line}");
+    }
+    text + &format!("\n    | {why}")
 }
 
 #[cfg(test)]
@@ -196,7 +219,49 @@ mod tests {
     fn a_series_counts_what_fails_and_goes_on() {
         let root = std::env::temp_dir();
         let one = |seed| Try { line: format!("test {seed} = 5"), root: &root };
-        assert_eq!(series("sample", Duration::ZERO, 5, 1, one), 0);
-        assert_eq!(series("sample", Duration::ZERO, 6, 1, one), 1);
+        assert_eq!(series("sample", Duration::ZERO, 5, 1, one), Vec::<String>::new());
+        assert_eq!(series("sample", Duration::ZERO, 6, 1, one).len(), 1);
+    }
+
+    #[test]
+    fn a_finding_shows_the_command_that_repeats_it() {
+        let root = std::env::temp_dir();
+        let one = |seed| Try { line: format!("seq {seed} 50 nothing"), root: &root };
+        let found = series("sample", Duration::ZERO, 7, 1, one);
+        let lines: Vec<&str> = found[0].lines().collect();
+        assert_eq!(lines[..2], ["hunt: found by", "    seq 7 50 nothing"]);
+        assert!(lines.last().unwrap().ends_with("seq 7 50 nothing: exit status: 1"), "{lines:?}");
+        // A shell runs it as it stands there, to the same end.
+        let shell = |line: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", line.trim_start()]);
+            command::measure(command, BEYOND, &mut |_| {}).code
+        };
+        assert_eq!(shell(lines[1]), Some(1));
+    }
+
+    #[test]
+    fn of_a_finding_s_output_the_last_lines_are_shown() {
+        let output: Vec<String> = (1..=LAST_LINES + 2).map(|number| number.to_string()).collect();
+        let text = finding("the command", &output, "why");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1..3], ["    the command", "    | 3"]);
+        let last = format!("    | {}", LAST_LINES + 2);
+        assert_eq!(lines[lines.len() - 2..], [last.as_str(), "    | why"]);
+    }
+
+    #[test]
+    fn schedules_of_groups_are_of_each_kind_in_turns_and_no_seed_comes_twice() {
+        let lines: Vec<String> =
+            (0..4).map(|turn| line_of_groups(7, 7 + turn * SCHEDULES)).collect();
+        let expected = [
+            "group --first 7 --schedules 500",
+            "group --first 507 --schedules 500 --taking",
+            "group --first 1007 --schedules 500 --defining",
+            "group --first 1507 --schedules 500",
+        ];
+        for (line, expected) in lines.iter().zip(expected) {
+            assert_eq!(line.split_once("/debug/sapwood-sim ").unwrap().1, expected);
+        }
     }
 }

@@ -59,6 +59,11 @@ pub enum Selection {
     None,
     /// `TESTS=name` follows a line that calls make.
     Variable,
+    /// The same for node, which takes a regular expression: a dot replaces each sign that has a
+    /// meaning in one, in make or in a shell.
+    Pattern,
+    /// This option and the name follow the line.
+    Option(&'static str),
     /// The name takes the place of the line's words from this one on.
     Instead(&'static str),
 }
@@ -108,12 +113,20 @@ impl Step {
         match selection {
             Selection::None => None,
             Selection::Variable => Some(format!("{line} TESTS={test}")),
+            Selection::Pattern => Some(format!("{line} TESTS={}", pattern(test))),
+            Selection::Option(option) => Some(format!("{line} {option} {test}")),
             Selection::Instead(word) => {
                 let kept = line.split_once(word).map_or(line.as_str(), |(kept, _)| kept);
                 Some(format!("{kept}{test}"))
             }
         }
     }
+}
+
+/// A regular expression for the name of a test, without any sign that a shell or make knows.
+fn pattern(test: &str) -> String {
+    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "-_".contains(sign);
+    test.chars().map(|sign| if is_plain(sign) { sign } else { '.' }).collect()
 }
 
 /// What came of one run of a step.
@@ -131,8 +144,20 @@ pub struct Outcome {
     pub log: Option<PathBuf>,
 }
 
-/// Runs the steps of each lane in order; true if all passed.
+/// What is said at the end of a run of steps.
+struct Summary {
+    lines: Vec<String>,
+    all_passed: bool,
+}
+
+/// Runs the steps of each lane in order, and prints what came of them; true if all passed.
 pub fn run_all(title: &str, root: &Path, steps: &[Step]) -> bool {
+    let summary = run_lanes(title, root, steps);
+    summary.lines.iter().for_each(|line| println!("{line}"));
+    summary.all_passed
+}
+
+fn run_lanes(title: &str, root: &Path, steps: &[Step]) -> Summary {
     let began = Instant::now();
     let board = Board::new(steps);
     thread::scope(|scope| {
@@ -247,14 +272,15 @@ fn tell(step: &Step, outcome: &Outcome) {
     println!("    FAILED after {seconds:.1} s: {}", step.name);
 }
 
-/// Prints the table, then each failed test with the command that repeats it.
-fn summarise(title: &str, steps: &[Step], outcomes: &[Option<Outcome>], took: Duration) -> bool {
+/// The table, then each failed test with the command that repeats it.
+fn summarise(title: &str, steps: &[Step], outcomes: &[Option<Outcome>], took: Duration) -> Summary {
     let mut counts = Counts::default();
     let mut processor = Duration::ZERO;
-    println!("\n{:11}{:>7}  {:>9}", format!("{title}:"), "took", "processor");
+    let head = format!("{title}:");
+    let mut lines = vec![String::new(), format!("{head:11}{:>7}  {:>9}", "took", "processor")];
     for (step, outcome) in steps.iter().zip(outcomes) {
         let Some(outcome) = outcome else {
-            println!("  skipped                      {}", step.name);
+            lines.push(format!("  skipped                      {}", step.name));
             continue;
         };
         counts.add(outcome.counts);
@@ -262,42 +288,54 @@ fn summarise(title: &str, steps: &[Step], outcomes: &[Option<Outcome>], took: Du
         let word = if outcome.passed { "ok    " } else { "FAILED" };
         let log = outcome.log.as_ref().filter(|_| !outcome.passed);
         let log = log.map_or(String::new(), |log| format!("  {}", log.display()));
-        println!(
+        lines.push(format!(
             "  {word} {:7.1} s  {:7.1} s  {}{log}",
             outcome.took.as_secs_f64(),
             outcome.processor.as_secs_f64(),
             step.name
-        );
+        ));
     }
-    let all = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(|outcome| outcome.passed));
-    if !all {
-        println!("failed, and what repeats it:");
+    let all_passed =
+        outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(|outcome| outcome.passed));
+    if !all_passed {
+        lines.push("failed, and what repeats it:".to_owned());
         for (step, outcome) in steps.iter().zip(outcomes) {
-            outcome
-                .iter()
-                .filter(|outcome| !outcome.passed)
-                .for_each(|outcome| repeats(step, outcome));
+            let failed = outcome.iter().filter(|outcome| !outcome.passed);
+            lines.extend(failed.flat_map(|outcome| repeats(step, outcome)));
         }
     }
-    let word = if all { "passed" } else { "FAILED" };
-    println!(
+    let word = if all_passed { "passed" } else { "FAILED" };
+    lines.push(format!(
         "{title} {word} in {:.1} s, processor {:.1} s",
         took.as_secs_f64(),
         processor.as_secs_f64()
-    );
+    ));
     if counts != Counts::default() {
-        println!("{} passed, {} failed", counts.passed, counts.failed);
+        lines.push(format!("{} passed, {} failed", counts.passed, counts.failed));
     }
-    all
+    Summary { lines, all_passed }
 }
 
-fn repeats(step: &Step, outcome: &Outcome) {
+/// Each failed test of a step, or the step itself, and below it what repeats it.
+fn repeats(step: &Step, outcome: &Outcome) -> Vec<String> {
     if outcome.failed.is_empty() {
-        println!("  {}\n      cargo xtask repeat --times 1 '{}'", step.name, step.name);
+        return vec![format!("  {}", step.name), format!("      {}", line_of_step(step))];
     }
-    for test in &outcome.failed {
-        println!("  {}: {}\n      {}", step.name, test.name, line_of_failure(step, test));
-    }
+    let lines_of = |test: &FailedTest| {
+        let line = line_of_failure(step, test);
+        [format!("  {}: {}", step.name, test.name), format!("      {line}")]
+    };
+    outcome.failed.iter().flat_map(lines_of).collect()
+}
+
+/// What repeats a whole step, to be pasted into a shell.
+fn line_of_step(step: &Step) -> String {
+    format!("cargo xtask repeat --times 1 {}", quoted(step.name))
+}
+
+/// A word as a shell takes it, whatever is in it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// What libtest prints behind the name of a test in documentation, and is none of it.
@@ -315,8 +353,8 @@ fn line_of_failure(step: &Step, test: &FailedTest) -> String {
         return format!("{variable}={seed} cargo test {} {name}", test.package).trim_end().into();
     }
     match step.line_of_test(&test.name) {
-        Some(_) => format!("cargo xtask repeat --times 1 '{}' '{}'", step.name, test.name),
-        None => format!("cargo xtask repeat --times 1 '{}'", step.name),
+        Some(_) => format!("{} {}", line_of_step(step), quoted(&test.name)),
+        None => line_of_step(step),
     }
 }
 
@@ -393,6 +431,9 @@ pub fn prepare(root: &Path, line: &str) -> Command {
     command.arg("--default-signal=INT,QUIT").args(line.split(' ')).current_dir(root);
     command
 }
+
+#[cfg(test)]
+mod failing_runs;
 
 #[cfg(test)]
 mod tests {
@@ -538,6 +579,7 @@ mod tests {
             (&plain, test("a::b - should panic", "-p x --lib"), cargo("-p x --lib a::b")),
             (&plain, test("A.test_b", ""), "cargo xtask repeat --times 1 'one'".to_owned()),
             (&chosen, test("A.test_b", ""), "cargo xtask repeat --times 1 'two' 'A.test_b'".into()),
+            (&chosen, test("it's", ""), r"cargo xtask repeat --times 1 'two' 'it'\''s'".into()),
         ] {
             assert_eq!(line_of_failure(step, &test), expected);
         }
@@ -550,5 +592,11 @@ mod tests {
         let cargo = Step::program("two", "cargo test --workspace", 1)
             .with_tests(Selection::Instead("--workspace"));
         assert_eq!(cargo.line_of_test("-p x a").as_deref(), Some("cargo test -p x a"));
+        let node = Step::program("three", "make page-test", 1).with_tests(Selection::Pattern);
+        let chosen = node.line_of_test("4 ranks, it's `all_of-them`");
+        assert_eq!(chosen.as_deref(), Some("make page-test TESTS=4.ranks..it.s..all_of-them."));
+        let script =
+            Step::program("four", "tests/exports x", 1).with_tests(Selection::Option("-k"));
+        assert_eq!(script.line_of_test("A.test_b").as_deref(), Some("tests/exports x -k A.test_b"));
     }
 }

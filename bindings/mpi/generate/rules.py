@@ -1,4 +1,4 @@
-"""Gives every MPI function its functional class and its byte rule.
+"""Gives every MPI function its function class and its byte rule.
 
 Used only when a function enters `functions.table`; afterwards the table is the
 truth. Argument numbers count from 0 in the order of the C prototype. What each

@@ -26,6 +26,8 @@ EVERYONE = f"0-{RANKS - 1}"
 PATIENCE = ["--timeout", f"{watched.RUN_SECONDS_MAX - 20}s"]
 # Two leaves, below a communication process each.
 TREE = ["--ranks-per-leaf", "2", "--topology", "2x1", "--interval", "200ms"]
+# One leaf, which knows the order of the ends that it notices.
+CHAIN = ["--topology", "1x1x1", "--interval", "200ms"]
 
 
 def members(ranks):
@@ -78,9 +80,9 @@ class Control(OneMpi):
                               timeout=watched.RUN_SECONDS_MAX)
         return done.returncode == 0
 
-    def run_marked(self, marks, end, *options, **more):
+    def run_marked(self, marks, end, *options, tree=TREE, **more):
         command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "marked"), str(marks), end]
-        return Watched(command, *TREE, *options, environment={"XDG_RUNTIME_DIR": self.runtime}, **more)
+        return Watched(command, *tree, *options, environment={"XDG_RUNTIME_DIR": self.runtime}, **more)
 
     def run_paced(self, act, *options):
         """Runs a program that works until `act` has done its own."""
@@ -199,9 +201,9 @@ class Control(OneMpi):
             for pid in pids:
                 os.kill(pid, signal.SIGCONT)
 
-    def ends(self, end):
+    def ends(self, end, tree):
         """What is said of a run that ends so, and its deaths in order."""
-        run = self.run_marked(3, end, "--no-live")
+        run = self.run_marked(3, end, "--no-live", tree=tree)
         self.assertNotEqual(run.code, 0)
         said = [line for line in run.errors.splitlines() if re.match("sapwood: ranks? [0-9,-]+ (died first|followed)", line)]
         self.assertEqual([death["is_first"] for death in run.profile["deaths"]], [True] + [False] * (len(said) - 1))
@@ -210,12 +212,26 @@ class Control(OneMpi):
         return said
 
     def test_the_first_death_is_told_apart_with_its_cause(self):
-        for end, cause in (("abort", r"MPI_Abort\(13\)"), ("exit", "exit code 7"), ("kill", r"signal 9 \(killed\)")):
-            first, *others = self.ends(end)
+        # Exit codes and MPI_Abort are the launcher's reason, too; of signals the order of the ends tells the first.
+        for end, cause, tree in (("abort", r"MPI_Abort\(13\)", TREE), ("exit", "exit code 7", TREE),
+                                 ("kill", r"signal 9 \(killed\)", CHAIN)):
+            first, *others = self.ends(end, tree)
             self.assertRegex(first, rf"^sapwood: rank 1 died first, [0-9.]+ s after the start: {cause}")
             self.assertTrue(others, end)
             for line in others:
                 self.assertRegex(line, r"^sapwood: ranks? [02,]+ followed: .*inside MPI_Sendrecv on MPI_COMM_WORLD")
+
+    def test_of_deaths_by_signals_that_two_leaves_notice_the_right_one_is_the_first_or_none(self):
+        run = self.run_marked(3, "kill", "--no-live")
+        self.assertNotEqual(run.code, 0)
+        deaths = run.profile["deaths"]
+        first = [death["ranks"] for death in deaths if death["is_first"]]
+        self.assertIn(first, (["1"], []), run.errors)
+        # Ends that near each other have no order.
+        said = "rank 1 died first, " if first else ", none is known to be the first: "
+        self.assertEqual(run.errors.count(said), 2, "at once and in the report")
+        [own] = [death for death in deaths if 1 in members(death["ranks"])]
+        self.assertTrue(own["cause"].startswith("signal 9 (killed)"), deaths)
 
     def test_ranks_that_are_ended_inside_finalize_are_lost_there(self):
         left = LeftRunning(self.runtime, "1", iterations=2)
@@ -307,6 +323,17 @@ class Control(OneMpi):
             self.assertRegex(self.control("--groups", "speed", code=2), "^sapwood: no group is called 'speed'")
         run = self.run_paced(act)
         self.assertEqual(run.rounds[-1]["settings"]["obeyed"], EVERYONE)
+
+    def test_ranks_are_known_to_obey_before_the_next_round(self):
+        def act(run):
+            # The first round would come after an hour: only those come that are asked for.
+            run.wait_for("ranks", lambda: json.loads(self.control("--flush", "--json"))["running"] == EVERYONE)
+            before = json.loads(self.control("--json"))["rounds"]
+            for change, words in enumerate((("--groups", "point-to-point"), ("--ranks", "0,2")), start=1):
+                told = json.loads(self.control(*words, "--json"))
+                self.assertEqual((told["settings"]["change"], told["settings"]["obeyed"]), (change, EVERYONE))
+                self.assertEqual(told["rounds"], before)
+        self.run_paced(act, "--ranks-per-leaf", "2", "--topology", "2x1", "--interval", "1h")
 
     def test_ranks_of_a_job_that_is_attached_to_obey_as_those_of_one_that_is_started(self):
         def act(run):
@@ -493,7 +520,8 @@ class Control(OneMpi):
             pids = run.processes("paced")
             os.kill(pids[0], signal.SIGSTOP)
             try:
-                said = self.control("--groups", "calls", "--timeout", "1s", code=125)
+                # Within this time the answer comes that all others obey, or that they do not yet.
+                said = self.control("--groups", "calls", "--timeout", "10s", code=125)
             finally:
                 os.kill(pids[0], signal.SIGCONT)
             self.assertRegex(said, "^sapwood: ranks? [0-9,-]+ (have|has) not applied the change yet: (they make|it makes) no MPI call")

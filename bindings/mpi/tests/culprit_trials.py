@@ -1,7 +1,7 @@
 """Runs `sapwood bench trace --only culprit` with single trials of real programs, and checks what it tells of them.
 Of the slow programs in tests/culprits it checks what `[slow]` in their expect.toml promises.
 
-Needs the environment that benchmarks.py names.
+Needs the environment that benchmarks.py names, and python3-jsonschema.
 """
 
 import json
@@ -9,6 +9,8 @@ import os
 import signal
 import subprocess
 import unittest
+
+import jsonschema
 
 import turns
 import watched
@@ -29,6 +31,7 @@ SHARE_OFF_MAX = 0.25
 # A rank is late by half of what is promised at least, whatever holds up the others; and by a quarter more at most,
 # beside what the machine adds.
 LATE_MIN, LATE_MAX = 0.5, 1.25
+SCHEMA = os.path.join(watched.HERE, "..", "..", "..", "docs", "schema", "bench-trace-1.json")
 OVER_TCP = ("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
 
 
@@ -97,7 +100,7 @@ class CulpritTrials(unittest.TestCase):
 
 
 class Costs(unittest.TestCase):
-    """What monitors of sums cost, by `sapwood bench trace --only gsum`: that all are run, and not how long they take."""
+    """What events and monitors cost, by `sapwood bench trace`: that all are run, and not how long they take."""
 
     def setUp(self):
         if not has_mpi("openmpi"):
@@ -115,6 +118,48 @@ class Costs(unittest.TestCase):
         for rows in (found["gsum"], found["compute_gsum"]):
             self.assertEqual([(row["monitor"], row["gather_rate"]) for row in rows], monitors)
             self.assertEqual({(row["where"], row["ranks"], row["pairs"]) for row in rows}, {("two slots", 2, 1)})
+
+    def check_spreads(self, section):
+        """Each figure of a section is the median of its spread, which is of one run here."""
+        self.assertTrue(section["spread"])
+        for name, spread in section["spread"].items():
+            one = section[name]
+            self.assertEqual(spread, {"min": one, "median": one, "max": one, "runs": 1}, name)
+
+    def check_streams(self, streams):
+        self.assertEqual(streams["topology"], "2^2")
+        monitors = [("collectors", None), ("load_balance", 1), ("statistics", 1)]
+        for rows, is_sorted in ((streams["gsum"], False), (streams["compute_gsum"], True)):
+            self.assertEqual([(row["monitor"], row["gather_rate"]) for row in rows], monitors)
+            for row in rows:
+                place = ("streams, one host", 4, 200, 1)
+                self.assertEqual((row["where"], row["ranks"], row["iterations"], row["pairs"]), place)
+                self.assertEqual((row["low"], row["high"]), (row["overhead"], row["overhead"]), row)
+                self.assertEqual(row["sorted"] > 0, is_sorted, row)
+                self.assertGreater(row["seconds"], 0, row)
+
+    def test_events_memory_and_streams_are_measured_and_written_as_the_schema_says(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("the launcher has no place for two ranks here")
+        done = bench("trace", "--only", "event,memory,streams", "--pairs", "1", "--iterations", "200",
+                     seconds_max=BENCH_SECONDS_MAX)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        with open(SCHEMA, encoding="utf-8") as file:
+            jsonschema.Draft202012Validator(json.load(file)).validate(found)
+        self.assertLessEqual({"event", "memory", "streams"}, set(found))
+        self.assertFalse({"gsum", "compute_gsum", "culprit"} & set(found), found)
+        event, memory = found["event"], found["memory"]
+        self.check_spreads(event)
+        self.check_spreads(memory)
+        # One look at the counter and the record, over one look at the clock.
+        self.assertGreater(event["clock_ns"], 0)
+        ratio = (event["record_ns"] + event["tsc_ns"]) / event["clock_ns"]
+        self.assertAlmostEqual(event["ratio_tsc"], ratio, places=9)
+        # Records of 32 bytes; the process has at least the pages of its program.
+        self.assertEqual(memory["events_per_mib"], (1 << 20) // 32)
+        self.assertGreater(memory["rss_bytes"], 0)
+        self.check_streams(found["streams"])
 
     def test_words_for_the_launcher_reach_it(self):
         done = self.measured("--no-such-option")

@@ -96,24 +96,24 @@ class FolderTruth(OneMpi):
         self.assertEqual((why["ranks"], why["has_ended"]), (self.expected["ranks"], True), why)
         self.assertGreater(why["collectives"], COLLECTIVES_MIN, why)
 
-    def until_stuck(self, is_it):
-        """Waits until the files say that the program is stuck like this; what they say then."""
+    def until_stuck(self, is_it, folder=None):
+        """Waits until the files of a folder say that the program is stuck like this; what they say then."""
         seen = []
 
         def stuck():
-            why = found(self.folder)
+            why = found(folder or self.folder)
             seen[:] = [why and why["stuck"]]
             return why if why and why["stuck"] and is_it(why["stuck"]) else None
 
         return wait_until("files that say how the program is stuck", stuck, seen)
 
-    def until_it_hangs(self):
+    def until_it_hangs(self, folder=None):
         """The same of the program whose ranks all wait."""
         def is_it(stuck):
             waiting = sum(len(ranks_of(one["ranks"])) for one in stuck["waiting"])
             return waiting == self.expected["ranks"] and stuck["finding"] == "deviation"
 
-        return self.until_stuck(is_it)
+        return self.until_stuck(is_it, folder)
 
     def hang(self):
         """Leaves the files of a program that hung, and was killed."""
@@ -132,6 +132,8 @@ class FolderTruth(OneMpi):
         command = WhyTruth.command(self, CASE, self.expected)
         with Doomed([sapwood(), "trace", "why", "--events-folder", folder, "--", *command]) as run:
             words_until(run, "sapwood:   waiting: ")
+            # A start that lasts for longer than the deadline has a verdict before.
+            self.until_it_hangs(folder)
             # The monitor first, so that it tells nothing of the ends of others.
             run.process.send_signal(signal.SIGKILL)
         self.assertEqual(run.process.returncode, -signal.SIGKILL)
@@ -192,6 +194,7 @@ class FolderTruth(OneMpi):
         command = WhyTruth.command(self, CASE, self.expected)
         with Doomed([sapwood(), "trace", "why", "--json", file, "--events-folder", folder, "--", *command]) as run:
             words_until(run, "sapwood:   waiting: ")
+            self.until_it_hangs(folder)
             [name] = [name for name in os.listdir(folder) if name.startswith("rank-3.") and name.endswith(".profile")]
             kill_and_wait([int(name.split(".")[-2])])
             run.process.communicate(timeout=watched.RUN_SECONDS_MAX)

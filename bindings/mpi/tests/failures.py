@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import shlex
 import signal
@@ -416,6 +417,9 @@ class Ends(unittest.TestCase):
         self.assertEqual(run.code, 0, run.errors)
         self.assertEqual((run.profile["ranks_covered"], run.profile["unwatched"]), (2, 2), run.errors)
         self.assertRegex(run.report, "losses +2 more processes are not watched: ")
+        form = r"^sapwood: process \d+ is not observed: rank (\d+) is already observed, so it is of a second program$"
+        refused = re.findall(form, run.errors, re.MULTILINE)
+        self.assertEqual(sorted(refused), ["0", "1"], run.errors)
         calls = {row[0]: row[7] for row in run.rows if row[4] == "MPI_Finalize"}
         self.assertEqual(calls, {"0": "1", "1": "1"})
 
@@ -448,6 +452,11 @@ class Ends(unittest.TestCase):
                 taken = {str(one["rank"]): str(one["taken"]["reduce"]) for one in json.load(written)["by_rank"]}
         self.assertEqual(taken, {str(rank): "100" for rank in range(RANKS)})
         self.assertEqual({row[0]: row[7] for row in run.rows if row[4] == "MPI_Reduce"}, taken, run.errors)
+        # The bypass has an MPI_Finalize of its own beside that of the shim.
+        self.assertEqual((run.code, run.profile["covered"], run.profile["states"]["finalized"]),
+                         (0, f"0-{RANKS - 1}", f"0-{RANKS - 1}"), run.errors)
+        for text in (run.errors, run.report):
+            self.assertNotIn("without MPI_Finalize", text)
 
     def test_tables_while_the_program_runs_go_to_standard_error(self):
         run = Watched(launch(test_program(ABI, "solver")), "--live", "--interval", "20ms")

@@ -101,7 +101,8 @@ class FreezeTruth(OneMpi):
             self.assertIsNone(run.process.poll(), "the program goes on")
             run.process.send_signal(signal.SIGINT)
 
-        run = FreezeRun(self.command("early_break"), "--last", "60s", out=False, while_running=act)
+        # It is frozen once: with this deadline not before all ranks have begun.
+        run = FreezeRun(self.command("early_break"), "--last", "60s", "--deadline", "10s", out=False, while_running=act)
         freeze = run.freeze
         self.assertEqual((freeze["reason"], freeze["ranks"]), ("stuck", 5), run.errors)
         self.assertIn("rank 3 has not entered MPI_Allreduce number 40 on high", freeze["statement"])

@@ -12,7 +12,7 @@ import uuid
 
 MARK = "SAPWOOD_TEST_MARK"
 GONE_SECONDS_MAX = 30
-HANGS_SECONDS = 5
+HANGS_SECONDS = 20
 # How the names of processes begin that are no ranks.
 LAUNCHERS = ("mpirun", "mpiexec")
 DAEMONS = ("sapwood", "orted", "hydra")

@@ -114,7 +114,7 @@ class PythonScopes(unittest.TestCase):
 
             paced.wait_for_ranks(run)
             told.append(run.wait_for("figures", gathered))
-            told.append(ask(Scope(by="rank", every=0.1), job=job, seconds=0.4))
+            told.append(ask(Scope(by="rank", every=0.1), job=job, seconds=3.0))
             paced.end()
 
         with Paced("openmpi", RANKS) as paced:

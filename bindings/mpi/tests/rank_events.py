@@ -92,6 +92,8 @@ class Waits:
         self.slack = 0
         self.tick_ns = files[0].scale / 2**32
         self.collectives = self.incomplete = self.unmatched_receives = 0
+        # Of each collective, how long before or after its last rank the one came that is nearest to that, in ticks.
+        self.nearest = []
         events = [event for file in files for event in file.events]
         self.tell_collectives(events)
         self.tell_messages(events)
@@ -103,6 +105,10 @@ class Waits:
 
     def is_tie(self, ticks):
         return ticks * self.tick_ns <= 1
+
+    def collectives_within(self, ns):
+        """How many collectives there are to which another rank came within this time of the one that counts as last."""
+        return sum(ticks * self.tick_ns <= ns for ticks in self.nearest)
 
     def tell_collectives(self, events):
         instances, completed = defaultdict(list), {}
@@ -123,6 +129,7 @@ class Waits:
             root = next((one for one in arrivals if one.peer == one.space.rank), None)
             pool = [one for one in arrivals if one is not root] if word in TO_ROOT else arrivals
             culprit = root if word in FROM_ROOT else min(pool, key=lambda one: (-one.time, one.rank))
+            self.nearest.append(min(abs(culprit.time - one.time) for one in arrivals if one is not culprit))
             # Those that wait: the root, or all.
             first = root.time if word in TO_ROOT else min(one.time for one in arrivals)
             if culprit.time > first:

@@ -32,7 +32,7 @@ def function_names():
 
 
 def function_groups():
-    """Functional classes by name, from the one table."""
+    """Function classes by name, from the one table."""
     return {row[1]: row[2] for row in table_rows()}
 
 

@@ -28,6 +28,7 @@ sys.dont_write_bytecode = True
 import expected
 import header
 import surroundings
+import table
 import turns
 from marks import MARK, LeftBehind, end_what_is_left, new_mark
 from rank_events import COMPLETED, STARTED, EventFile
@@ -45,6 +46,16 @@ LAUNCHERS = {
 ABI_NUMBERS = {"openmpi": 1, "mpich": 2, "abi": 3}
 RANKS = {"openmpi": 4, "mpich": 2, "abi": 2}
 SYSTEM_PYTHON = "/usr/bin/python3"
+# The collectives of the MPI standard, each of which has a non-blocking form, and both forms for large counts.
+COLLECTIVES = (
+    "Allgather Allgatherv Allreduce Alltoall Alltoallv Alltoallw Barrier Bcast Exscan Gather Gatherv Reduce "
+    "Reduce_scatter Reduce_scatter_block Scan Scatter Scatterv Neighbor_allgather Neighbor_allgatherv "
+    "Neighbor_alltoall Neighbor_alltoallv Neighbor_alltoallw").split()
+FORMS = {f"MPI_{form}{large}" for name in COLLECTIVES for form in (name, f"I{name[0].lower()}{name[1:]}")
+         for large in ("", "_c")}
+# They only make a request. MPI_Start and MPI_Startall, which begin the collective, are given requests and neither the
+# communicator nor the root: docs/trace.md says that these collectives are not recorded.
+PERSISTENT = {f"MPI_{name}_init{large}" for name in COLLECTIVES for large in ("", "_c")}
 # What the Makefile is told when it runs these tests, and they it.
 OF_MAKE = ("MAKEFLAGS", "CC", "CFLAGS", "OPENMPI_CC", "OPENMPI_FC", "MPICH_CC", "MPICH_FC", "MPI_ABI_CC")
 
@@ -534,6 +545,25 @@ class EachAbi:
         self.check_fortran_names(fortran)
         undefined = {words[-1] for words in symbols if words[-2] == "U"}
         self.assertEqual([name for name in undefined if "mpi" in name.lower()], [])
+
+
+    def test_each_collective_of_the_header_is_recorded_but_persistent_ones(self):
+        declared = set(header.functions(COMPILERS[self.abi]))
+        _, rows = table.read(os.path.join(HERE, "..", "functions.table"))
+        collectives = {name for name, row in rows.items() if row.group == "collective"} & declared
+        self.assertEqual(collectives, (FORMS | PERSISTENT) & declared)
+        self.assertLessEqual({f"MPI_{name}" for name in COLLECTIVES}, collectives)
+        with open(os.path.join(out, f"wrappers_{self.abi}.c"), encoding="utf-8") as file:
+            form = re.compile(r"^SAPWOOD_EXPORT \w+ (\w+)\(.*?\n\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+            wrappers = form.findall(file.read())
+        # By its symbol, in C and in Fortran: the function whose call a wrapper notes, and the one that it records.
+        numbers = {row.id: name for name, row in rows.items()}
+        entered = {symbol: numbers[int(found[1])] for symbol, text in wrappers
+                   if (found := re.search(r"sapwood_enter\((\d+), ", text))}
+        recorded = {symbol: numbers[int(found[1])] for symbol, text in wrappers
+                    if (found := re.search(r"sapwood_collective\(activity, (\d+), ", text))}
+        self.assertEqual(recorded, {symbol: name for symbol, name in entered.items() if name in FORMS})
+        self.assertEqual({name for symbol, name in recorded.items() if symbol == name}, FORMS & declared)
 
 
 class WithFortran(EachAbi):

@@ -20,7 +20,7 @@ from paced import Paced
 from rank_events import COLLECTIVE, SEND
 from recorded import RecordedRun
 from truth import TREES
-from watched import LAUNCHERS, OneMpi, sapwood, test_program
+from watched import LAUNCHERS, SYSTEM_PYTHON, OneMpi, Watched, sapwood, test_program
 
 KINDS = {1: "collective", 2: "collective_started", 3: "collective_completed", 4: "send", 5: "send_started",
          6: "receive", 7: "receive_completed"}
@@ -68,6 +68,19 @@ bytes = "{BYTES}"
 # As in waits.py, and a median is known within 1/32.
 CALIBRATION = 1e-3
 BIN = 1 / 32
+
+
+# Quick calls of each rank, less than a ring has room for, and a program that makes them and goes on when it is told to.
+CALLS = 20_000
+MADE = f"""
+import os, time
+from mpi4py import MPI
+for _ in range({CALLS}):
+    MPI.COMM_WORLD.Barrier()
+open(f"made.{{MPI.COMM_WORLD.rank}}", "x").close()
+while not os.path.exists("go-on"):
+    time.sleep(0.01)
+"""
 
 
 class ScopeRun(RecordedRun):
@@ -224,6 +237,18 @@ class ScopeTruth(OneMpi):
         known = sum(record["events_read"] + record["events_dropped"] for record in run.records)
         self.assertLessEqual(known, 20_020 * self.ranks)
 
+    def test_what_was_overwritten_is_reported_by_ring(self):
+        scopes = "[[scope]]\nname = 'all'\nevery = 'end'\nby = 'rank'\n"
+        # Of 20,000 calls a ring of 4,096 bytes has the last 128 when it is read.
+        run = ScopeRun(self.abi, self.ranks, "many", scopes=scopes, environment={"SAPWOOD_MPI_RING_BYTES": "4096"})
+        self.assertEqual(run.code, 0, run.errors)
+        [record] = run.of("all")
+        rings = record["dropped_rings"]
+        self.assertEqual({(ring["rank"], ring["thread"]) for ring in rings}, {(rank, 0) for rank in range(self.ranks)})
+        self.assertEqual(sum(ring["events"] for ring in rings), record["events_dropped"], record)
+        events = [ring["events"] for ring in rings]
+        self.assertEqual(events, sorted(events, reverse=True))
+
     def test_a_scope_that_has_no_bytes_for_its_groups_merges_some_and_says_so(self):
         scopes = "[[scope]]\nname = 'all'\nevery = '100ms'\nby = ['rank', 'communicator']\ncpu = '100%'\nbytes = '4096'\n"
         # A program with more communicators than such an answer has room for.
@@ -314,7 +339,7 @@ class ScopeTruth(OneMpi):
             told.append(run.wait_for("figures", lambda: (lambda one: one if one and wait in one.stdout else None)(
                 ask(run, "--scope", "name=ranks by=rank"))))
             lines = os.path.join(run.folder, "asked.ndjson")
-            told.append(ask(run, "--for", "400ms", "--scope", "by=rank every=100ms", "--ndjson", lines))
+            told.append(ask(run, "--for", "3s", "--scope", "by=rank every=100ms", "--ndjson", lines))
             with open(lines, encoding="utf-8") as file:
                 told.append([json.loads(line) for line in file])
             paced.end()
@@ -340,6 +365,39 @@ class ScopeTruth(OneMpi):
 
 class OpenMpi(ScopeTruth, unittest.TestCase):
     abi = "openmpi"
+
+    def test_a_gathering_takes_no_more_of_a_processor_than_its_share_and_a_part_of_reading_all(self):
+        found = {}
+
+        def ask(run, share):
+            words = [sapwood(), "trace", "scope", "--job", f"mpi-{run.process.pid}", "--ndjson", "-", "--scope",
+                     f"by=rank every=end cpu={share} bytes={BYTES}"]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=watched.RUN_SECONDS_MAX)
+            return json.loads(done.stdout) if done.returncode == 0 else None
+
+        def whole(run):
+            record = ask(run, "100%")
+            return record if record and record["events_read"] >= CALLS * self.ranks else None
+
+        def act(run):
+            made = [os.path.join(run.folder, f"made.{rank}") for rank in range(self.ranks)]
+            run.wait_for("calls", lambda: all(map(os.path.exists, made)))
+            found["all"] = run.wait_for("a gathering of all calls", lambda: whole(run))
+            found["part"] = run.wait_for("a gathering within its share", lambda: ask(run, "0.01%"))
+            open(os.path.join(run.folder, "go-on"), "x", encoding="utf-8").close()
+
+        run = Watched([*LAUNCHERS[self.abi], str(self.ranks), SYSTEM_PYTHON, "-c", MADE], "--waits", "--quiet",
+                      while_running=act, out=False)
+        self.assertEqual(run.code, 0, run.errors)
+        part, all_of_it = found["part"], found["all"]
+        losses = (all_of_it["throttled"], all_of_it["events_dropped"], part["events_dropped"])
+        self.assertEqual(losses, (0, 0, 0), found)
+        self.assertGreater(part["throttled"], 0, found)
+        self.assertLess(part["events_read"], all_of_it["events_read"], found)
+        self.assertGreaterEqual(part["events_read"] + part["events_waiting"], CALLS * self.ranks, found)
+        # One that is gathered once has the share of ten seconds, in each leaf, and may end the piece that it has begun.
+        share = self.ranks * 10 * 1e-4
+        self.assertLessEqual(part["cpu_s"], share + all_of_it["cpu_s"] / 4, found)
 
 
 class Mpich(ScopeTruth, unittest.TestCase):

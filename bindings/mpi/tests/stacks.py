@@ -255,7 +255,7 @@ class Stacks(OneMpi):
             go, said = os.path.join(folder, "go"), []
 
             def is_answered(run):
-                done = stacks(str(run.process.pid))
+                done = stacks("--timeout", str(SECONDS_MAX - 10), str(run.process.pid))
                 said[:] = [done.returncode, done.stdout, done.stderr]
                 # Until it listens there is no such job.
                 return done.returncode == 125

@@ -6,7 +6,6 @@ in the system's Python; `make torch-test` sets it.
 """
 
 import contextlib
-import json
 import os
 import random
 import re
@@ -19,8 +18,8 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 import turns
-from watched import HERE, LAUNCHERS, RUN_SECONDS_MAX, SYSTEM_PYTHON, Watched, has_mpi, sapwood, words_until
-from why import WhyRun, expected_of, ranks_of
+from watched import HERE, LAUNCHERS, RUN_SECONDS_MAX, SYSTEM_PYTHON, Watched, has_mpi, words_until
+from why import WhyRun, expected_of, first_does, ranks_of, until_stuck
 
 ROOT = os.path.join(HERE, "..", "..", "..")
 PACKAGE = os.path.join(ROOT, "bindings", "python", "python")
@@ -28,6 +27,8 @@ EXAMPLE = os.path.join(ROOT, "bindings", "python", "examples", "torch", "paralle
 RANKS = 3
 # Below the ports that systems give to programs that ask for any.
 PORTS = range(20000, 32000)
+# Sockets that keep the ports of this program from other runs of it until it ends.
+KEPT = []
 SLOW_STEPS = 120
 TRACED = ["-m", "sapwood.torch"]
 
@@ -38,11 +39,18 @@ def has_torch():
 
 
 def free_port():
+    """A port that no other run of this program is given."""
     while True:
-        port = random.choice(PORTS)
-        with contextlib.suppress(OSError), socket.socket() as one:
-            one.bind(("127.0.0.1", port))
-            return port
+        one = socket.socket()
+        try:
+            one.bind(("127.0.0.1", random.choice(PORTS)))
+        except OSError:
+            one.close()
+            continue
+        # PyTorch binds with this option, too, and so may listen there; a look for a free port binds without it.
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        KEPT.append(one)
+        return one.getsockname()[1]
 
 
 def settings(**more):
@@ -81,21 +89,14 @@ def plain(*words):
     return done.stdout
 
 
-def stuck_now(run):
-    """In what a job of `sapwood mpi` hangs, as `sapwood trace why --job` says; None while it does not."""
-    words = [sapwood(), "trace", "why", "--job", f"mpi-{run.process.pid}", "--json", "-"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=RUN_SECONDS_MAX)
-    return json.loads(done.stdout)["stuck"] if done.returncode == 0 else None
+def until_held_up(run, culprits, functions, until=lambda stuck: True):
+    """Waits until these ranks hold up the others, which wait in these functions, and this holds, too; what is said of
+    it."""
+    def is_it(stuck):
+        found = (stuck["culprits"], {one["function"] for one in stuck["waiting"]})
+        return found == (culprits, functions) and until(stuck)
 
-
-def until_stuck(run, culprits, functions):
-    """Waits until these ranks hold up the others, which wait in these functions; what is said of it."""
-    def is_it():
-        stuck = stuck_now(run)
-        found = stuck and (stuck["culprits"], {one["function"] for one in stuck["waiting"]})
-        return stuck if found == (culprits, functions) else None
-
-    return run.wait_for(f"ranks in {functions} that wait for {culprits}", is_it)
+    return until_stuck(run, f"ranks in {functions} that wait for {culprits}", is_it)
 
 
 def has_reader(pipe):
@@ -106,11 +107,10 @@ def has_reader(pipe):
     return False
 
 
-def without_message(run):
-    """What is said of a job once its rank 1 waits for rank 0, and the others for rank 1; None before."""
-    stuck = stuck_now(run)
-    waiting = {(one["ranks"], one["function"], one["waits_for"]) for one in stuck["waiting"]} if stuck else set()
-    return stuck if ("1", "recv", "0") in waiting and len(waiting) == 2 else None
+def is_without_message(stuck):
+    """Whether rank 1 waits for rank 0, and the others for rank 1."""
+    waiting = {(one["ranks"], one["function"], one["waits_for"]) for one in stuck["waiting"]}
+    return ("1", "recv", "0") in waiting and len(waiting) == 2
 
 
 class Torch(unittest.TestCase):
@@ -119,12 +119,14 @@ class Torch(unittest.TestCase):
         if not has_mpi("openmpi") or not has_torch():
             raise unittest.SkipTest("no Open MPI or no PyTorch here (Debian: python3-torch)")
 
-    def stuck(self, words):
-        """Watches a program until a verdict is told, ends it, and gives the verdict."""
+    def stuck(self, words, is_it):
+        """Watches a program until a verdict is told and one holds for which this is so, ends it, and gives the
+        verdict."""
         told = []
 
         def act(run):
             told.append(words_until(run, "waiting: "))
+            until_stuck(run, "the verdict that is wanted", is_it)
             end(run)
 
         run = WhyRun(words, out=False, while_running=act, environment=settings())
@@ -141,8 +143,16 @@ class Torch(unittest.TestCase):
                 self.assertEqual((one["function"], one["communicator"]), (wanted["call"], wanted["comm"]), stuck)
                 self.assertEqual(ranks_of(one["waits_for"]), set(wanted["for"]), stuck)
 
-    def case(self, name):
-        stuck = self.stuck(command(os.path.join(HERE, "culprits", name, "prog.py")))
+    def case(self, name, until=lambda stuck: True):
+        """The verdict on a case, once it is the one that is expected and this holds, too."""
+        def is_it(stuck):
+            try:
+                self.check(stuck, name)
+            except (AssertionError, ValueError):
+                return False
+            return until(stuck)
+
+        stuck = self.stuck(command(os.path.join(HERE, "culprits", name, "prog.py")), is_it)
         self.check(stuck, name)
         return stuck
 
@@ -162,7 +172,8 @@ class Torch(unittest.TestCase):
         self.assertEqual((odd["own_function"], odd["number"]), ("barrier", 31), odd)
 
     def test_gloo_loader(self):
-        [odd] = self.case("gloo_loader")["odd"]
+        waits = lambda stuck: [one["doing"] for one in stuck["odd"]] in (["sleeping"], ["locked"])
+        [odd] = self.case("gloo_loader", waits)["odd"]
         self.assertIn(odd["doing"], ("sleeping", "locked"), odd)
 
     def test_gloo_send_pair(self):
@@ -176,12 +187,12 @@ class Torch(unittest.TestCase):
         told = {}
 
         def act(run):
-            told["work"] = until_stuck(run, "2", {"Work.wait"})
+            told["work"] = until_held_up(run, "2", {"Work.wait"})
             run.wait_for("rank 2 at its pipe", lambda: has_reader(os.path.join(folder, "work")))
-            told["stopped"] = until_stuck(run, "2", {"all_reduce"})
+            told["stopped"] = until_held_up(run, "2", {"all_reduce"}, first_does("stopped"))
             with open(os.path.join(folder, "2"), encoding="utf-8") as file:
                 os.kill(int(file.read()), signal.SIGCONT)
-            told["message"] = run.wait_for("a message that is not sent", lambda: without_message(run))
+            told["message"] = until_stuck(run, "a message that is not sent", is_without_message)
             end(run)
 
         with tempfile.TemporaryDirectory(prefix="sapwood-torch-") as folder:
@@ -229,7 +240,7 @@ class Torch(unittest.TestCase):
             # PyTorch 1.13 knows no output that goes nowhere under Python 3.11: it goes to files, and on.
             words = [SYSTEM_PYTHON, "-m", "torch.distributed.run", "--nproc_per_node", str(RANKS), "-r", "1", "-t", "1",
                      "--log_dir", folder, "--master_port", str(free_port()), "-m", "sapwood.torch", program("works")]
-            self.assertEqual(self.stuck(words)["culprits"], "2")
+            self.assertEqual(self.stuck(words, lambda stuck: stuck["culprits"] == "2")["culprits"], "2")
 
 
 class Alone(unittest.TestCase):

@@ -49,6 +49,7 @@ def program_of(pid):
         return file.read().strip()
 
 
+@turns.alone("what a rank does is told once: one that finds no processor does nothing of its own yet")
 class Uninitialised(OneMpi):
     def late(self, mode, *wrapper):
         """Runs LATE until its ranks are told of; then rank 2 is killed, which ends the job. Gives the run, the process

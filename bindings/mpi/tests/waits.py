@@ -27,7 +27,7 @@ from rank_events import COLLECTIVE, COMPLETED, RECEIVE, RECEIVE_COMPLETED, SEND,
 from recorded import RecordedRun
 from truth import TREES
 from watched import LAUNCHERS, OneMpi, Watched, preloaded, sapwood, test_program, wait_until, words_until
-from why import WhyRun
+from why import WhyRun, until_stuck
 
 # Two calibrations over at least 2 ms differ by less than this part.
 CALIBRATION = 1e-3
@@ -204,9 +204,10 @@ class WaitsTruth(OneMpi):
             missed += max(0, late - ties - times)
         self.assertLessEqual(missed, waits["undecided"])
         # Ranks come milliseconds apart to most kinds of collectives, and the clocks are known far better. To others
-        # they come at once, and of a few collectives the share says little.
+        # they come at once, to more of them where ranks find no processor; of a few collectives the share says little.
         if expected.collectives >= 100:
-            self.assertLess(waits["undecided"], expected.collectives * 3 // 4)
+            close = expected.collectives_within(CLOCK_ERROR_MAX)
+            self.assertLess(waits["undecided"], max(expected.collectives * 3 // 4, close + 1))
         self.assertLessEqual(sum(told.values()), expected.collectives - waits["undecided"])
 
     def near(self, came, expected, calls, what, slack):
@@ -266,10 +267,15 @@ class WaitsTruth(OneMpi):
         for run in self.compare("messages"):
             names = {event["name"] for event in run.profile["events"] if event["wait_ns"] is not None}
             self.assertEqual(names, {"MPI_Recv", "MPI_Waitall", "MPI_Sendrecv", "MPI_Send"})
-            one = {one["rank"]: one for one in run.profile["waits"]["ranks"]}
-            # A large message is not sent before rank 0 receives.
-            self.assertGreaterEqual(one[0]["late_receives"], 10)
-            self.assertGreaterEqual(sum(one[rank]["late_sends"] for rank in range(1, self.ranks)), 10)
+
+    @turns.alone(turns.LATENESS)
+    def test_messages_that_come_late_and_ranks_that_receive_late_are_counted(self):
+        run = self.run_case("messages", *TREES[2])
+        self.check_figures(run)
+        one = {one["rank"]: one for one in run.profile["waits"]["ranks"]}
+        # A large message is not sent before rank 0 receives.
+        self.assertGreaterEqual(one[0]["late_receives"], 10)
+        self.assertGreaterEqual(sum(one[rank]["late_sends"] for rank in range(1, self.ranks)), 10)
 
     def test_an_exchange_waits_for_the_rank_to_which_it_sends(self):
         for run in self.compare("exchanges"):
@@ -305,17 +311,17 @@ class WaitsTruth(OneMpi):
                     self.assertEqual(told, wanted, run.text)
 
     def renewed(self, case):
-        """Of 1000 communicators that are used once and freed; the last rank is late to one of 50, by 20 ms."""
+        """Of 1000 communicators that are used once and freed; the last rank is late to one of 50, by 20 ms. For how
+        long others wait for it depends on when they come: that is compared with their events."""
         run = self.run_case(case, *TREES[2])
         self.check_notes(run)
-        self.check_figures(run)
+        expected = self.check_figures(run)
         waits = run.profile["waits"]
         known = ("collectives", "without_communicator", "left_out", "former", "unmatched_receives")
         told = {what: waits[what] for what in known}
         wanted = {"collectives": 1000, "without_communicator": 0, "left_out": 0, "former": 0, "unmatched_receives": 0}
         self.assertEqual(told, wanted, run.text)
-        [last] = [one for one in waits["ranks"] if one["rank"] == self.ranks - 1]
-        self.assertGreaterEqual(last["made_wait_ns"], 20 * 10e6, run.text)
+        self.assertGreater(sum(ticks for _, ticks, *_ in expected.made.values()), 0)
 
     def test_of_communicators_that_come_and_go_each_is_known(self):
         # Behind 10,000 of each process.
@@ -398,12 +404,12 @@ class WaitsTruth(OneMpi):
             file.events = file.events[1:] if len(file.events) + len(file.clocks) == 128 else file.events
         return self.check_figures(run).collectives
 
+    @turns.alone(turns.LATENESS)
     def test_a_rank_that_dies_is_waited_for_until_then(self):
         run = WaitsRun(self.abi, self.ranks, "dies", "--topology", "2^2")
         self.assertNotEqual(run.code, 0)
         waits = run.profile["waits"]
         self.assertEqual((waits["collectives"], waits["mixed"]), (20, 0), run.text)
-        # On a busy machine another rank may be late for long, too, so that none stands out.
         most = max(waits["ranks"], key=lambda one: one["times_last"])
         self.assertEqual(most["rank"], self.ranks - 1, run.text)
         # One that waits for it by half of what it sleeps is the least, whatever else the machine does.
@@ -543,7 +549,11 @@ class WaitsTruth(OneMpi):
 
         def end(run):
             words_until(run, "sapwood:   waiting: ")
+            until_stuck(run, "a ring for which all wait", is_ring)
             run.process.send_signal(signal.SIGINT)
+
+        def is_ring(stuck):
+            return stuck["finding"] == "ring" and {one["ranks"] for one in stuck["waiting"]} == {"0", "1", "2"}
 
         run = WhyRun([*LAUNCHERS[self.abi], "3", program], out=False, while_running=end)
         stuck = run.why["stuck"]

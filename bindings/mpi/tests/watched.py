@@ -204,8 +204,8 @@ class Watched:
         if left:
             raise LeftBehind(f"left running by {' '.join(words)}: {left}")
 
-    def wait_for(self, what, condition):
-        """Waits until a condition on this run gives something, and gives it."""
+    def wait_for(self, what, condition, seen=None):
+        """Waits until a condition on this run gives something, and gives it; a hang tells what was seen last."""
         deadline = time.monotonic() + RUN_SECONDS_MAX
         while time.monotonic() < deadline and self.process.poll() is None:
             if found := condition():
@@ -214,7 +214,7 @@ class Watched:
         if self.process.poll() is not None:
             _, errors = self.process.communicate(timeout=GONE_SECONDS_MAX)
             raise Hang(f"ended with {self.process.returncode} before {what}: {errors}")
-        raise Hang(f"waited for {what}")
+        raise Hang(f"waited for {what}" + ("" if seen is None else f"; last seen: {seen}"))
 
     def whereabouts(self):
         """What each of its processes does."""

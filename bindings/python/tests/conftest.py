@@ -59,6 +59,14 @@ def nothing_is_left() -> Iterator[None]:
         time.sleep(0.02)
 
 
+def wait_until_awaited(file: Path) -> None:
+    """Waits until a back-end of worker.py that was asked for "until" waits for this file."""
+    until = time.monotonic() + HANG
+    while not Path(f"{file}.awaited").exists():
+        assert time.monotonic() < until, f"no back-end waits for {file}"
+        time.sleep(0.001)
+
+
 def wait_until_gone(processes: set[int]) -> None:
     """Waits until these processes are no more."""
     until = time.monotonic() + HANG

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import get_args
 
 import numpy
@@ -20,12 +21,14 @@ SHORT = 0.05
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_an_answer_that_comes_too_late_is_not_given_for_the_next_question(
-    opened: Opener, topology: str
+    opened: Opener, tmp_path: Path, topology: str
 ) -> None:
     network = opened(topology)
     stream = network.stream(up="sum")
+    go = tmp_path / "go"
     with pytest.raises(sapwood.TimeoutError):
-        stream.ask("sleep", NAP, timeout=SHORT)
+        stream.ask("until", str(go), timeout=SHORT)
+    go.touch()
     for number in (42, 43, 44):
         answer = stream.ask("echo", number, timeout=HANG)
         assert answer.value == number * len(network.everyone)
@@ -58,7 +61,9 @@ def test_streams_without_one_answer_take_no_question(opened: Opener) -> None:
     assert network.stream(1).ask("rank", timeout=HANG).value == 1
 
 
-def test_several_questions_are_awaited_at_once(opened: Opener) -> None:
+def test_several_questions_are_awaited_at_once(opened: Opener, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+
     async def tool() -> None:
         stream = opened("2x2").stream(up="sum")
         slow = asyncio.create_task(stream.ask_async("sleep", NAP, timeout=HANG))
@@ -69,7 +74,8 @@ def test_several_questions_are_awaited_at_once(opened: Opener) -> None:
         answers = await asyncio.gather(slow, *others)
         assert [answer.value for answer in answers] == [6, *(4 * number for number in range(10))]
         with pytest.raises(sapwood.TimeoutError):
-            await stream.ask_async("sleep", NAP, timeout=SHORT)
+            await stream.ask_async("until", str(go), timeout=SHORT)
+        go.touch()
         assert (await stream.ask_async("echo", 7)).value == 28
         assert stream.discarded == 2
 
@@ -79,19 +85,18 @@ def test_several_questions_are_awaited_at_once(opened: Opener) -> None:
 LOAD = numpy.zeros(100_000, "u1")
 
 
-def test_a_full_window_stops_no_other_task(opened: Opener) -> None:
+def test_a_full_window_stops_no_other_task(opened: Opener, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+
     async def tool() -> None:
         stream = opened("2").stream(up="count", window_bytes=4096)
-        ticks = 0
 
-        async def tick() -> None:
-            nonlocal ticks
-            while True:
-                await asyncio.sleep(0.01)
-                ticks += 1
+        async def let_go() -> None:
+            await asyncio.sleep(0.01)
+            go.touch()
 
-        ticking = asyncio.create_task(tick())
-        stream.send("sleep", NAP)
+        # Back-ends read nothing until the loop goes on while this task waits for room.
+        stream.send("until", str(go))
         count = 1
         while stream.try_send("array", 1, "u1", LOAD):
             count += 1
@@ -100,13 +105,12 @@ def test_a_full_window_stops_no_other_task(opened: Opener) -> None:
             await stream.ask_async("rank", timeout=SHORT)
         with pytest.raises(sapwood.TimeoutError, match="no room on the stream"):
             await stream.send_async("rank", timeout=SHORT)
-        before = ticks
+        letting_go = asyncio.create_task(let_go())
         for _ in range(5):
             await stream.send_async("array", 1, "u1", LOAD, timeout=HANG)
-        assert ticks > before, "the loop went on while the window was full"
+        assert letting_go.done(), "the loop went on while the window was full"
         for _ in range(count + 5):
             assert (await stream.recv_async(HANG)).value == 2
-        ticking.cancel()
 
     asyncio.run(tool())
 

@@ -44,7 +44,7 @@ def test_each_link_of_a_network_has_its_figures(
             Scope(name="kinds", source="hops", value="inside", by="kind", every="end"),
         ]
         try:
-            gatherings.extend(follow(*scopes, network="hops", seconds=1.0, timeout=10.0))
+            gatherings.extend(follow(*scopes, network="hops", seconds=3.0, timeout=HANG))
         except BaseException as error:
             failures.append(error)
 
@@ -108,7 +108,7 @@ def test_each_link_of_a_group_has_its_figures(tmp_path: Path) -> None:
 
         def gather() -> None:
             try:
-                found = follow(*scopes, group=members[0].address, key=key, seconds=1.0, timeout=10.0)
+                found = follow(*scopes, group=members[0].address, key=key, seconds=3.0, timeout=HANG)
                 gatherings.extend(found)
             except BaseException as error:
                 failures.append(error)

@@ -75,7 +75,7 @@ def taken(place: Inbox, count: int) -> list[object]:
 def test_a_call_looks_once_at_each_value_that_comes() -> None:
     others, wanted = [Value(1) for _ in range(100)], Value(2)
     place = inbox_of(Member([*others, wanted]))
-    assert take(place, 2, 1.0) is wanted
+    assert take(place, 2, HANG) is wanted
     assert [value.looks for value in others] == [1] * 100
 
 
@@ -85,7 +85,7 @@ def test_a_call_looks_once_at_each_value_that_is_held() -> None:
     place = inbox_of(member)
     assert take(place, 2, 0.0) is None
     member.values.extend([*later, wanted])
-    assert take(place, 2, 1.0) is wanted
+    assert take(place, 2, HANG) is wanted
     assert [value.looks for value in held] == [2] * 100
     assert [value.looks for value in later] == [1] * 100
 
@@ -95,7 +95,7 @@ def test_what_is_put_back_while_a_call_receives_comes_before_what_is_received() 
     member = Member([newer])
     place = inbox_of(member)
     member.meanwhile = lambda: place.restore(native(older))
-    assert take(place, 1, 1.0) is older
+    assert take(place, 1, HANG) is older
     member.meanwhile = lambda: None
     assert taken(place, 2) == [newer, None]
 

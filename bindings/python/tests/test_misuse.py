@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import numpy
 import pytest
 import sapwood
 
-from conftest import FOLDER, HANG, Opener
+from conftest import FOLDER, HANG, Opener, wait_until_awaited
 
 
 def test_what_is_closed_says_so(opened: Opener) -> None:
@@ -125,28 +124,24 @@ def test_values_that_there_is_no_memory_for_are_not_sent(opened: Opener) -> None
     assert stream.ask("rank", timeout=HANG).value == 1
 
 
-def test_two_threads_are_not_let_in_at_once_but_one_after_another(opened: Opener) -> None:
+def test_two_threads_are_not_let_in_at_once_but_one_after_another(opened: Opener, tmp_path: Path) -> None:
     network = opened("2")
+    go = tmp_path / "go"
     stream = network.stream(up="sum")
     outcome: list[object] = []
 
     def wait() -> None:
-        outcome.append(stream.ask("sleep", 2.0, timeout=HANG).value)
+        outcome.append(stream.ask("until", str(go), timeout=HANG).value)
 
     thread = threading.Thread(target=wait)
     thread.start()
-    refused = 0
-    until = time.monotonic() + HANG
-    while not refused:
-        assert time.monotonic() < until
-        try:
-            stream.try_recv()
-        except sapwood.ThreadError as error:
-            assert "one thread at a time" in str(error)
-            refused += 1
+    wait_until_awaited(go)
+    with pytest.raises(sapwood.ThreadError, match="one thread at a time"):
+        stream.try_recv()
     for use in (network.flush, lambda: stream.send("rank"), network.close, network.stream):
         with pytest.raises(sapwood.ThreadError):
             use()
+    go.touch()
     thread.join()
     assert outcome == [1]
     # Afterwards this thread may use it again.
@@ -224,23 +219,19 @@ def test_a_handler_of_the_tools_runs_while_it_waits(opened: Opener) -> None:
     assert stream.ask("rank", timeout=HANG).value == 1
 
 
-def test_other_threads_run_while_one_waits(opened: Opener) -> None:
+def test_other_threads_run_while_one_waits(opened: Opener, tmp_path: Path) -> None:
     stream = opened("2").stream(up="sum")
-    counted = [0]
-    stop = threading.Event()
+    go = tmp_path / "go"
 
-    def count() -> None:
-        while not stop.is_set():
-            counted[0] += 1
-            time.sleep(0.001)
+    def let_go() -> None:
+        # Only where the thread that waits for the answer lets others run.
+        wait_until_awaited(go)
+        go.touch()
 
-    thread = threading.Thread(target=count)
+    thread = threading.Thread(target=let_go)
     thread.start()
-    stream.ask("sleep", 0.3, timeout=HANG)
-    during = counted[0]
-    stop.set()
+    assert stream.ask("until", str(go), timeout=HANG).value == 1
     thread.join()
-    assert during > 1
 
 
 def test_a_process_that_no_network_started_is_told_so(tmp_path: Path) -> None:
@@ -255,5 +246,5 @@ def test_a_dropped_stream_is_closed(opened: Opener) -> None:
     for _ in range(20):
         assert network.stream(up="sum").ask("rank", timeout=HANG).value == 1
     network.flush()
-    record = network.status(5.0).nodes[0].record
+    record = network.status(HANG).nodes[0].record
     assert record is not None and record["streams"] == 0

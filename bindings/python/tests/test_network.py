@@ -146,7 +146,7 @@ def test_the_programs_are_those_that_were_installed() -> None:
 
 def test_status_and_places(opened: Opener) -> None:
     network = opened("2x2")
-    status = network.status(5.0)
+    status = network.status(HANG)
     assert status.health in ("full", "degraded") and len(status.nodes) == 7
     assert [node.role for node in status.nodes].count("back-end") == 4
     root = status.nodes[0]

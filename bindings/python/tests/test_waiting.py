@@ -28,7 +28,9 @@ def test_the_descriptor_is_readable_when_something_has_come(opened: Opener) -> N
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_an_answer_is_awaited_beside_other_work(opened: Opener, topology: str) -> None:
+def test_an_answer_is_awaited_beside_other_work(opened: Opener, tmp_path: Path, topology: str) -> None:
+    go = tmp_path / "go"
+
     async def tool() -> tuple[list[int | None], int]:
         network = opened(topology)
         first, second = network.stream(up="sum"), network.stream(up="count")
@@ -39,9 +41,12 @@ def test_an_answer_is_awaited_beside_other_work(opened: Opener, topology: str) -
             while True:
                 await asyncio.sleep(0.01)
                 ticks += 1
+                # The answers come only if this goes on meanwhile.
+                if ticks == 2:
+                    go.touch()
 
         ticking = asyncio.create_task(tick())
-        first.send("sleep", 0.2)
+        first.send("until", str(go))
         second.send("rank")
         # Back-ends answer in the order of their packets; both answers are awaited at once.
         answers = await asyncio.gather(first.recv_async(HANG), second.recv_async(HANG))

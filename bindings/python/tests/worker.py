@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy
 
 import sapwood
+
+# Less than tests wait for an answer.
+FILE_SECONDS_MAX = 50
 
 
 def answer(back_end: sapwood.BackEnd, packet: sapwood.Packet) -> None:
@@ -28,6 +32,9 @@ def answer(back_end: sapwood.BackEnd, packet: sapwood.Packet) -> None:
         back_end.flush()
         time.sleep(rest[0])
         back_end.reply(packet, rank)
+    elif what == "until":
+        back_end.flush()
+        back_end.reply(packet, rank if until_file(rest[0]) else -1)
     elif what == "die":
         os._exit(3)
     elif what == "silent":
@@ -53,6 +60,17 @@ def answer(back_end: sapwood.BackEnd, packet: sapwood.Packet) -> None:
             back_end.reply(packet, rank)
     else:
         back_end.reply(packet, f"what is '{what}'?")
+
+
+def until_file(path: str) -> bool:
+    """Says by another file that it waits for this one; whether that has come."""
+    Path(path + ".awaited").touch()
+    end = time.monotonic() + FILE_SECONDS_MAX
+    while not os.path.exists(path):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def is_refused(back_end: sapwood.BackEnd, packet: sapwood.Packet, tag: int) -> bool:

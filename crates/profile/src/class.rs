@@ -1,10 +1,10 @@
-//! Functional classes: events that are judged together, such as all collectives.
+//! Function classes: events that are judged together, such as all collectives.
 
 use core::fmt;
 
 use crate::Round;
 
-/// A functional class. The MPI functions' classes stand in `bindings/mpi/functions.table`.
+/// A function class. The MPI functions' classes stand in `bindings/mpi/functions.table`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// Operations of all ranks of a communicator.

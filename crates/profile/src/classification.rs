@@ -1,4 +1,5 @@
-//! Functional classes: ranks that have the same events, of those that a scheme chooses.
+//! Rank classes (functional classes of ToM): ranks with the same events, of those that a scheme
+//! chooses.
 //!
 //! As in TAUoverMRNet a class is told by a hash of the chosen names, so that it is the same in
 //! every process, round and run. A class holds its ranks and a [`Round`] over them: statistics of

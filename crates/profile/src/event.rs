@@ -81,7 +81,7 @@ impl EventKey {
         }
     }
 
-    /// Its functional class; [`Class::Other`] for functions that this release does not know.
+    /// Its function class; [`Class::Other`] for functions that this release does not know.
     #[must_use]
     pub fn class(&self) -> Class {
         match self {

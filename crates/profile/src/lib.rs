@@ -6,7 +6,7 @@
 //! their way up. At the end [`RankRows`] carries the profiles themselves, unreduced.
 //!
 //! Further parts of a round have filters of their own ([`Part`]): histograms in three phases
-//! ([`Extremes`], [`Counts`]) and as sketches ([`HistogramSketches`]), functional classes
+//! ([`Extremes`], [`Counts`]) and as sketches ([`HistogramSketches`]), function classes
 //! ([`Classification`]), outliers ([`Medians`], [`Deviations`]) and numbers of each rank
 //! ([`RankValues`]).
 //!

@@ -63,7 +63,7 @@ pub struct RankRow<'a> {
     pub state: RankState,
     /// The name of the function or region.
     pub event: Cow<'a, str>,
-    /// Its functional class.
+    /// Its function class.
     pub class: Class,
     /// The size class of the communicator.
     pub size_class: SizeClass,

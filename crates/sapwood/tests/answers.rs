@@ -6,6 +6,7 @@ use crate::support::{
     ENDING, HANG, Links, back_ends, builder, network, new_mark, of_rank, tags, tree_below_us,
     wait_until_gone,
 };
+use rustix::process::Signal;
 use sapwood::{Answer, Error, Event, RankSet, Recovery, Stream};
 
 fn missing(answer: &Answer) -> RankSet {
@@ -134,12 +135,16 @@ fn when_all_are_gone_no_member_is_left_to_answer() {
 
 #[test]
 fn a_receive_with_a_time_limit_ends_in_time_and_a_later_one_has_the_answer() {
-    let (network, _) = network("2x2", Links::Unix);
+    let (network, mark) = network("2x2", Links::Unix);
+    let tree = tree_below_us(&mark);
     let mut stream = network.stream(&network.everyone()).up("count").open().unwrap();
     assert!(stream.try_recv().unwrap().is_none());
-    stream.broadcast(tags::SLEEP, ([0_u32], 1000_u32)).unwrap();
+    let stopped = of_rank(&tree, 0);
+    stopped.stop();
+    stream.broadcast(tags::RANK, ()).unwrap();
     let error = stream.recv_timeout(Duration::from_millis(100)).unwrap_err();
     assert_eq!(error.to_string(), "no answer within 100 ms");
+    stopped.signal(Signal::CONT);
     assert!(stream.recv_timeout(HANG).unwrap().is_complete());
     network.close().unwrap();
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use crate::support::{
     HANG, Links, Seen, back_ends, builder, new_mark, of_rank, tags, tree_below_us,
 };
+use rustix::process::Signal;
 use sapwood::{Answer, Error, Network, Recovery, Stream, WaveRule};
 
-/// A time within which nothing comes from back-ends that sleep for [`NAP_MS`].
+/// A wait for an answer that cannot come meanwhile.
 const SHORT: Duration = Duration::from_millis(50);
 const NAP_MS: u32 = 2000;
 
@@ -36,12 +37,19 @@ fn is_timeout(asked: &sapwood::Result<Answer>) -> bool {
 #[test]
 fn an_answer_that_comes_too_late_is_not_given_for_the_next_question() {
     for shape in ["1x1", "2", "2x2"] {
-        let (network, _) = replying(shape);
+        let (network, tree) = replying(shape);
         let mut stream = sums(&network);
         let count = network.everyone().size() as i64;
-        let asked = stream.ask_timeout(tags::SLEEP, ([0_u32], NAP_MS), SHORT);
+        let late = of_rank(&tree, 0);
+        late.stop();
+        let asked = stream.ask_timeout(tags::RANK, (), SHORT);
         assert!(is_timeout(&asked), "{asked:?}");
-        for value in [42_i64, 43, 44] {
+        // The next question is asked before that answer comes.
+        let mut next = stream.ask_async(tags::ECHO, 42_i64).unwrap();
+        late.signal(Signal::CONT);
+        let answer = next.wait_timeout(HANG).unwrap();
+        assert_eq!((number(&answer), answer.question()), (42 * count, Some(1)), "{shape}");
+        for value in [43_i64, 44] {
             let answer = stream.ask_timeout(tags::ECHO, value, HANG).unwrap();
             assert_eq!(number(&answer), value * count, "{shape}");
             assert_eq!(answer.question(), Some(value.cast_unsigned() - 41));
@@ -75,7 +83,7 @@ fn what_answers_no_question_is_received_as_what_it_is() {
 
 #[test]
 fn several_questions_are_under_way_and_taken_in_any_order() {
-    let (network, _) = replying("2x2");
+    let (network, tree) = replying("2x2");
     let mut stream = sums(&network);
     let mut asked: Vec<_> =
         (0..20_i64).map(|value| stream.ask_async(tags::ECHO, value).unwrap()).collect();
@@ -87,9 +95,12 @@ fn several_questions_are_under_way_and_taken_in_any_order() {
         assert_eq!(number(&answer), question.cast_signed() * 4);
     }
     assert_eq!(stream.discarded(), 1, "the one that was dropped");
-    let mut pending = stream.ask_async(tags::SLEEP, ([0_u32], NAP_MS)).unwrap();
+    let late = of_rank(&tree, 0);
+    late.stop();
+    let mut pending = stream.ask_async(tags::RANK, ()).unwrap();
     assert!(pending.try_take().unwrap().is_none());
     assert!(is_timeout(&pending.wait_timeout(SHORT)));
+    late.signal(Signal::CONT);
     assert_eq!(number(&pending.wait_timeout(HANG).unwrap()), 6);
     let again = pending.wait().unwrap_err().to_string();
     assert!(again.ends_with("was given already; ask again"), "{again}");

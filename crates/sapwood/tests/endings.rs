@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::support::{
-    ENDING, HANG, Links, MARK_VARIABLE, Seen, back_ends, builder, clean_command, marked, network,
-    new_mark, of_rank, sapwood, tree_below_us, trial, wait_until, wait_until_gone,
+    ENDING, HANG, Links, MARK_VARIABLE, Seen, ask_until_missing, back_ends, builder, clean_command,
+    marked, network, new_mark, of_rank, sapwood, tree_below_us, trial, wait_until, wait_until_gone,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use sapwood::{RankSet, Recovery, WaveRule};
@@ -118,14 +118,19 @@ fn a_front_end_that_is_killed_while_its_tree_starts_leaves_nothing() {
 
 #[test]
 fn a_stopped_communication_process_delays_others_only_briefly() {
-    let (network, mark) = network("2x2", Links::Unix);
+    let mark = new_mark();
+    // It is not taken for dead, however long this lasts.
+    let recovery = Recovery { silence: Duration::ZERO, ..Recovery::default() };
+    let network = builder("2x2", Links::Unix)
+        .recovery(recovery)
+        .back_end(back_ends(&mark, &["serve"]))
+        .open()
+        .unwrap();
     let tree = tree_below_us(&mark);
-    let pid = Pid::from_raw(of_rank(&tree, 5).pid.cast_signed()).unwrap();
-    kill_process(pid, Signal::STOP).unwrap();
-    let rule = WaveRule::Timeout { milliseconds: 200 };
+    of_rank(&tree, 5).stop();
+    let rule = WaveRule::Timeout { milliseconds: 500 };
     let mut sum = network.stream(&network.everyone()).up("sum").wave(rule).open().unwrap();
-    sum.broadcast(crate::support::tags::RANK, ()).unwrap();
-    let answer = sum.recv_timeout(ENDING).unwrap();
+    let answer = ask_until_missing(&mut sum, &mut 0, &RankSet::range(0, 1));
     assert_eq!(answer.contributors, RankSet::range(2, 3));
     println!("{}: {}", answer.missing[0].ranks, answer.missing[0].reason);
     let begin = Instant::now();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::support::{
     HANG, Links, Seen, back_ends, builder, new_mark, of_rank, tags, tree_below_us, wait_until_gone,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use sapwood::{Event, Network, RankSet, Recovery, Stream};
 
 fn repairing(shape: &str, links: Links, recovery: Recovery) -> (Network, Vec<Seen>) {
@@ -70,17 +70,16 @@ fn inner_processes_die_one_after_another_and_no_wave_lacks_anybody() {
 
 #[test]
 fn a_stopped_process_is_replaced_and_may_come_back() {
-    let recovery = Recovery { silence: Duration::from_millis(300), ..Recovery::default() };
+    let recovery = Recovery { silence: Duration::from_secs(2), ..Recovery::default() };
     let (network, tree) = repairing("2x2x2", Links::Unix, recovery);
     let everyone = network.everyone().ranks().clone();
     let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
     whole(&mut stream, &everyone);
     let victim = of_rank(&tree, inner(&network)[0]);
-    let pid = Pid::from_raw(victim.pid.cast_signed()).unwrap();
-    kill_process(pid, Signal::STOP).unwrap();
+    victim.stop();
     let took = whole(&mut stream, &everyone);
     println!("stopped: whole again after {took:?}");
-    kill_process(pid, Signal::CONT).unwrap();
+    victim.signal(Signal::CONT);
     for _ in 0..50 {
         whole(&mut stream, &everyone);
     }
@@ -95,15 +94,14 @@ fn a_stopped_back_end_outlives_the_process_that_has_started_it() {
     let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
     whole(&mut stream, &everyone);
     let stopped = of_rank(&tree, 0);
-    let pid = Pid::from_raw(stopped.pid.cast_signed()).unwrap();
-    kill_process(pid, Signal::STOP).unwrap();
+    stopped.stop();
     let starter = of_rank(&tree, inner(&network)[0]);
     starter.kill();
     // The kernel hangs up on a stopped process whose starter ends.
     while starter.is_alive() {
         assert!(stream.recv_timeout(Duration::from_millis(10)).is_err(), "nothing was asked");
     }
-    kill_process(pid, Signal::CONT).unwrap();
+    stopped.signal(Signal::CONT);
     whole(&mut stream, &everyone);
     network.close().unwrap();
     wait_until_gone(&tree);

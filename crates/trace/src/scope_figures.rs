@@ -2,7 +2,7 @@
 //! way up.
 //!
 //! ```text
-//!  0  %ud    version, 3
+//!  0  %ud    version, 4
 //!  1  %auld  counters, in the order of `ScopeCounter`
 //!  2  %auld  groups, 9 words each: rank and function; communicator; kind in 8 bits, thread in the
 //!            next 8, and number of bins; events; sum, least, most, all in nanoseconds; the sum of
@@ -10,6 +10,7 @@
 //!  3  %auld  bins of all groups in this order, 2 words each: number of the bin; calls
 //!  4  %auld  communicators that have names, and
 //!  5  %as    these
+//!  6  %auld  rings that have lost most events, 2 words each: rank and thread; events
 //! ```
 
 use alloc::boxed::Box;
@@ -22,6 +23,7 @@ use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
 use sapwood_packet::{Directive, ElementType, Rank, Shape, Values, ValuesRef};
 
 use crate::TraceError;
+use crate::dropped::{DroppedRings, RankRing};
 use crate::place::OTHERS;
 use crate::scope::ScopeReduction;
 use crate::words::{halves, pair};
@@ -33,14 +35,18 @@ pub const TRACE_SCOPE: &str = "trace-scope";
 /// Groups of one packet, at most.
 pub const SCOPE_GROUPS_MAX: usize = 1 << 14;
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
 const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
 const TEXTS: Directive = Directive::new(ElementType::String, Shape::Array);
-const LAYOUT: [Directive; 6] = [WORD, LONGS, LONGS, LONGS, LONGS, TEXTS];
+const LAYOUT: [Directive; 7] = [WORD, LONGS, LONGS, LONGS, LONGS, TEXTS, LONGS];
 const WRONG: TraceError = TraceError::Contradiction { what: "groups of a scope" };
 const GROUP_WORDS: usize = 9;
 const BIN_WORDS: usize = 2;
+const RING_WORDS: usize = 2;
+/// Rings of one packet, at most: those that have lost most. What the others have lost is in the
+/// counter only.
+const RINGS_MAX: usize = 16;
 const THREAD_SHIFT: u32 = 8;
 /// Bins to each power of two: a quantile is wrong by at most half of a bin, 1/32.
 const BINS_BITS: u32 = 4;
@@ -222,6 +228,8 @@ pub struct ScopeFigures {
     pub groups: BTreeMap<ScopeKey, ScopeStatistics>,
     /// What communicators are called.
     pub names: BTreeMap<u64, String>,
+    /// By ring, what is counted as dropped; of a packet, the rings that have lost most.
+    pub dropped: DroppedRings,
 }
 
 impl ScopeFigures {
@@ -235,6 +243,12 @@ impl ScopeFigures {
     #[must_use]
     pub const fn counter(&self, counter: ScopeCounter) -> u64 {
         self.counters[counter as usize]
+    }
+
+    /// Counts events of a ring that were overwritten before they were read.
+    pub fn count_dropped(&mut self, ring: RankRing, events: u64) {
+        self.count(ScopeCounter::Dropped, events);
+        self.dropped.add(ring, events);
     }
 
     /// Adds the value of an event to its group.
@@ -275,6 +289,7 @@ impl ScopeFigures {
                 None => drop(self.names.insert(identity, name.clone())),
             }
         }
+        self.dropped.merge(other.dropped.clone());
     }
 
     /// Folds groups with small sums into one of others, until these have at most this many bytes.
@@ -351,8 +366,11 @@ impl ScopeFigures {
         }
         let named: Vec<u64> = self.names.keys().copied().collect();
         let names: Vec<&str> = self.names.values().map(String::as_str).collect();
+        let lost = self.dropped.most(RINGS_MAX).into_iter();
+        let rings = lost.flat_map(|(ring, events)| [pair(ring.rank, ring.thread), events]);
+        let rings: Vec<u64> = rings.collect();
         let head = Values::new().scalar(VERSION).array(&self.counters);
-        head.array(&groups).array(&bins).array(&named).strings(&names)
+        head.array(&groups).array(&bins).array(&named).strings(&names).array(&rings)
     }
 
     /// Reads the values of a packet.
@@ -393,8 +411,25 @@ impl ScopeFigures {
         for (&identity, name) in named.iter().zip(values.strings(5)?) {
             read.names.insert(identity, String::from_utf8_lossy(name).into_owned());
         }
+        read.dropped = dropped(values.array(6)?)?;
         if bins.is_empty() { Ok(read) } else { Err(WRONG) }
     }
+}
+
+/// The rings of a packet. One that has lost nothing is not among them.
+fn dropped(words: &[u64]) -> Result<DroppedRings, TraceError> {
+    let (rings, rest) = words.as_chunks::<RING_WORDS>();
+    if !rest.is_empty() || rings.len() > RINGS_MAX {
+        return Err(WRONG);
+    }
+    let mut read = DroppedRings::default();
+    for &[ring, events] in rings {
+        let (rank, thread) = halves(ring);
+        if events == 0 || read.insert(RankRing { rank, thread }, events).is_some() {
+            return Err(WRONG);
+        }
+    }
+    Ok(read)
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "the halves are what is taken")]
@@ -489,10 +524,32 @@ mod tests {
         let wrong = Values::new().scalar(VERSION).array(&[0_u64; SCOPE_COUNTERS]);
         // A code beyond kind and thread, and a bin that is promised and not there.
         let beyond = wrong.clone().array(&[0, 0, pair(1 << 16, 0), 0, 0, 0, 0, 0, 0]);
-        let beyond = beyond.array::<u64>(&[]).array::<u64>(&[]).strings::<&str>(&[]);
-        assert_eq!(ScopeFigures::decode(beyond.as_ref()), Err(WRONG));
-        let wrong = wrong.array(&[pair(1, 1); GROUP_WORDS]).array::<u64>(&[]).array::<u64>(&[]);
-        assert_eq!(ScopeFigures::decode(wrong.strings::<&str>(&[]).as_ref()), Err(WRONG));
+        let rest = |values: Values| {
+            values.array::<u64>(&[]).array::<u64>(&[]).strings::<&str>(&[]).array::<u64>(&[])
+        };
+        assert_eq!(ScopeFigures::decode(rest(beyond).as_ref()), Err(WRONG));
+        let wrong = wrong.array(&[pair(1, 1); GROUP_WORDS]);
+        assert_eq!(ScopeFigures::decode(rest(wrong).as_ref()), Err(WRONG));
+    }
+
+    #[test]
+    fn a_packet_has_the_rings_that_have_lost_most_events() {
+        let ring = |rank| RankRing { rank, thread: 1 };
+        let mut one = figures(&[(0, &[5])]);
+        (0..20_u32).for_each(|rank| one.count_dropped(ring(rank), u64::from(rank + 1)));
+        one.count_dropped(ring(20), 0);
+        let read = ScopeFigures::decode(one.encode().as_ref()).expect("as written");
+        assert_eq!(read.counter(ScopeCounter::Dropped), 210);
+        assert_eq!(read.dropped.most(20), one.dropped.most(RINGS_MAX));
+        let mut both = read.clone();
+        both.merge(&read);
+        assert_eq!(both.dropped.most(1), [(ring(19), 40)]);
+        // A ring twice, one that has lost nothing, half of one, and too many.
+        assert_eq!(dropped(&[7, 1, 7, 1]), Err(WRONG));
+        assert_eq!(dropped(&[7, 0]), Err(WRONG));
+        assert_eq!(dropped(&[7]), Err(WRONG));
+        let many: Vec<u64> = (0..17).flat_map(|ring| [ring, 1]).collect();
+        assert_eq!(dropped(&many), Err(WRONG));
     }
 
     #[test]

@@ -125,7 +125,8 @@ fn rows(source: &mut Source<'_>) -> Values {
         _ => {
             let head = Values::new().scalar(version(&ScopeFigures::default().encode()));
             let head = head.array(&[1_u64; SCOPE_COUNTERS]);
-            head.array(&words(9)).array(&words(2)).array(&words(1)).strings(&names)
+            let head = head.array(&words(9)).array(&words(2)).array(&words(1)).strings(&names);
+            head.array(&words(2))
         }
     }
 }

@@ -38,8 +38,10 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 const LAMMPS_INPUT: &str = include_str!("../../../demo/in.melt");
 const HPCC_INPUT: &str = include_str!("../../../bindings/mpi/tests/hpccinf.txt");
 const REDUCTIONS: &str = include_str!("reductions.c");
-/// Rows of HPCC's linear system in that input.
+/// Rows of HPCC's linear system in that input, and its grid of four ranks. With fewer ranks than
+/// the grid has, HPCC takes an input of its own instead.
 const HPCC_ROWS: &str = "64         rows";
+const HPCC_GRID: &str = "2          rows of the grid\n2          columns of the grid";
 /// LAMMPS calls this once in each step of this input.
 const STEP_FUNCTION: &str = "MPI_Allreduce";
 
@@ -231,8 +233,8 @@ impl Runs {
                 runs.command.push(format!("{:.0}", steps.max(1.0)));
             }
             Program::Hpcc => {
-                let rows = format!("{:<10} rows", arguments.hpcc_rows);
-                runs.write("hpccinf.txt", &HPCC_INPUT.replace(HPCC_ROWS, &rows))?;
+                let input = hpcc_input(arguments.hpcc_rows, arguments.perturbation_ranks);
+                runs.write("hpccinf.txt", &input)?;
                 runs.command.push("hpcc".to_owned());
             }
             Program::Allreduce => {
@@ -338,6 +340,12 @@ fn loop_seconds(output: &str) -> Option<f64> {
     line.split(' ').next()?.parse().ok()
 }
 
+/// HPCC's input for these rows and ranks.
+fn hpcc_input(rows: u32, ranks: u16) -> String {
+    let grid = format!("{:<10} rows of the grid\n{ranks:<10} columns of the grid", 1);
+    HPCC_INPUT.replace(HPCC_ROWS, &format!("{rows:<10} rows")).replace(HPCC_GRID, &grid)
+}
+
 /// What the loop of reductions says of the median of its calls, in nanoseconds.
 fn median_call(output: &str) -> Option<f64> {
     output.lines().find_map(|line| line.strip_prefix("median call of ")?.parse().ok())
@@ -365,7 +373,14 @@ mod tests {
     }
 
     #[test]
-    fn the_input_of_hpcc_has_its_rows() {
-        assert_eq!(HPCC_INPUT.matches(HPCC_ROWS).count(), 1);
+    fn the_input_of_hpcc_has_its_rows_and_a_grid_of_all_ranks() {
+        let input = hpcc_input(3000, 2);
+        let lines: Vec<&str> = input.lines().collect();
+        for line in
+            ["3000       rows", "1          rows of the grid", "2          columns of the grid"]
+        {
+            assert!(lines.contains(&line), "{input}");
+        }
+        assert_eq!(lines.len(), HPCC_INPUT.lines().count());
     }
 }

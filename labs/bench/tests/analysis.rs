@@ -8,7 +8,7 @@ use sapwood::{Hosts, Network, Program, RankSet, Registry, Topology, TransportKin
 use sapwood_bench::PROFILE_LEAF;
 use sapwood_bench::synthetic::{profile, role};
 use sapwood_monitor::analysis::{Head, HistogramWish, Inquiry, Selection, Wishes};
-use sapwood_profile::{Metric, RankProfile, Round};
+use sapwood_profile::{Classification, EventKey, Metric, Part, RankProfile, Round, Scheme};
 use sapwood_report::Analysis;
 use sapwood_report::record::Histogram;
 
@@ -139,7 +139,51 @@ fn check_classes(analysis: &Analysis, ranks: &[RankProfile]) {
             assert!(!class.histograms.is_empty(), "{}", section.scheme);
             class.histograms.iter().for_each(|histogram| check_histogram(histogram, members));
         }
-        assert!(section.cumulated_factor > 0.0);
+        let name = section.scheme.as_str();
+        assert_eq!((name, section.reduction_factor), (name, ratio(carried(name, ranks))));
+    }
+}
+
+/// The scheme of this name, whose expression is that of `inquiry`.
+fn scheme_of(name: &str) -> Scheme {
+    match name {
+        "all" => Scheme::all(),
+        "mpi" => Scheme::mpi(),
+        "depth:1" => Scheme::depth(1),
+        _ => Scheme::by(name, |event| {
+            let name = event.name();
+            let is_chosen = name.starts_with("io/") || name.starts_with("edge/");
+            is_chosen.then_some(name)
+        }),
+    }
+}
+
+/// The bytes of the ranks' rows (28 for an event, and the names of regions), and those of the
+/// packet of their classes, made without a tree.
+fn carried(scheme: &str, ranks: &[RankProfile]) -> [u64; 2] {
+    let events = ranks.iter().flat_map(|profile| profile.events.keys());
+    let row = |event: &EventKey| match event {
+        EventKey::Region(name) => 28 + name.len() as u64,
+        EventKey::Function { .. } => 28,
+    };
+    let classes = Classification::of(ranks, &scheme_of(scheme)).encode();
+    [events.map(row).sum(), classes.as_ref().body().len() as u64]
+}
+
+fn ratio([rows, classes]: [u64; 2]) -> f64 {
+    rows as f64 / classes as f64
+}
+
+/// The cumulated factor is that of all bytes of these moments, which are all that there were.
+fn check_cumulated(analysis: &Analysis, moments: &[u64]) {
+    for section in &analysis.classifications {
+        let name = section.scheme.as_str();
+        let mut sum = [0, 0];
+        for &moment in moments {
+            let [rows, classes] = carried(name, &profiles(moment));
+            sum = [sum[0] + rows, sum[1] + classes];
+        }
+        assert_eq!((name, section.cumulated_factor), (name, ratio(sum)), "{moments:?}");
     }
 }
 
@@ -229,11 +273,14 @@ fn moments_that_are_under_way_together_give_the_truth_at_every_fan_out() {
         assert_eq!((analysis.round, inquiry.skipped), (Some(3), 0), "fan-out {fan_out}");
         assert_eq!(analysis.missing, BTreeMap::new(), "fan-out {fan_out}");
         check(&analysis, &profiles(3));
+        check_cumulated(&analysis, &[1, 2, 3]);
         let classes = analysis.classifications.iter().flat_map(|section| &section.classes);
         ids.insert(classes.map(|class| class.id).collect::<Vec<_>>());
         // One moment alone, later.
         begin(&mut inquiry, 9);
-        check(&until_done(&mut network, &mut inquiry), &profiles(9));
+        let analysis = until_done(&mut network, &mut inquiry);
+        check(&analysis, &profiles(9));
+        check_cumulated(&analysis, &[1, 2, 3, 9]);
         drop(inquiry);
         network.close().expect("an end in order");
     }

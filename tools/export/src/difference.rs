@@ -44,7 +44,7 @@ impl Change {
 pub struct EventChange {
     /// The name.
     pub name: String,
-    /// Its functional class.
+    /// Its function class.
     pub class: String,
     /// Size class of the communicator.
     pub communicator_size_class: Option<u8>,

@@ -20,7 +20,7 @@ pub struct RankRow {
     pub pid: u32,
     /// The event's name.
     pub event: String,
-    /// Its functional class.
+    /// Its function class.
     pub class: String,
     /// Size class of the communicator.
     pub communicator_size_class: Option<u8>,

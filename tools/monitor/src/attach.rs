@@ -15,10 +15,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use sapwood::RankSet;
 use sapwood_command_line::exit::{Failure, complain};
 use sapwood_hosts::signals::Signals;
 use sapwood_launch::{Signal, has_ended};
 use sapwood_profile::{MPICH_ABI, OPENMPI_ABI, STANDARD_ABI};
+use sapwood_report::ranks_text;
 
 use super::Arguments;
 use super::attached_pages::AttachedPages;
@@ -266,6 +268,18 @@ fn job_of(found: &Found, arguments: &Arguments) -> Result<Job, Failure> {
     Ok(job)
 }
 
+/// A line for the user if not all ranks of a job are among those of this host.
+fn elsewhere_line(world_size: u32, here: &RankSet) -> Option<String> {
+    let elsewhere = RankSet::range(0, world_size.checked_sub(1)?).difference(here.as_ref());
+    (!elsewhere.is_empty()).then(|| {
+        format!(
+            "not found on this host: {} of {world_size}; 'attach' watches the ranks of its own host \
+             only: start it on each of the other hosts as well, or the job under 'sapwood mpi'",
+            ranks_text(&elsewhere.to_string())
+        )
+    })
+}
+
 /// From the start of the tree until all ranks have ended, or the user ends it.
 fn observe(
     job: &Job,
@@ -280,6 +294,10 @@ fn observe(
     let mut collection = Collection::open(job, &base, arguments, None)?;
     pages.follow(&mut collection.guidance.settings);
     collection.guidance.begin_late();
+    let here: RankSet = found.ranks.keys().copied().collect();
+    if let Some(line) = elsewhere_line(job.ranks.unwrap_or(0), &here) {
+        complain(line);
+    }
     if let Some(line) = pages.switched_off_line() {
         complain(line);
     }
@@ -389,4 +407,19 @@ fn drop_ended(left: &mut Vec<OwnedFd>, collection: &mut Collection) {
         }
         !is_over
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_that_are_not_on_this_host_are_named() {
+        let line = |size, here: &str| elsewhere_line(size, &here.parse().expect("ranks"));
+        assert_eq!(line(4, "0-3"), None);
+        let told = line(4, "0,2").expect("two are elsewhere");
+        assert!(told.starts_with("not found on this host: ranks 1,3 of 4; 'attach' "), "{told}");
+        let told = line(4, "0-2").expect("one is elsewhere");
+        assert!(told.starts_with("not found on this host: rank 3 of 4; "), "{told}");
+    }
 }

@@ -103,6 +103,9 @@ impl Collection {
                     self.ask(elapsed);
                 } else if is_new {
                     self.guidance.ask(elapsed);
+                } else {
+                    let running = self.result.round.ranks_in(RankState::Running);
+                    self.guidance.ask_who_obeys(&running, elapsed);
                 }
                 String::new()
             }

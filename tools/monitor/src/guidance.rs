@@ -23,6 +23,8 @@ const ADVICE_EVENTS_MAX: usize = 59;
 const PARTIAL_MAX: u32 = 16;
 /// Questions whose answers are awaited, at most.
 const ASKED_MAX: usize = 64;
+/// For how long an answer is awaited before a user who waits for the ranks has them asked again.
+const AWAITED: Duration = Duration::from_secs(1);
 
 /// What the front-end knows of its ranks beside their counts.
 pub(crate) struct Guidance {
@@ -99,6 +101,19 @@ impl Guidance {
     /// which nothing is left is not asked.
     pub(crate) fn ask(&mut self, elapsed: Duration) {
         self.put(Asking::Periodic, elapsed);
+    }
+
+    /// Asks again as long as not all of these ranks are known to have applied the settings, so that
+    /// a user that waits for them does not wait for the next round.
+    pub(crate) fn ask_who_obeys(&mut self, running: &RankSet, elapsed: Duration) {
+        let change = self.settings.change;
+        let last = self.asked.last_key_value();
+        let is_awaited = last.is_some_and(|(&wave, &asked)| {
+            wave.saturating_add(1) == self.wave && elapsed < asked + AWAITED
+        });
+        if change != 0 && !is_awaited && !obey_all(self.obeyed.get(&change), running) {
+            self.ask(elapsed);
+        }
     }
 
     fn put(&mut self, asking: Asking, elapsed: Duration) {
@@ -205,6 +220,11 @@ fn is_partial(round: &Round, ranks: u64) -> bool {
     round.covered().len() < whole
 }
 
+/// Whether all of these ranks are among those that obey a change, of which there are some.
+fn obey_all(obeyed: Option<&RankSet>, running: &RankSet) -> bool {
+    obeyed.is_some_and(|obeyed| running.difference(obeyed.as_ref()).is_empty())
+}
+
 /// Notes which settings ranks have been seen to obey. An answer may lack ranks, or be late: what
 /// was known of a rank holds until it is seen to obey later settings.
 fn note_obeyed(known: &mut BTreeMap<u32, RankSet>, seen: BTreeMap<u32, RankSet>) {
@@ -267,6 +287,14 @@ mod tests {
         assert!(is_partial(&round, 0) && is_partial(&round, 2) && !is_partial(&round, 1));
         round.add(&RankProfile::new(1, 2)).expect("a new rank");
         assert!(!is_partial(&round, 0));
+    }
+
+    #[test]
+    fn all_obey_once_each_rank_that_runs_does() {
+        let set = |ranks: &str| -> RankSet { ranks.parse().expect("ranks") };
+        assert!(!obey_all(None, &RankSet::new()));
+        assert!(!obey_all(Some(&set("0-1")), &set("0-2")));
+        assert!(obey_all(Some(&set("0-3")), &set("0-2")));
     }
 
     #[test]

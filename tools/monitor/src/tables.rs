@@ -41,8 +41,9 @@ use super::usage;
 use super::waits::{LeafWaits, WaitsQuestion};
 pub(crate) use kept::{KeptError, KeptRank, KeptTime};
 
-/// Connections that have not offered a table yet; others wait until these have.
-const ARRIVING_MAX: usize = 1024;
+/// Connections that have not offered a table yet; others wait until these have. With those of the
+/// ranks they are fewer than the descriptors that a process may have on most machines.
+const ARRIVING_MAX: usize = 256;
 /// What a leaf says of ranks that it cannot take in, at most; the rest is counted by the front-end
 /// as missing.
 const NOTES_MAX: usize = 16;

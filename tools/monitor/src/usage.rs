@@ -42,10 +42,7 @@ pub(crate) fn complete(
     table: &TableReader<'_>,
     time: TimeShare,
 ) {
-    let seen = figures.get(&Figure::ResidentBytes).max(figures.get(&Figure::ResidentBytesMax));
-    let seen = seen.copied();
     figures.extend(table.usage());
-    raise_most(figures, seen);
     figures.extend(table.transfers());
     figures.extend(table.threads());
     let cpu_ns = [Figure::CpuUserNs, Figure::CpuSystemNs].map(|figure| figures.get(&figure));
@@ -53,14 +50,6 @@ pub(crate) fn complete(
     let since = (user + system).saturating_sub(table.started_cpu_ns());
     if let Some(ppm) = (u128::from(since) * WHOLE_PPM).checked_div(time.wall_ns.into()) {
         figures.insert(Figure::CpuPpm, u64::try_from(ppm).unwrap_or(u64::MAX));
-    }
-}
-
-/// Has the most memory contain what was seen: the rank tells it once, when counting ends, and may
-/// grow afterwards; and the kernel counts resident pages in batches.
-fn raise_most(figures: &mut BTreeMap<Figure, u64>, seen: Option<u64>) {
-    if let (Some(most), Some(seen)) = (figures.get_mut(&Figure::ResidentBytesMax), seen) {
-        *most = (*most).max(seen);
     }
 }
 
@@ -116,19 +105,6 @@ mod tests {
         ];
         assert_eq!(of_stat(stat), expected.into());
         assert!(of_stat("").is_empty() && of_stat("17 (a) R").is_empty());
-    }
-
-    #[test]
-    fn the_most_memory_is_not_below_what_was_seen_after_counting_had_ended() {
-        let most = |told: u64, seen| {
-            let mut figures = BTreeMap::from([(Figure::ResidentBytesMax, told)]);
-            raise_most(&mut figures, seen);
-            figures[&Figure::ResidentBytesMax]
-        };
-        assert_eq!([most(5, Some(7)), most(9, Some(7)), most(9, None)], [7, 9, 9]);
-        let mut none = BTreeMap::new();
-        raise_most(&mut none, Some(7));
-        assert!(none.is_empty());
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub struct Profile {
     pub rounds: u64,
     /// For how long it was watched, in seconds.
     pub elapsed_s: f64,
-    /// Totals of functional classes.
+    /// Totals of function classes.
     pub classes: Vec<Class>,
     /// Every event over all covered ranks.
     pub events: Vec<Event>,

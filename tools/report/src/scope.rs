@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::mpi_call::kind_word;
 use crate::quantity;
 use crate::text::{Grid, Side, cut_in_the_middle, unnamed};
+use crate::why::DroppedRing;
 
 /// The form of the JSON object.
 pub const SCOPE_SCHEMA: &str = "sapwood.scope/1";
@@ -24,6 +25,8 @@ const GROUP: &str = HopSource::Group.word();
 const ROWS_MAX: usize = 16;
 /// Characters of a name, at most.
 const NAME_MAX: usize = 28;
+/// Rings that a line names, at most; JSON has all that a packet had.
+const RINGS_MAX: usize = 3;
 
 /// One gathering of one scope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -63,6 +66,9 @@ pub struct ScopeRecord {
     pub events_selected: u64,
     /// Events that were overwritten before they were read.
     pub events_dropped: u64,
+    /// Of calls, the rings that have lost most of these events, the first one most.
+    #[serde(default)]
+    pub dropped_rings: Vec<DroppedRing>,
     /// Records that were there and not read when this was gathered: they come with the next.
     pub events_waiting: u64,
     /// Calls since the record before of threads that have no ring.
@@ -225,6 +231,7 @@ impl ScopeRecord {
             events_read: counter(ScopeCounter::Read),
             events_selected: counter(ScopeCounter::Selected),
             events_dropped: counter(ScopeCounter::Dropped),
+            dropped_rings: DroppedRing::of(&figures.dropped, usize::MAX),
             events_waiting: counter(ScopeCounter::Waiting),
             events_without_ring: counter(ScopeCounter::WithoutRing),
             events_without_space: counter(ScopeCounter::WithoutSpace),
@@ -259,8 +266,9 @@ impl ScopeRecord {
             quantity::counted(self.events_read.into(), "events"),
             quantity::counted(self.ranks.into(), words.processes),
         );
+        let overwritten = format!("overwritten unread{}", self.rings_text());
         let losses = [
-            (self.events_dropped, "events", "overwritten unread"),
+            (self.events_dropped, "events", overwritten.as_str()),
             (self.events_waiting, "events", "not read yet"),
             (self.events_without_ring, "calls", "of threads that have no ring"),
             (self.events_without_space, "calls", "on communicators beyond the capacity of a table"),
@@ -293,6 +301,17 @@ impl ScopeRecord {
             lines.extend(self.table());
         }
         lines
+    }
+
+    /// What stands behind the number of events that were overwritten; nothing without a ring.
+    fn rings_text(&self) -> String {
+        let most = self.dropped_rings.iter().take(RINGS_MAX);
+        let told = most.map(DroppedRing::text).collect::<Vec<_>>().join(", ");
+        match self.dropped_rings.len() {
+            0 => String::new(),
+            1..=RINGS_MAX => format!(": {told}"),
+            _ => format!(": {told}, the rest of other rings"),
+        }
     }
 
     fn table(&self) -> Vec<String> {
@@ -490,6 +509,8 @@ fn group_of_hops(key: ScopeKey, one: &ScopeStatistics, scope: &HopScope) -> Scop
 
 #[cfg(test)]
 mod tests {
+    use sapwood_trace::RankRing;
+
     use super::*;
 
     fn figures() -> ScopeFigures {
@@ -536,6 +557,28 @@ mod tests {
             sapwood_schema::assert_fits("scope-1", &value);
             assert_eq!(serde_json::from_value::<ScopeRecord>(value).expect("as written"), one);
         }
+    }
+
+    #[test]
+    fn the_rings_that_have_lost_most_events_are_named() {
+        let mut figures = figures();
+        for (rank, events) in [(0, 5), (1, 2_000), (2, 7)] {
+            figures.count_dropped(RankRing { rank, thread: 1 }, events);
+        }
+        let few = record(&figures, BY);
+        let told = "scope calls after 2.0 s: 20 of 50 events, 2 ranks; 2,012 events overwritten \
+                    unread: 2,000 of rank 1 (thread 1), 7 of rank 2 (thread 1), 5 of rank 0 \
+                    (thread 1)";
+        assert_eq!(few.lines()[0], told);
+        figures.count_dropped(RankRing { rank: 3, thread: 0 }, 1);
+        let more = record(&figures, BY);
+        let told = format!("{}, the rest of other rings", told.replace("2,012", "2,013"));
+        assert_eq!(more.lines()[0], told);
+        let first = DroppedRing { rank: 1, thread: 1, events: 2_000 };
+        assert_eq!((more.dropped_rings.len(), &more.dropped_rings[0]), (4, &first));
+        let value = serde_json::to_value(&more).expect("numbers and text");
+        sapwood_schema::assert_fits("scope-1", &value);
+        assert_eq!(serde_json::from_value::<ScopeRecord>(value).expect("as written"), more);
     }
 
     #[test]

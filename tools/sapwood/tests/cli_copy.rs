@@ -289,7 +289,7 @@ fn a_host_that_hangs_is_given_up_and_the_others_go_on() {
     let place = Place::new();
     let content = large();
     let source = place.write("source", &content);
-    let arguments = ["--stall-timeout", "2", "-f", "2", "-w", "n[0-4]", &source];
+    let arguments = ["--stall-timeout", "10", "-f", "2", "-w", "n[0-4]", &source];
     let child = command(&arguments).arg(place.of_hosts("copy")).spawn().unwrap();
     let hung = agent(&child, 1);
     let part = place.path("n1/.copy.sapwood-part");
@@ -297,7 +297,7 @@ fn a_host_that_hangs_is_given_up_and_the_others_go_on() {
     kill_process(hung, Signal::STOP).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = text(&output.stderr);
-    assert_eq!(said, "sapwood: n1 (1): missing: gave no answer for 2 s\n");
+    assert_eq!(said, "sapwood: n1 (1): missing: gave no answer for 10 s\n");
     assert_eq!(code(&output), Some(255));
     for host in [0, 2, 3, 4] {
         assert!(place.read(&format!("n{host}/copy")) == content, "{host}");
@@ -399,7 +399,7 @@ fn a_host_that_hangs_keeps_no_other_waiting_for_its_turn() {
         place.write(&format!("n{host}/log"), &content);
     }
     let (log, back) = (place.of_hosts("log"), place.text("back"));
-    let gather = ["--gather", "--stall-timeout", "2", "-w", "n[0-3]", &log, &back];
+    let gather = ["--gather", "--stall-timeout", "10", "-w", "n[0-3]", &log, &back];
     let child = command(&gather).spawn().unwrap();
     // So few that one is written after another.
     let few = Rlimit { current: Some(80), maximum: Some(80) };
@@ -415,7 +415,7 @@ fn a_host_that_hangs_keeps_no_other_waiting_for_its_turn() {
     kill_process(agent, Signal::STOP).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = text(&output.stderr);
-    assert_eq!(said, format!("sapwood: n{hung} (1): missing: gave no answer for 2 s\n"));
+    assert_eq!(said, format!("sapwood: n{hung} (1): missing: gave no answer for 10 s\n"));
     assert_eq!(code(&output), Some(255));
     for host in (0..4).filter(|host| *host != hung) {
         assert!(place.read(&format!("back/n{host}/log")) == content, "{host}");

@@ -2,10 +2,14 @@
 //! killed, join and leave.
 
 use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::members::{Folder, HANG, Member, group, output, sapwood};
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
 
@@ -146,7 +150,7 @@ fn each_contributor_counts_once_while_members_are_killed() {
     ] {
         for round in 0..3 {
             let line = format!(
-                "{operation} tree={tree} bytes={bytes} rounds=25 number={number} deadline=10s"
+                "{operation} tree={tree} bytes={bytes} rounds=25 number={number} deadline=20s"
             );
             number += 25;
             members.iter_mut().for_each(|member| member.ask(&line));
@@ -258,12 +262,33 @@ fn a_member_that_joins_takes_virtual_nodes_from_one_that_stays() {
     members.into_iter().for_each(Member::leave);
 }
 
+/// A port for members that listen there one after the other: a socket that is bound to it, and does
+/// not listen, keeps it from all programs that take any free port.
+struct KeptPort {
+    _socket: OwnedFd,
+    address: String,
+}
+
+impl KeptPort {
+    fn new() -> Self {
+        let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+        // As listeners do; without it they could not have the same port.
+        set_socket_reuseaddr(&socket, true).unwrap();
+        bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let bound = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap();
+        Self { _socket: socket, address: format!("tcp:{bound}") }
+    }
+}
+
 #[test]
 fn two_groups_with_one_key_stay_apart() {
     let folder = Folder::new();
     let key = folder.key("key");
-    let mut one = Member::start(&key, &["create", "--names", "0", "--silence", "600ms"]);
-    let mut gone = Member::start(&key, &["join", &one.address, "--names", "1"]);
+    let kept = KeptPort::new();
+    let mut one = Member::start(&key, &["create", "--names", "0"]);
+    let how = ["join", &one.address, "--names", "1", "--listen", &kept.address];
+    let mut gone = Member::start(&key, &how);
     one.wait_for("0-1");
     gone.wait_for("0-1");
     gone.kill();
@@ -480,10 +505,14 @@ fn operations_are_followed_over_each_link_and_through_each_member() {
 #[test]
 fn a_member_that_cannot_be_followed_is_named() {
     let folder = Folder::new();
-    let mut members = group(&folder, 2);
     let key = folder.key("key");
+    let patient = ["--silence", "60s"];
+    let first = Member::start(&key, &[&["create", "--names", "0"], &patient[..]].concat());
+    let at = first.address.clone();
+    let second = Member::start(&key, &[&["join", &*at, "--names", "1"], &patient[..]].concat());
+    let mut members = [first, second];
+    members.iter_mut().for_each(|member| member.wait_for("0-1"));
     let key = key.to_str().unwrap();
-    let at = members[0].address.clone();
     let (code, text, _) = output(&["trace", &at, "--key", key, "--for", "1ms"]);
     assert_eq!(
         (code, text.contains("no operation took place in that time")),
@@ -495,7 +524,7 @@ fn a_member_that_cannot_be_followed_is_named() {
     // One that is stopped is still a member for a while.
     let pid = rustix::process::Pid::from_child(&members[1].child);
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
-    let few = ["trace", &at, "--key", key, "--for", "1ms", "--timeout", "500ms"];
+    let few = ["trace", &at, "--key", key, "--for", "1ms", "--timeout", "10s"];
     let (code, text, _) = output(&few);
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
     assert_eq!((code, text.contains("member 1 did not answer")), (Some(0), true), "{text}");

@@ -214,7 +214,8 @@ fn the_others_are_shown_by_how_they_differ_from_most() {
 #[test]
 fn a_program_reads_one_object() {
     let script = "case $SAPWOOD_RANK in 3) kill -9 $$;; 4) sleep 1000;; *) echo ok;; esac";
-    let output = run(&["--json", "-u", "1", "-w", "n[0-4]", script]);
+    // Long enough for the others, on a machine with other work, too.
+    let output = run(&["--json", "-u", "20", "-w", "n[0-4]", script]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_fits("run-1", &report);
     assert_eq!((&report["nodes"], &report["count"]), (&"n[0-4]".into(), &5.into()));
@@ -274,7 +275,7 @@ fn a_line_without_end_takes_bounded_parts_and_is_folded_whole() {
 #[test]
 fn what_takes_too_long_is_ended_with_all_that_it_started() {
     let script = "test $SAPWOOD_RANK -eq 0 && exit; sleep 1000 & echo $!; sleep 1000";
-    let output = run(&["-b", "-u", "1", "-w", "n[0-2]", script]);
+    let output = run(&["-b", "-u", "20", "-w", "n[0-2]", script]);
     assert_eq!(code(&output), Some(124), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "sapwood: n[1-2] (2): timed out\n");
     let left: Vec<u32> =
@@ -491,7 +492,7 @@ fn a_host_that_asks_for_a_copy_of_the_program_and_then_hangs_is_given_up_as_any_
                   *) exec sh -c \"$*\";;\nesac\n";
     write_program(&shell, script);
     let shell = shell.to_str().unwrap();
-    let words = ["run", "--new-tree", "--remote-shell", shell, "-t", "10", "-w", "far[1-3]"];
+    let words = ["run", "--new-tree", "--remote-shell", shell, "-t", "20", "-w", "far[1-3]"];
     let output = crate::cli::run(&[&words[..], &["echo hi"]].concat());
     assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "far3: hi\n");
@@ -502,7 +503,7 @@ fn a_host_that_asks_for_a_copy_of_the_program_and_then_hangs_is_given_up_as_any_
         .filter_map(|rest| rest.split(' ').next()?.parse().ok())
         .collect();
     // Not after the minute that a copy on its way may take.
-    assert!(!told.is_empty() && told.iter().all(|&ms| ms < 30_000), "{errors}");
+    assert!(!told.is_empty() && told.iter().all(|&ms| ms < 60_000), "{errors}");
     assert!(errors.contains("far[1-2] (2): ") || told.len() == 2, "{errors}");
 }
 

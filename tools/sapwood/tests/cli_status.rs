@@ -115,7 +115,7 @@ fn the_clocks_of_one_machine_agree_within_their_bounds() {
 fn a_running_network_is_drawn_and_described() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(folder.path(), "2x2x2");
-    let status = json(&ask(folder.path(), &["status", "--json", "--timeout", "5s"]));
+    let status = json(&ask(folder.path(), &["status", "--json", "--timeout", "60s"]));
     assert_fits("status-1", &status);
     assert_eq!(status["network"], running.name);
     assert_eq!(status["health"], "full");
@@ -126,7 +126,7 @@ fn a_running_network_is_drawn_and_described() {
         assert_eq!(node["answered"], true, "{node}");
         assert!(node["waves_per_s"].is_number() && node["fill"].is_number(), "{node}");
     }
-    let output = ask(folder.path(), &["status", "--timeout", "5s"]);
+    let output = ask(folder.path(), &["status", "--timeout", "60s"]);
     let picture = text(&output.stdout);
     assert!(picture.contains("full, 8 of 8 back-ends answered"), "{picture}");
     assert!(picture.contains("├─ communication process 9  full"), "{picture}");
@@ -138,7 +138,7 @@ fn a_running_network_is_drawn_and_described() {
 fn the_way_of_a_wave_is_told_hop_by_hop() {
     let folder = tempfile::tempdir().unwrap();
     let _running = Running::start(folder.path(), "2x2x2");
-    let trace = json(&ask(folder.path(), &["trace-wave", "--json", "--timeout", "5s"]));
+    let trace = json(&ask(folder.path(), &["trace-wave", "--json", "--timeout", "60s"]));
     assert_fits("trace-wave-1", &trace);
     let hops = trace["hops"].as_array().unwrap();
     assert_eq!(hops.len(), 15);
@@ -146,7 +146,7 @@ fn the_way_of_a_wave_is_told_hop_by_hop() {
     let path: Vec<u64> =
         trace["slowest_path"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
     assert_eq!((path.len(), path[0]), (4, 8), "one process of each level: {path:?}");
-    let output = ask(folder.path(), &["trace-wave", "--timeout", "5s"]);
+    let output = ask(folder.path(), &["trace-wave", "--timeout", "60s"]);
     let picture = text(&output.stdout);
     assert_eq!(picture.matches('*').count(), 5, "{picture}");
 }
@@ -157,7 +157,7 @@ fn colours_are_there_where_they_are_asked_for() {
     let _running = Running::start(folder.path(), "2");
     for command in ["status", "trace-wave"] {
         let coloured = |words: &[&str]| {
-            let output = ask(folder.path(), &[&[command, "--timeout", "5s"], words].concat());
+            let output = ask(folder.path(), &[&[command, "--timeout", "60s"], words].concat());
             assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
             text(&output.stdout).contains("\x1b[")
         };
@@ -173,20 +173,20 @@ fn colours_are_there_where_they_are_asked_for() {
 fn an_inner_process_is_killed_and_the_repair_is_seen() {
     let folder = tempfile::tempdir().unwrap();
     let _running = Running::start(folder.path(), "2x2x2");
-    let ask_json = || -> Value {
-        let output = ask(folder.path(), &["status", "--json", "--timeout", "2s"]);
+    let ask_json = |timeout: &str| -> Value {
+        let output = ask(folder.path(), &["status", "--json", "--timeout", timeout]);
         let status: Value = serde_json::from_slice(&output.stdout).expect("a status");
         let is_whole = status["back_ends"]["missing"] == "";
         assert_eq!(code(&output), Some(if is_whole { 0 } else { 255 }), "{status}");
         status
     };
-    let before = ask_json();
+    let before = ask_json("60s");
     let pid = node(&before, 9)["pid"].as_i64().unwrap();
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     let begin = Instant::now();
     let after = loop {
-        let status = ask_json();
+        let status = ask_json("10s");
         let is_whole = status["back_ends"]["answered"] == "0-7";
         if is_whole && node(&status, 8)["orphans_adopted"] == 2 {
             break status;
@@ -253,12 +253,12 @@ fn of_several_networks_one_has_to_be_named() {
     let unnamed = ask(folder.path(), &["status"]);
     assert_refused(&unnamed, "choose one with --network", &["status"]);
     for running in [&one, &two] {
-        let arguments = ["status", "--json", "--timeout", "5s", "--network", &running.name];
+        let arguments = ["status", "--json", "--timeout", "60s", "--network", &running.name];
         assert_eq!(json(&ask(folder.path(), &arguments))["network"], running.name);
     }
     let unknown = ask(folder.path(), &["trace-wave", "--network", "unknown"]);
     assert_refused(&unknown, "no visible network is called 'unknown'", &["trace-wave"]);
-    let clocks = ["clocks", "--json", "--samples", "1", "--timeout", "5s", "--network", &two.name];
+    let clocks = ["clocks", "--json", "--samples", "1", "--timeout", "60s", "--network", &two.name];
     assert_eq!(json(&ask(folder.path(), &clocks))["network"], two.name);
 }
 
@@ -285,7 +285,7 @@ fn a_network_that_ends_leaves_nothing() {
         let pid = i32::try_from(running.child.id()).unwrap();
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
         // Once it answers, it waits for signals.
-        let answer = ask(folder.path(), &["status", "--timeout", "5s"]);
+        let answer = ask(folder.path(), &["status", "--timeout", "60s"]);
         assert!(answer.status.success(), "{}", text(&answer.stderr));
         rustix::process::kill_process(pid, signal).unwrap();
         let status = running.child.wait().unwrap();

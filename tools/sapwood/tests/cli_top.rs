@@ -236,13 +236,12 @@ fn a_host_that_hangs_is_named_and_comes_back_and_one_that_dies_stays_away() {
     kill_process(agents[1], Signal::KILL).unwrap();
     let gone = |sample: &Value| {
         let reason = sample["missing"][0]["reason"].as_str().unwrap_or_default();
-        !reason.is_empty() && !reason.starts_with("no answer")
+        // In an earlier one others may be late, too.
+        let is_alone = sample["answered"]["count"] == 5;
+        is_alone && !reason.is_empty() && !reason.starts_with("no answer")
     };
     let sample = running.next_where(gone);
-    assert_eq!(
-        (&sample["answered"]["count"], &sample["missing"][0]["count"]),
-        (&5.into(), &1.into())
-    );
+    assert_eq!(sample["missing"][0]["count"], 1);
     let others: Vec<Pid> = agents.into_iter().skip(2).collect();
     let output = running.end(Signal::TERM);
     assert_eq!(output.status.code(), Some(143), "{}", text(&output.stderr));
@@ -259,7 +258,7 @@ fn missing_hosts_decide_the_exit_code_unless_they_are_accepted() {
         let mut command = command(
             &[
                 &PATIENT[..],
-                &["--count", "1", "--interval", "2", "--missing-max", quorum, "--listen", "0"],
+                &["--count", "1", "--interval", "10", "--missing-max", quorum, "--listen", "0"],
                 &["-w", "n[0-1]"],
             ]
             .concat(),

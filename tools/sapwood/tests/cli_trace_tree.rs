@@ -15,7 +15,7 @@ use serde_json::Value;
 const HANG: Duration = Duration::from_secs(60);
 
 /// How long a back-end is stopped, again and again.
-const STOP: Duration = Duration::from_millis(120);
+const STOP: Duration = Duration::from_millis(400);
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
@@ -83,7 +83,7 @@ fn the_back_end_that_stops_is_what_answers_wait_for_at_fan_outs_1_2_and_8() {
         let status = json(&ask(folder.path(), &["status", "--json", "--timeout", "60s"]));
         let node = list(&status["nodes"]).iter().find(|node| node["rank"] == slow).unwrap();
         let command = crate::cli::command()
-            .args(["trace", "tree", "--for", "2s", "--timeout", "2s", "--json"])
+            .args(["trace", "tree", "--for", "4s", "--timeout", "10s", "--json"])
             .env("XDG_RUNTIME_DIR", folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

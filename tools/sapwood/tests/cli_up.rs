@@ -97,7 +97,7 @@ fn what_holds_for_a_command_holds_in_a_tree_that_is_up() {
         &["-b", "-w", "n[03-05,08]", "echo $SAPWOOD_HOST >&2; echo $SAPWOOD_RANK; exit 2"],
         &["-L", "-w", "n[03-05,08]", "echo $SAPWOOD_HOST $SAPWOOD_RANK"],
         &["-b", "-L", "-w", "n[03-05,08]", "seq 3"],
-        &["--json", "-u", "1", "-w", "n[06-10]", script],
+        &["--json", "-u", "20", "-w", "n[06-10]", script],
         &["--diff", "-w", "n[07-11]", "seq $((SAPWOOD_RANK / 4 + 2))"],
         &["-b", "-w", "n[07-08]", "--substitute", "--env", "A=%h", "echo %n %host $A"],
         &["-b", "-w", "n07", "--chdir", "..", "pwd"],
@@ -200,7 +200,7 @@ fn a_host_that_was_lost_is_missing_from_then_on_where_none_is_to_come_back() {
     let user = User::new();
     user.up(&["-w", "n[0-3]", "-f", "2", "--return-after", "0"]);
     let agent = user.agent(&["-w", "n2"]);
-    let child = user.begun(1, &["-b", "--live", "-w", "n[0-3]", "echo here; sleep 2"]);
+    let child = user.begun(1, &["-b", "--live", "-w", "n[0-3]", "echo here; sleep 10"]);
     kill_process(pid_of(agent), Signal::KILL).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
@@ -455,10 +455,10 @@ fn a_tree_is_had_again_with_the_hosts_that_were_read() {
 #[test]
 fn a_tree_ends_when_nobody_uses_it() {
     let user = User::new();
-    let daemon = user.up(&["-w", "n0", "--idle", "0.5"]);
-    // A command that takes longer than that is a use.
-    let output = user.run(&["-N", "-w", "n0", "sleep 1; echo $PPID"]);
-    assert_eq!(code(&output), Some(0));
+    let daemon = user.up(&["-w", "n0", "--idle", "10"]);
+    // A command that takes longer than that is a use. One that names the tree starts no other.
+    let output = user.run(&["--network", "warm", "-N", "-w", "n0", "sleep 12; echo $PPID"]);
+    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
     wait_for_end(daemon);
     wait_for_end(text(&output.stdout).trim().parse().unwrap());
     assert_eq!(user.left(), Vec::<PathBuf>::new());

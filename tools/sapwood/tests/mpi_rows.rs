@@ -5,8 +5,9 @@
 mod surroundings;
 
 use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use sapwood_profile::Function;
@@ -14,14 +15,16 @@ use serde_json::Value;
 use surroundings::clean_command;
 
 const RANKS: u64 = 5;
+/// Steps that ranks take until enough rounds are whole, and rounds for one of them, at most.
+const STEPS_MAX: usize = 100;
 
 fn barrier() -> u32 {
     Function::named("MPI_Barrier").expect("every MPI has it").id
 }
 
-/// Runs the standing-in program under observation. A library that is loaded anyway stands for the
-/// shim, so that something can be preloaded.
-fn watched(folder: &Path, tree: &[&str]) -> Output {
+/// The command that watches the standing-in program, in a mode of its own if one is given. A
+/// library that is loaded anyway stands for the shim, so that something can be preloaded.
+fn watching(folder: &Path, tree: &[&str], mode: Option<&str>) -> Command {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux tells it");
     let library = maps.split_whitespace().find(|word| word.contains("/libc.so"));
     let shim = folder.join("libsapwood-mpi-openmpi.so");
@@ -29,18 +32,24 @@ fn watched(folder: &Path, tree: &[&str]) -> Output {
         let library = library.expect("tests are linked to the C library");
         std::os::unix::fs::symlink(library, shim).expect("the folder may be written");
     }
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mpi/counting_ranks.py");
-    clean_command(env!("CARGO_BIN_EXE_sapwood"))
-        .args(["mpi", "--mpi", "openmpi", "--ranks", &RANKS.to_string(), "--out"])
-        .arg(folder.join("out"))
-        .args(tree)
-        .args(["--", "python3"])
-        .arg(program)
-        .arg(RANKS.to_string())
-        .env("SAPWOOD_LIB_DIR", folder)
-        .env("BARRIER", barrier().to_string())
-        .output()
-        .expect("the command was built")
+    let out = folder.join("out");
+    let mut command = clean_command(env!("CARGO_BIN_EXE_sapwood"));
+    command.args(["mpi", "--mpi", "openmpi", "--ranks", &RANKS.to_string(), "--out"]);
+    command.arg(&out).args(tree).args(["--", "python3"]).arg(program()).arg(RANKS.to_string());
+    if let Some(mode) = mode {
+        command.arg(mode).arg(out.join("rounds.ndjson"));
+    }
+    command.env("SAPWOOD_LIB_DIR", folder).env("BARRIER", barrier().to_string());
+    command
+}
+
+/// Runs it to its end.
+fn watched(folder: &Path, tree: &[&str], mode: Option<&str>) -> Output {
+    watching(folder, tree, mode).output().expect("the command was built")
+}
+
+fn program() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mpi/counting_ranks.py")
 }
 
 /// The rows of the file as text, without the columns that differ from run to run.
@@ -57,8 +66,8 @@ fn rows(file: PathBuf) -> Vec<String> {
     .collect()
 }
 
-fn expected_row(rank: u64) -> String {
-    let state = if rank == RANKS - 1 { "lost" } else { "finalized" };
+fn expected_row(rank: u64, lost: &[u64]) -> String {
+    let state = if lost.contains(&rank) { "lost" } else { "finalized" };
     let (count, time_ns, bytes) = (rank + 1, 1000 * (rank + 1) * (rank + 1), 10 * rank);
     // A collective sends and receives no messages.
     format!(
@@ -66,35 +75,224 @@ fn expected_row(rank: u64) -> String {
     )
 }
 
+/// Checks the files of a run whose ranks have all come; gives `profile.json`.
+fn checked(out: &Path, lost: &[u64]) -> Value {
+    let expected: Vec<String> = (0..RANKS).map(|rank| expected_row(rank, lost)).collect();
+    assert_eq!(rows(out.join("ranks.parquet")), expected);
+
+    let json = std::fs::read_to_string(out.join("profile.json")).expect("it was left");
+    let profile: Value = serde_json::from_str(&json).expect("it is JSON");
+    sapwood_schema::assert_fits("profile-1", &profile);
+    assert_eq!(profile["covered"], "0-4");
+    assert_eq!(profile["missing"], Value::Array(Vec::new()));
+    assert_eq!(profile["dropped"], (0..RANKS).sum::<u64>());
+    let event = &profile["events"][0];
+    assert_eq!(event["calls"]["sum"], (1..=RANKS).sum::<u64>());
+    assert_eq!(event["time_ns"]["sum"], 1000 * (1..=RANKS).map(|n| n * n).sum::<u64>());
+    assert_eq!(event["time_ns"]["max_rank"], RANKS - 1);
+    assert_eq!(event["bytes"]["max"], 10 * (RANKS - 1));
+    assert_eq!(event["bytes"]["mean"], 20.0);
+    check_time(&profile["time"], lost);
+    profile
+}
+
+/// Compares the division of time and the efficiencies with those of the ranks, one by one: lost
+/// ranks were inside of their last call for 5 ms.
+fn check_time(time: &Value, lost: &[u64]) {
+    let waited = |rank: u64| if lost.contains(&rank) { 5_000_000 } else { 0 };
+    let wall: Vec<u64> = (0..RANKS).map(|rank| (10 + rank) * 1_000_000).collect();
+    let mpi: Vec<u64> =
+        (0..RANKS).map(|rank| 1000 * (rank + 1) * (rank + 1) + waited(rank)).collect();
+    let compute: Vec<u64> = wall.iter().zip(&mpi).map(|(wall, mpi)| wall - mpi).collect();
+    let share: Vec<u64> = wall.iter().zip(&mpi).map(|(wall, mpi)| mpi * 1_000_000 / wall).collect();
+    for (name, values) in
+        [("wall_ns", &wall), ("mpi_ns", &mpi), ("compute_ns", &compute), ("mpi_ppm", &share)]
+    {
+        let metric = &time[name];
+        assert_eq!(metric["sum"], values.iter().sum::<u64>(), "{name}");
+        assert_eq!(metric["min"].as_u64(), values.iter().copied().min(), "{name}");
+        assert_eq!(metric["max"].as_u64(), values.iter().copied().max(), "{name}");
+    }
+    let largest = |values: &[u64]| values.iter().copied().max().expect("a rank") as f64;
+    let mean = compute.iter().sum::<u64>() as f64 / RANKS as f64;
+    let (load_balance, communication) =
+        (mean / largest(&compute), largest(&compute) / largest(&wall));
+    for (name, expected) in [
+        ("load_balance", load_balance),
+        ("communication", communication),
+        ("parallel", load_balance * communication),
+    ] {
+        let found = time["efficiency"][name].as_f64().expect("a number");
+        assert!((found - expected).abs() < 1e-12, "{name}: {found}, not {expected}");
+    }
+}
+
 #[test]
 fn what_ranks_have_counted_arrives_whatever_the_tree() {
     for tree in [&["--topology", "1x1x1"], &["--topology", "2^2"], &["--ranks-per-leaf", "1"]] {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let output = watched(folder.path(), tree);
+        let output = watched(folder.path(), tree, None);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "the program's own code; {errors}");
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(text, "all ranks have counted\n");
         assert!(errors.contains("MPI_Barrier (5-8)"), "{errors}");
 
-        let out = folder.path().join("out");
-        let expected: Vec<String> = (0..RANKS).map(expected_row).collect();
-        assert_eq!(rows(out.join("ranks.parquet")), expected);
-
-        let json = std::fs::read_to_string(out.join("profile.json")).expect("it was left");
-        let profile: Value = serde_json::from_str(&json).expect("it is JSON");
-        sapwood_schema::assert_fits("profile-1", &profile);
-        assert_eq!(profile["covered"], "0-4");
+        let profile = checked(&folder.path().join("out"), &[RANKS - 1]);
         assert_eq!(profile["states"]["finalized"], "0-3");
         assert_eq!(profile["states"]["lost"], "4");
-        assert_eq!(profile["dropped"], (0..RANKS).sum::<u64>());
-        let event = &profile["events"][0];
-        assert_eq!(event["calls"]["sum"], (1..=RANKS).sum::<u64>());
-        assert_eq!(event["time_ns"]["sum"], 1000 * (1..=RANKS).map(|n| n * n).sum::<u64>());
-        assert_eq!(event["time_ns"]["max_rank"], RANKS - 1);
-        assert_eq!(event["bytes"]["max"], 10 * (RANKS - 1));
-        assert_eq!(event["bytes"]["mean"], 20.0);
     }
+}
+
+#[test]
+fn ranks_that_die_hang_and_come_late_have_their_own_times_and_counts_whatever_the_tree() {
+    for tree in [&["--topology", "1x1x1"], &["--topology", "2^2"], &["--ranks-per-leaf", "1"]] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let options = [&tree[..], &["--interval", "500ms"]].concat();
+        let output = watched(folder.path(), &options, Some("fail"));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "the program's own code; {errors}");
+
+        let profile = checked(&folder.path().join("out"), &[2, 3]);
+        assert_eq!(profile["states"]["finalized"], "0-1,4", "{errors}");
+        assert_eq!(profile["states"]["lost"], "2-3", "{errors}");
+    }
+}
+
+#[test]
+fn a_process_that_sends_wrong_hellos_without_an_end_keeps_no_rank_away() {
+    for tree in [&["--topology", "1x1x1"], &["--ranks-per-leaf", "1"]] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let options = [&tree[..], &["--interval", "500ms"]].concat();
+        let output = watched(folder.path(), &options, Some("flood"));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "the program's own code; {errors}");
+        checked(&folder.path().join("out"), &[RANKS - 1]);
+        // Thousands were sent, and the leaf tells of the first only.
+        let told = errors.matches(" is not observed: ").count();
+        assert!((1..=16).contains(&told), "{errors}");
+    }
+}
+
+/// Asks a run for a round, and gives whether all ranks were in it.
+fn is_whole_round(folder: &Path, process: u32) -> bool {
+    let output = clean_command(env!("CARGO_BIN_EXE_sapwood"))
+        .args(["mpi", "control", "--flush", "--json", "--timeout", "100s", "--network"])
+        .arg(format!("mpi-{process}"))
+        .env("XDG_RUNTIME_DIR", folder)
+        .output()
+        .expect("the command was built");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let reply: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    reply["running"] == "0-4"
+}
+
+/// Has the ranks take steps, with a round behind each, until there are as many steps whose round
+/// had all ranks; gives `profile.json`. No round comes by itself.
+fn steps_of_all(folder: &Path, tree: &[&str], wanted: usize) -> Value {
+    let options = [tree, &["--interval", "1h"]].concat();
+    let mut run = watching(folder, &options, Some("steps"))
+        .env("XDG_RUNTIME_DIR", folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command was built");
+    let mut orders = run.stdin.take().expect("it is a pipe");
+    let mut said = BufReader::new(run.stdout.take().expect("it is a pipe"));
+    let mut hear = |expected: &str| {
+        let mut line = String::new();
+        said.read_line(&mut line).expect("it is text");
+        assert_eq!(line, expected);
+    };
+    hear("all ranks have counted\n");
+    let mut whole = 0;
+    for _ in 0..STEPS_MAX {
+        // What a leaf answers too late is of no interval: it must have answered before the step.
+        let is_level = (0..STEPS_MAX).any(|_| is_whole_round(folder, run.id()));
+        assert!(is_level, "no round of all ranks");
+        if whole == wanted {
+            break;
+        }
+        orders.write_all(b"\n").expect("it reads");
+        hear("a step\n");
+        whole += usize::from(is_whole_round(folder, run.id()));
+    }
+    drop(orders);
+    assert_eq!(run.wait().expect("it was started").code(), Some(3));
+    assert_eq!(whole, wanted);
+    let json = std::fs::read_to_string(folder.join("out/profile.json")).expect("it was left");
+    serde_json::from_str(&json).expect("it is JSON")
+}
+
+#[test]
+fn the_efficiencies_of_an_interval_are_those_of_what_each_rank_did_in_it() {
+    // In a step rank r runs for 10 + 2 r ms, of which r + 1 ms are in MPI.
+    let share = (0..RANKS).map(|rank| (rank + 1) * 1_000_000 / (10 + 2 * rank)).sum::<u64>();
+    let (load_balance, communication) = (11.0 / 13.0, 13.0 / 18.0);
+    let expected = [
+        ("mpi_share", share as f64 / RANKS as f64 / 1e6),
+        ("load_balance", load_balance),
+        ("communication", communication),
+        ("parallel", load_balance * communication),
+    ];
+    for tree in [&["--topology", "1x1x1"], &["--topology", "2^2"], &["--ranks-per-leaf", "1"]] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let profile = steps_of_all(folder.path(), tree, 3);
+        let intervals = profile["intervals"].as_array().expect("a list");
+        let is_expected = |interval: &&Value| {
+            expected.iter().all(|&(name, expected)| {
+                let found = interval[name].as_f64().expect("a number");
+                (found - expected).abs() < 1e-12
+            })
+        };
+        // Another one is of a step whose round lacked ranks.
+        let found = intervals.iter().filter(is_expected).count();
+        assert_eq!(found, 3, "{intervals:?}, not {expected:?}");
+    }
+}
+
+#[test]
+fn ranks_that_are_on_other_hosts_are_named_by_the_one_that_attaches() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut rank = clean_command("python3")
+        .arg(program())
+        .args([RANKS.to_string().as_str(), "alone"])
+        .env("BARRIER", barrier().to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it is installed");
+    let mut said = BufReader::new(rank.stdout.take().expect("it is a pipe"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("it says when it has counted");
+    assert_eq!(line, "rank 0 has counted\n");
+
+    let out = folder.path().join("out");
+    let mut watcher = clean_command(env!("CARGO_BIN_EXE_sapwood"))
+        .args(["mpi", "attach", rank.id().to_string().as_str(), "--quiet", "--out"])
+        .arg(&out)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command was built");
+    let mut errors = BufReader::new(watcher.stderr.take().expect("it is a pipe"));
+    let mut told = String::new();
+    while !told.contains("not found on this host")
+        && errors.read_line(&mut told).expect("it is text") > 0
+    {}
+    // What ends the rank, and with it the watch.
+    drop(rank.stdin.take());
+    errors.read_to_string(&mut told).expect("it is text");
+    let code = watcher.wait().expect("it was started").code();
+    assert_eq!(rank.wait().expect("it was started").code(), Some(0));
+    let lacking = "sapwood: not found on this host: ranks 1-4 of 5; 'attach' watches the ranks of ";
+    assert_eq!(told.matches(lacking).count(), 1, "{told}");
+    assert_eq!(code, Some(0), "{told}");
+    let profile = std::fs::read_to_string(out.join("profile.json")).expect("a report");
+    let profile: Value = serde_json::from_str(&profile).expect("JSON");
+    assert_eq!(profile["covered"], "0");
+    assert_eq!(profile["missing"][0]["ranks"], "1-4", "{told}");
 }
 
 #[test]
@@ -105,7 +303,7 @@ fn a_wrong_number_of_ranks_is_corrected_by_the_program() {
         .args(["mpi", "--mpi", "openmpi", "--ranks", "4", "--out"])
         .arg(&out)
         .args(["--", "python3"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mpi/counting_ranks.py"))
+        .arg(program())
         .arg(RANKS.to_string())
         .env("SAPWOOD_LIB_DIR", shim_folder(folder.path()))
         .env("BARRIER", barrier().to_string())

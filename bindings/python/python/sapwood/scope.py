@@ -157,6 +157,17 @@ class Calls:
 
 
 @dataclass(frozen=True)
+class DroppedRing:
+    """The ring of a thread of which calls were overwritten before they were read."""
+
+    rank: int
+    thread: int
+    """The number of the thread in its rank."""
+    events: int
+    """How many."""
+
+
+@dataclass(frozen=True)
 class Gathering:
     """What one scope has gathered since the gathering before, with what is lacking and what it cost."""
 
@@ -196,6 +207,8 @@ class Gathering:
     """Of hops, streams that the scope names and of which no event has come yet."""
     events_without_window: int = 0
     """Not among the last ones of their group and thread, because windows had no room for all of these."""
+    dropped_rings: tuple[DroppedRing, ...] = ()
+    """Of calls, the rings that have lost most of `events_dropped`, the first one most; 16 at most."""
 
 
 def watch(command: Sequence[str], *scopes: Scope, processes: int | None = None, topology: str | None = None) -> Run:
@@ -364,6 +377,7 @@ def _gathering(line: str) -> Gathering:
     told = {field.name: record[field.name] for field in fields(Gathering) if field.name in record}
     groups = tuple(map(_calls, record["groups"]))
     told["unseen_streams"] = tuple(record.get("unseen_streams", ()))
+    told["dropped_rings"] = tuple(DroppedRing(**ring) for ring in record.get("dropped_rings", ()))
     return Gathering(**{**told, "elapsed": record["elapsed_s"], "cpu": record["cpu_s"], "groups": groups})
 
 
@@ -377,4 +391,4 @@ def _calls(group: dict[str, Any]) -> Calls:
     return Calls(**{field.name: value(field.name) for field in fields(Calls)})
 
 
-__all__ = ["COMPUTE", "STATISTICS", "Calls", "Gathering", "Run", "Scope", "ask", "follow", "watch"]
+__all__ = ["COMPUTE", "STATISTICS", "Calls", "DroppedRing", "Gathering", "Run", "Scope", "ask", "follow", "watch"]

@@ -14,7 +14,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use sapwood::{Hosts, Network, NetworkBuilder, Program, Topology, TransportKind};
+use rustix::process::{Pid, Signal, kill_process};
+use sapwood::{
+    Answer, Hosts, Network, NetworkBuilder, Program, RankSet, Stream, Topology, TransportKind, Wave,
+};
 
 #[allow(unused_imports, reason = "each test file uses its part")]
 pub use surroundings::clean_command;
@@ -165,8 +168,20 @@ impl Seen {
 
     pub fn kill(&self) {
         assert!(self.is_alive());
-        let pid = rustix::process::Pid::from_raw(self.pid.cast_signed()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        self.signal(Signal::KILL);
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.pid.cast_signed()).unwrap(), signal).unwrap();
+    }
+
+    /// Stops it, and waits until it stands.
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+        wait_until("stop", HANG, || {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
+        });
     }
 }
 
@@ -221,6 +236,42 @@ pub fn wait_until(what: &str, limit: Duration, mut is_so: impl FnMut() -> bool) 
         std::thread::sleep(Duration::from_millis(2));
     }
     begin.elapsed()
+}
+
+/// Asks for ranks on a stream with a time limit until just these back-ends are missing, since on a
+/// busy machine others may be late, too. Gives that answer; `next` is the number of its next wave.
+pub fn ask_until_missing(stream: &mut Stream, next: &mut Wave, missing: &RankSet) -> Answer {
+    let begin = Instant::now();
+    loop {
+        stream.broadcast(tags::RANK, ()).unwrap();
+        let mut answer = stream.recv_timeout(HANG).unwrap();
+        while answer.is_late {
+            answer = stream.recv_timeout(HANG).unwrap();
+        }
+        assert_eq!(answer.wave, *next, "{answer:?}");
+        *next += 1;
+        let named = answer.missing.iter().fold(RankSet::new(), |mut all, missing| {
+            all.union_with(missing.ranks.as_ref());
+            all
+        });
+        if named == *missing {
+            return answer;
+        }
+        assert!(begin.elapsed() < HANG, "{:?} instead of {missing}", answer.missing);
+    }
+}
+
+/// The late part of one back-end for a wave that was answered without it.
+pub fn late_part(stream: &mut Stream, wave: Wave, rank: u32) -> Answer {
+    let begin = Instant::now();
+    loop {
+        let answer = stream.recv_timeout(HANG).unwrap();
+        assert!(answer.is_late, "{answer:?}");
+        if (answer.wave, &answer.contributors) == (wave, &RankSet::range(rank, rank)) {
+            return answer;
+        }
+        assert!(begin.elapsed() < HANG, "the last one: {answer:?}");
+    }
 }
 
 /// Waits until nothing is left of a tree: no process, no socket. Gives how long that took.

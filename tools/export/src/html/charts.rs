@@ -32,7 +32,7 @@ pub(super) fn gauge(name: &str, value: f64) -> Markup {
     }
 }
 
-/// Time by functional class, as bars.
+/// Time by function class, as bars.
 pub(super) fn classes(classes: &[Class]) -> Markup {
     let mut classes: Vec<&Class> = classes.iter().filter(|class| class.time_ns > 0).collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.time_ns));

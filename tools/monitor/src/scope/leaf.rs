@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use sapwood_profile::{Function, TableReader};
 use sapwood_report::nanoseconds;
 use sapwood_trace::{
-    Event, EventFile, EventKind, HostClock, OTHERS, RECORD_WORDS, Record, RingCursor, Scope,
-    ScopeCounter, ScopeFigures, ScopeKey, ScopeValue, ScopeWindows, Space, WindowOwner, WindowRule,
+    Event, EventFile, EventKind, HostClock, OTHERS, RECORD_WORDS, RankRing, Record, RingCursor,
+    Scope, ScopeCounter, ScopeFigures, ScopeKey, ScopeValue, ScopeWindows, Space, WindowOwner,
+    WindowRule,
 };
 
 use super::ScopeQuestion;
@@ -209,7 +210,8 @@ impl Reading<'_> {
                 is_read = true;
                 let most = self.effort.piece();
                 let (records, lost) = events.copy(&mut state.cursor, ring, file, most);
-                self.figures.count(ScopeCounter::Dropped, lost);
+                let thread = u32::try_from(ring).unwrap_or(u32::MAX);
+                self.figures.count_dropped(RankRing { rank, thread }, lost);
                 if lost > 0 {
                     state.call = None;
                 }

@@ -64,7 +64,7 @@ impl<'a> LeftOut<'a> {
         Counting::of(record.settings.as_ref()).of_ranks(&covered)
     }
 
-    /// Whether a number of the events of a functional class is left out, `calls`, `time` or
+    /// Whether a number of the events of a function class is left out, `calls`, `time` or
     /// `bytes`: by its group, that of the class, or because none of the ranks counts.
     #[must_use]
     pub fn has(&self, class: &str, number: &str) -> bool {

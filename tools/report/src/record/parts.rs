@@ -176,7 +176,7 @@ impl Loss {
     }
 }
 
-/// Totals of a functional class.
+/// Totals of a function class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Class {
     /// The name.
@@ -208,7 +208,7 @@ impl Class {
 pub struct Event {
     /// The name.
     pub name: String,
-    /// Its functional class.
+    /// Its function class.
     pub class: String,
     /// Size class of the communicator: `ceil(log2(size))`.
     pub communicator_size_class: Option<u8>,

@@ -295,7 +295,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether ranks leave out a number of the events of a functional class: `calls`, `time` or
+    /// Whether ranks leave out a number of the events of a function class: `calls`, `time` or
     /// `bytes`. One that is 0 then was not counted.
     pub(super) fn leaves_out(&self, class: &str, number: &str) -> bool {
         let is_off = |name: &str| {

@@ -14,7 +14,7 @@ use super::{Event, RoundRecord};
 pub struct EventInterval {
     /// The name of the event.
     pub name: String,
-    /// Its functional class; a region may have the name of a function.
+    /// Its function class; a region may have the name of a function.
     pub class: String,
     /// Size class of its communicator.
     pub communicator_size_class: Option<u8>,

@@ -1,6 +1,6 @@
 //! Which rings have lost most events, so that it is seen whether it is those of one rank or of all.
 
-use sapwood_trace::Findings;
+use sapwood_trace::{DroppedRings, Findings};
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::{counted, whole};
@@ -22,8 +22,18 @@ pub struct DroppedRing {
 impl DroppedRing {
     /// Those that have lost most, the first one most.
     pub(super) fn most_of(findings: &Findings) -> Vec<Self> {
-        let most = findings.dropped.most(RINGS_MAX).into_iter();
+        Self::of(&findings.dropped, RINGS_MAX)
+    }
+
+    /// The same of other events, at most as many.
+    pub(crate) fn of(dropped: &DroppedRings, count: usize) -> Vec<Self> {
+        let most = dropped.most(count).into_iter();
         most.map(|(ring, events)| Self { rank: ring.rank, thread: ring.thread, events }).collect()
+    }
+
+    /// How many events of which ring, for people.
+    pub(crate) fn text(&self) -> String {
+        format!("{} of rank {} (thread {})", whole(self.events.into()), self.rank, self.thread)
     }
 }
 
@@ -33,10 +43,7 @@ pub(super) fn rings_text(findings: &Findings) -> String {
     if most.is_empty() {
         return String::new();
     }
-    let told = most.iter().map(|one| {
-        format!("{} of rank {} (thread {})", whole(one.events.into()), one.rank, one.thread)
-    });
-    let told = told.collect::<Vec<_>>().join(", ");
+    let told = most.iter().map(DroppedRing::text).collect::<Vec<_>>().join(", ");
     match findings.dropped.len() - most.len() {
         0 => format!(": {told}"),
         more => format!(": {told}, the rest of {}", counted(more as u128, "other rings")),
