@@ -72,7 +72,7 @@ def legend(points):
         across, down = FRAME.left, FRAME.low + 62 + 22 * row
         yield f'<text x="{across}" y="{down + 4}">{mode}, fan-out</text>'
         for at, fan_out in enumerate(points.fan_outs):
-            begin = across + 130 + 62 * at
+            begin = across + 122 + 54 * at
             fill = "full" if mode == "reduced" else "hollow"
             yield (f'<line class="line {LOOKS[at]} {MODES[mode]}" x1="{begin}" y1="{down}" x2="{begin + 30}" '
                    f'y2="{down}"/>')
