@@ -18,7 +18,13 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 STAGE  := $(abspath $(TARGET))/stage
 
-# What `make demo` runs.
+# What `make demo` runs. Its programs are built in minutes, without optimisation; those of a release are optimised
+# whole: DEMO_BUILD=release.
+DEMO_BUILD ?= demo
+DEMO_PROGRAM = $(TARGET)/$(DEMO_BUILD)/sapwood
+DEMO_NEEDS_demo    := quick-programs
+DEMO_NEEDS_release := shim
+DEMO_NEEDS = $(or $(DEMO_NEEDS_$(DEMO_BUILD)),$(error DEMO_BUILD is '$(DEMO_BUILD)', and not demo or release))
 DEMO_OUT   ?= demo-out
 DEMO_RANKS ?= 8
 DEMO_STEPS ?= 1200
@@ -66,9 +72,9 @@ help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: requirements-demo build shim ## watch LAMMPS on 8 ranks, in a browser too; leaves a report in demo-out/
+demo: requirements-demo $(DEMO_NEEDS) ## watch LAMMPS on 8 ranks, in a browser too; leaves a report in demo-out/
 	mkdir -p $(dir $(DEMO_OUT))
-	$(MPI_ENVIRONMENT) $(PROGRAM) mpi --ranks-per-leaf 1 --fan-out 2 --interval 1s --page \
+	$(MPI_ENVIRONMENT) SAPWOOD_LIB_DIR=$(SHIMS) $(DEMO_PROGRAM) mpi --ranks-per-leaf 1 --fan-out 2 --interval 1s --page \
 	    --out $(DEMO_OUT) -- \
 	    $(MPIRUN) -np $(DEMO_RANKS) --oversubscribe \
 	    lmp -in demo/in.melt -var steps $(DEMO_STEPS) -log none </dev/null
@@ -104,6 +110,13 @@ instructions-program: ## only what counts instructions of the release build, wit
 shim: build ## the MPI shims, one per MPI that is installed
 	mkdir -p $(SHIMS)
 	$(MAKE) -C bindings/mpi shims OUT=$(SHIMS)
+
+# What `make demo` runs, and the shims as in a release.
+.PHONY: quick-programs
+quick-programs:
+	cargo build --profile demo -p sapwood-cli -p sapwood-node-program -p sapwood-stacks
+	mkdir -p $(SHIMS)
+	$(MAKE) -j2 -C bindings/mpi shims OUT=$(SHIMS)
 
 .PHONY: test-mpi
 test-mpi: shim ## only the tests that run MPI programs: TURN

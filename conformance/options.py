@@ -20,6 +20,7 @@ from pathlib import Path
 
 import shown_commands
 from pages import commands_of, help_of, read_command, words_of
+from shown import conclude
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = Path(__file__).with_suffix(".toml")
@@ -198,10 +199,7 @@ def main():
     faults += [f"{' '.join(one)}: no test uses it" for one in missing if one not in excepted]
     faults += [f"{TABLE.name}: a test uses {command} {option}, or there is no such option"
                for command, option in sorted(excepted - set(missing))]
-    for fault in faults:
-        print(fault, file=sys.stderr)
-    print(f"{count} options, {len(missing)} without a test, {len(faults)} faults")
-    sys.exit(1 if faults or not count else 0)
+    conclude(faults, f"{count} options, {len(missing)} without a test, {len(faults)} faults", count)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 import messages
-from shown import shown_commands
+from shown import conclude, shown_commands
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ["README.md", "docs/*.md", "docs/guide/*.md", "testbed/*.md", "bindings/*/README.md"]
@@ -154,10 +154,9 @@ def main():
             if fault := read_command(program, words)[0]:
                 faults.append(f"{page.relative_to(ROOT)}:{number}: {fault}: {command}")
     quoted, unknown = messages.faults()
-    for fault in [*faults, *unknown]:
-        print(fault, file=sys.stderr)
-    print(f"{count} commands in pages, {len(faults)} with a fault; {quoted} messages, {len(unknown)} with a fault")
-    sys.exit(1 if faults or unknown or not count or not quoted else 0)
+    in_messages = f"{quoted} messages, {len(unknown)} with a fault"
+    summary = f"{count} commands in pages, {len(faults)} with a fault; {in_messages}"
+    conclude([*faults, *unknown], summary, min(count, quoted))
 
 
 if __name__ == "__main__":

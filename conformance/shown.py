@@ -1,6 +1,7 @@
-"""The commands that pages show as code, with what they print there."""
+"""The commands that pages show as code, with what they print there; and how a check of them ends."""
 
 import re
+import sys
 from dataclasses import dataclass, field
 
 # What may stand before a command.
@@ -68,3 +69,11 @@ def shown_commands(page, programs=("sapwood",)):
         if is_continued:
             commands[-1].text = commands[-1].text.removesuffix("\\") + " "
     return commands
+
+
+def conclude(faults, summary, count):
+    """Ends the program with its faults and a line about it; with 1 if there are faults, or it has looked at nothing."""
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    print(summary)
+    sys.exit(1 if faults or not count else 0)

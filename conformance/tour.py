@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from shown import shown_commands
+from shown import conclude, shown_commands
 
 TOUR = Path(__file__).resolve().parent.parent / "docs" / "guide" / "tour.md"
 FIRST_WORDS = ("sapwood", "kill")
@@ -144,10 +144,7 @@ def main():
             # Where a command failed, the tree of the page may be left.
             if tour.printed_by("sapwood down --all") is None:
                 faults.append(f"{TOUR.name}: trees may be left: 'sapwood down --all' has not ended after {LIMIT} s")
-    for fault in faults:
-        print(fault, file=sys.stderr)
-    print(f"{count} commands of the tour, {len(faults)} differences")
-    sys.exit(1 if faults or not count else 0)
+    conclude(faults, f"{count} commands of the tour, {len(faults)} differences", count)
 
 
 if __name__ == "__main__":

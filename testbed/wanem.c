@@ -16,6 +16,7 @@
  *   site NAME FIRST LAST          hosts by number, inclusive
  *   lan SITE DELAY_US RATE_MBIT QUEUE_MS LOSS_PERCENT [JITTER_US]
  *                                 within a site; the rate is that of each host's interface, 0 for none
+ *   card FIRST LAST RATE_MBIT     hosts whose interfaces have another rate than their site's, 0 for none
  *   wan SITE SITE DELAY_US RATE_MBIT QUEUE_MS LOSS_PERCENT [JITTER_US]
  *                                 a line that all hosts of both share, each direction by itself
  *   cut HOST, heal HOST           by number
@@ -57,7 +58,13 @@ enum {
 typedef uint64_t nanoseconds;
 
 struct line { nanoseconds delay, jitter, queue_max; double per_byte; uint32_t loss; };
-struct host { char space[NAME_BYTES]; uint32_t address; int tun, site, is_cut; nanoseconds out_free, in_free; };
+struct host {
+    char space[NAME_BYTES];
+    uint32_t address;
+    int tun, site, is_cut, has_card;
+    double card_per_byte;
+    nanoseconds out_free, in_free;
+};
 struct packet { nanoseconds due; uint64_t number; int to, length; struct packet *next; unsigned char *bytes; };
 
 static struct host hosts[HOSTS_MAX];
@@ -161,13 +168,15 @@ static int site(const char *name) {
     return -1;
 }
 
+static double per_byte_of(double rate) { return rate > 0 ? 8e3 / rate : 0; }
+
 static struct line line_of(double delay_us, double rate, double queue_ms, double loss, double jitter_us) {
     double held = delay_us > bias_us ? delay_us - bias_us : 0;
     return (struct line){
         .delay = (nanoseconds)(held * 1e3),
         .jitter = (nanoseconds)(jitter_us * 1e3),
         .queue_max = (nanoseconds)(queue_ms * 1e6),
-        .per_byte = rate > 0 ? 8e3 / rate : 0,
+        .per_byte = per_byte_of(rate),
         .loss = (uint32_t)(loss / 100 * 4294967295.0),
     };
 }
@@ -190,6 +199,14 @@ static int configure(const char *text) {
     if (sscanf(text, "lan %63s %lf %lf %lf %lf %lf", one, &delay, &rate, &queue, &loss, &jitter) >= 5) {
         if ((first = site(one)) < 0) return 0;
         lines[first][first] = line_of(delay, rate, queue, loss, jitter);
+        return 1;
+    }
+    if (sscanf(text, "card %d %d %lf", &first, &last, &rate) == 3) {
+        if (first < 0) return 0;
+        for (int at = first; at <= last && at < host_count; at++) {
+            hosts[at].has_card = 1;
+            hosts[at].card_per_byte = per_byte_of(rate);
+        }
         return 1;
     }
     if (sscanf(text, "wan %63s %63s %lf %lf %lf %lf %lf", one, other, &delay, &rate, &queue, &loss, &jitter) >= 6) {
@@ -219,7 +236,7 @@ static int load(const char *path) {
     site_count = 0;
     memset(lines, 0, sizeof lines);
     memset(is_site_cut, 0, sizeof is_site_cut);
-    for (int at = 0; at < host_count; at++) hosts[at].is_cut = hosts[at].site = 0;
+    for (int at = 0; at < host_count; at++) hosts[at].is_cut = hosts[at].site = hosts[at].has_card = 0;
     while (fgets(text, sizeof text, file)) {
         number++;
         if (!configure(text)) {
@@ -276,6 +293,13 @@ static int plug_in(const struct host *host) {
 
 /* --- The way of a packet. --- */
 
+/* A host's interface: as those of its site, but for the rate where it has one of its own. */
+static struct line card_of(const struct host *host) {
+    struct line card = lines[host->site][host->site];
+    if (host->has_card) card.per_byte = host->card_per_byte;
+    return card;
+}
+
 /* When a sender of this rate has sent `bytes` bytes that are queued at `from`. Advances the time at which
    it is free. 0 if its queue is full. */
 static nanoseconds sent(nanoseconds from, int bytes, const struct line *line, nanoseconds *is_free) {
@@ -304,15 +328,15 @@ static void take(int from, nanoseconds time, const unsigned char *bytes, int len
         return;
     }
     /* The host's interface, the line that the sites share, its latency, and the other's interface. */
-    nanoseconds due = sent(time, size, &lines[here][here], &sender->out_free);
+    const struct line first = card_of(sender), last = card_of(receiver);
+    nanoseconds due = sent(time, size, &first, &sender->out_free);
     if (due && here != there) due = sent(due, size, way, &line_free[here][there]);
     if (due) {
         due += way->delay;
         if (way->jitter) due += chance() % way->jitter;
-        const struct line *last = &lines[there][there];
         /* Its first byte came so much before its last. */
-        nanoseconds duration = (nanoseconds)(size * last->per_byte);
-        due = sent(due > duration ? due - duration : 0, size, last, &receiver->in_free);
+        nanoseconds duration = (nanoseconds)(size * last.per_byte);
+        due = sent(due > duration ? due - duration : 0, size, &last, &receiver->in_free);
     }
     if (!due) { counted.full++; return; }
     static uint64_t number;

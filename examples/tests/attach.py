@@ -19,6 +19,7 @@ import time
 import unittest
 
 import manifest
+from selection import run_tests
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.append(os.path.join(HERE, "..", "..", "testbed"))
@@ -261,4 +262,4 @@ class Manifest(Scene):
 if __name__ == "__main__":
     NODE_PROGRAM, FRONT_END, FOLDER = map(os.path.realpath, sys.argv[1:4])
     PROGRAM = NODE_PROGRAM.removesuffix("-node")
-    unittest.main(verbosity=2, argv=[sys.argv[0], *sys.argv[4:]])
+    run_tests([sys.argv[0], *sys.argv[4:]], verbosity=2)

@@ -14,6 +14,8 @@ import sys
 import tempfile
 import unittest
 
+from selection import run_tests
+
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "testbed"))
 
 import surroundings
@@ -148,4 +150,4 @@ if __name__ == "__main__":
     LANGUAGES = [word for word in sys.argv[1:] if "=" in word]
     if not LANGUAGES:
         sys.exit(__doc__)
-    unittest.main(argv=[word for word in sys.argv if word not in LANGUAGES])
+    run_tests([word for word in sys.argv if word not in LANGUAGES])

@@ -22,6 +22,7 @@ const ALONE_MPI_TESTS: &str = "env SAPWOOD_TESTS_BUILT=1 make test-mpi TURN=alon
 const TORCH_PROGRAMS: &str = "env SAPWOOD_TESTS_BUILT=1 make torch-test";
 pub const BUILD: &str = "build of all targets";
 const RELEASE: &str = "release build and MPI shims";
+const QUICK: &str = "programs of the demo";
 const MRNET: &str = "MRNet's interface";
 const PYTHON: &str = "Python package";
 
@@ -62,6 +63,7 @@ pub fn ci_steps() -> Vec<Step> {
     steps.extend([
         // From here on beside the tests, which wait more than they compute.
         Step::program(RELEASE, "make instructions-program build shim", 40).after(&[BUILD]).beside(),
+        Step::program(QUICK, "make quick-programs", 20).after(&[RELEASE]).beside(),
         Step::program("crates alone", "cargo xtask alone", 20).after(&[BUILD]).beside(),
         Step::program(
             "documentation",
@@ -129,7 +131,7 @@ fn interface_steps() -> Vec<Step> {
             .after(&[BUILD, RELEASE])
             .taking(Takes::Machine)
             .with_tests(Selection::Variable),
-        Step::program("demo", demo_run(), 10).after(&[RELEASE]).taking(Takes::Mpi),
+        Step::program("demo", demo_run(), 10).after(&[RELEASE, QUICK]).taking(Takes::Mpi),
         Step::look("demo report", demo::look).after(&["demo"]),
         Step::program("launchers on hosts", launchers(), 10)
             .after(&[RELEASE, MRNET, PYTHON])
@@ -287,9 +289,14 @@ pub fn test_program() -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::time::Duration;
 
     use super::*;
-    use crate::steps::Act;
+    use crate::command;
+    use crate::steps::{Act, prepare};
+
+    /// How long make may take where it builds nothing.
+    const MAKE_TIME_MAX: Duration = Duration::from_secs(120);
 
     /// The line of each step that runs a program.
     fn lines(steps: &[Step]) -> impl Iterator<Item = (&Step, &str)> {
@@ -428,27 +435,37 @@ mod tests {
         }
     }
 
+    /// What make would run for the line of a step. Lines that call make run even so, and one of
+    /// them starts Python, for which `echo` stands.
+    fn commands_of_make(line: &str) -> Vec<String> {
+        let make = prepare(&crate::root(), &format!("{line} --dry-run PYTHON=echo"));
+        let mut text = String::new();
+        let ran = command::run(make, MAKE_TIME_MAX, &mut |line| text += &format!("{line}\n"));
+        assert_eq!(ran, Ok(()), "{text}");
+        text.replace("\\\n", " ").lines().map(str::to_owned).collect()
+    }
+
     #[test]
     fn make_hands_the_chosen_test_on_to_what_runs_it() {
-        let read = |path: &str| std::fs::read_to_string(crate::root().join(path)).unwrap();
-        let makefile = read("Makefile");
+        const NAME: &str = "Kind.test_name";
+        let is_program = |word: &&str| word.contains("tests/") && word.ends_with(".py");
         let steps = ci_steps();
         let mut goals = BTreeSet::new();
         for (step, line) in lines(&steps) {
-            if step.line_of_test("x") != Some(format!("{line} TESTS=x")) {
+            let chosen = format!("{line} TESTS={NAME}");
+            if step.line_of_test(NAME).as_ref() != Some(&chosen) {
                 continue;
             }
+            let commands = commands_of_make(&chosen);
+            assert!(commands.iter().any(|command| command.contains(NAME)), "{}", step.name);
+            for command in commands {
+                // Some run several programs.
+                let programs = command.split(' ').filter(is_program).count();
+                assert!(command.matches(NAME).count() >= programs, "{}: {command}", step.name);
+            }
+            assert!(!commands_of_make(line).iter().any(|command| command.contains(" -k ")));
             let words = line.split_once("make ").unwrap().1;
-            let goal = words.split(' ').next().unwrap();
-            let rule = makefile.split_once(&format!("\n{goal}:")).unwrap().1;
-            let rule = rule.split("\n\n").next().unwrap();
-            // Its last line runs the tests, by itself or by the makefile of a folder.
-            let command = rule.trim_end().replace("\\\n", " ");
-            let last = command.lines().last().unwrap();
-            let folder = last.split_once(" -C ").map(|(_, rest)| rest.split(' ').next().unwrap());
-            let runs = folder.map_or(last.to_owned(), |folder| read(&format!("{folder}/Makefile")));
-            assert!(runs.contains("$(TESTS:%="), "{}: {last}", step.name);
-            goals.insert(goal);
+            goals.insert(words.split(' ').next().unwrap());
         }
         let expected = BTreeSet::from([
             "compat-test",
@@ -459,5 +476,24 @@ mod tests {
             "torch-test",
         ]);
         assert_eq!(goals, expected);
+    }
+
+    #[test]
+    fn of_two_programs_of_examples_one_may_have_no_chosen_test_but_not_both() {
+        for (attach, tools, tests, expected) in [
+            (0, 0, "", 0),
+            (0, 5, "x", 0),
+            (5, 0, "x", 0),
+            (5, 5, "x", 2),
+            (0, 5, "", 2),
+            (1, 5, "x", 2),
+            (0, 1, "", 2),
+        ] {
+            let mut make = prepare(&crate::root(), "make -C examples --assume-old=all check");
+            make.arg(format!("attach_tests=(exit {attach})"));
+            make.arg(format!("tools_tests=(exit {tools})")).arg(format!("TESTS={tests}"));
+            let code = command::measure(make, MAKE_TIME_MAX, &mut |_| {}).code;
+            assert_eq!(code, Some(expected), "{attach} {tools} {tests}");
+        }
     }
 }

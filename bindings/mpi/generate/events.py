@@ -45,10 +45,15 @@ def place_of(function, *names):
     return next((i for i, p in enumerate(function.parameters) if p.name in names), None)
 
 
+def is_persistent_collective(function, row):
+    """Whether it makes a request, each start of which is a collective."""
+    return row.group == "collective" and rules.stem(function.name)[1]
+
+
 def records_bytes(function, row):
     """Whether its event has the bytes of this process; they are known as `bytes` then."""
-    word, is_persistent = rules.stem(function.name)
-    return row.group == "collective" and word in ALIKE and not is_persistent
+    is_alike = row.group == "collective" and rules.stem(function.name)[0] in ALIKE
+    return is_alike and not is_persistent_collective(function, row)
 
 
 def tells_bytes_before(function, row):
@@ -56,15 +61,42 @@ def tells_bytes_before(function, row):
     return records_bytes(function, row) and row.bytes.partition("(")[0] in KNOWN_BEFORE
 
 
-def collective(function, row, a, starts):
+def comm_and_root(function, a):
+    """The expressions for the communicator and the root of a collective."""
     comm = next(i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer)
     root = place_of(function, "root")
-    root = "SAPWOOD_NO_NUMBER" if root is None else f"(int){a.root(root)}"
+    return a.comm(comm), "SAPWOOD_NO_NUMBER" if root is None else f"(int){a.root(root)}"
+
+
+def persistent_made(function, row, a, moved):
+    """Statements that note a persistent collective, whose request a call has made, and count this call; `class` is
+    known. `moved` is the expression for the bytes of each start."""
+    comm, root = comm_and_root(function, a)
+    word, _ = rules.stem(function.name)
+    has_bytes = row.bytes != "none"
+    parts = [f".function = {row.id}, .class = class, .site = __builtin_return_address(0)",
+             f".comm = {comm}, .has_comm = true, .peer = {root}",
+             f".tag = {'sapwood_amount(bytes)' if word in ALIKE else '0'}",
+             f".is_of_neighbours = {'true' if word.startswith(NEIGHBOURS) else 'false'}",
+             f".bytes = {'bytes' if has_bytes else 'SAPWOOD_NO_AMOUNT'}",
+             f".request = {a.request(place_of(function, 'request'))}"]
+    made = f"sapwood_persistent_made(&(struct sapwood_posting){{{', '.join(parts)}}}, SAPWOOD_PERSISTENT_COLLECTIVE);"
+    counted = f"{'sapwood_end_posted' if has_bytes else 'sapwood_end'}(activity, {row.id}, class, ticks);"
+    return [*([f"uint64_t bytes = {moved};"] if has_bytes else []), made, counted]
+
+
+def persistent_failed(function, a):
+    """Statements behind a failed call that would have made the request of a persistent collective."""
+    return [f"sapwood_persistent_space_failed({comm_and_root(function, a)[0]});"]
+
+
+def collective(function, row, a, starts):
+    comm, root = comm_and_root(function, a)
     kind = "SAPWOOD_EVENT_COLLECTIVE" + ("_STARTED" if starts else "")
     moved = "bytes" if records_bytes(function, row) else "SAPWOOD_NO_AMOUNT"
-    counted = f"sapwood_collective(activity, {row.id}, {kind}, {a.comm(comm)}, {root}, {moved}, begin, ticks);"
+    counted = f"sapwood_collective(activity, {row.id}, {kind}, {comm}, {root}, {moved}, begin, ticks);"
     parts = f".function = {row.id}, .kind = {kind}, .root = {root}, .error = {a.error}, .bytes = {moved}"
-    failed = [f"    sapwood_collective_failed({a.comm(comm)}, (struct sapwood_failed_collective){{{parts}, "
+    failed = [f"    sapwood_collective_failed({comm}, (struct sapwood_failed_collective){{{parts}, "
               ".begin = begin, .ticks = ticks});"]
     # Which others one of neighbours waits for is not followed.
     if not starts or rules.stem(function.name)[0].startswith(NEIGHBOURS):
@@ -72,8 +104,8 @@ def collective(function, row, a, starts):
     request = place_of(function, "request")
     return [], [f"    uint32_t sequence = {counted}",
                 # Behind a request of one without a number it is not known which rank is waited for.
-                f"    if (sequence != 0 && sapwood_is_recording()) sapwood_collective_followed({row.id}, {a.comm(comm)}, sequence, {root}, "
-                f"{a.request(request)}, begin + ticks);"], failed
+                f"    if (sequence != 0 && sapwood_is_recording()) sapwood_collective_followed({row.id}, {comm}, sequence, "
+                f"{root}, {a.request(request)}, begin + ticks);"], failed
 
 
 def makes_communicator(function, made, a):
@@ -205,7 +237,8 @@ def statements(function, row, a):
     if word in ("Start", "Startall"):
         count = f"(int){a.root(0)}" if word == "Startall" else "1"
         given = handles(a, place_of(function, "request", "array_of_requests"), count)
-        return [], [f"    {FOLLOWED} sapwood_persistent_started({row.id}, {given}, begin);"], []
+        started = f"    {FOLLOWED} sapwood_persistent_started({row.id}, {given}, begin, ticks);"
+        return [], [started], [f"    {FOLLOWED} sapwood_persistent_start_failed({given});"]
     if function.name == "MPI_Cancel":
         return [f"    {ON} sapwood_events_lose_messages();"], [], []
     return NOTHING

@@ -101,7 +101,7 @@ def functional_class(name):
 def byte_rule(name):
     word, persistent = stem(name)
     later = LATER.get(re.sub(r"^MPI_|_c$", "", name))
-    if later is not None or persistent:
+    if later is not None or (persistent and word not in COLLECTIVES):
         return later or "none"
     transfer = re.fullmatch(r"File_(i?)(read|write)(_at|_all|_at_all|_shared|_ordered)?(_all|_begin)?(_begin)?", word)
     if transfer:

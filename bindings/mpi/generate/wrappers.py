@@ -267,6 +267,9 @@ def ended(function, row, a, succeeded):
     extra = lambda what: f"SAPWOOD_EXTRA(.function = {row.id}, .class = class, .ticks = ticks, {what}{on});"
     if transfers.rule_of(row) is not None:
         counted = transfers.ended(function, row, a, extra)
+    elif events.is_persistent_collective(function, row):
+        counted = [extra(".dest = -1"), *events.persistent_made(function, row, a, bytes_expression(row.bytes, a))]
+        alone = [*events.persistent_failed(function, a), *alone]
     else:
         moved = bytes_expression(row.bytes, a)
         if size_class == "SAPWOOD_CLASS_NONE" and moved == "0":

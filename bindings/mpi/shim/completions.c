@@ -14,7 +14,7 @@ enum { STATUSES = 64 };
 static void tell_request(const struct sapwood_request *request)
 {
     struct sapwood_activity *activity = sapwood_activity_own();
-    bool is_collective = request->kind == SAPWOOD_COLLECTIVE;
+    bool is_collective = sapwood_request_is_collective(request);
     SAPWOOD_TELL(activity->communicator, READ(request->space->handle));
     SAPWOOD_TELL(activity->peer, request->peer);
     SAPWOOD_TELL(activity->tag, is_collective ? SAPWOOD_NO_NUMBER : request->tag);
@@ -25,7 +25,15 @@ static void tell_request(const struct sapwood_request *request)
 
 static bool is_open_receive(const struct sapwood_request *request)
 {
-    return request->space != NULL && request->kind != SAPWOOD_COLLECTIVE && request->kind != SAPWOOD_PERSISTENT_SEND;
+    return request->space != NULL && sapwood_request_is_receive(request);
+}
+
+/* Whether its completion is an event. */
+static bool is_awaited(const struct sapwood_request *request)
+{
+    if (request->kind == SAPWOOD_PERSISTENT_COLLECTIVE)
+        return request->sequence != 0;
+    return request->space != NULL && !sapwood_request_is_persistent(request);
 }
 
 /* The receives that this thread's call for several requests waits for: all that the call has listed, of this many
@@ -72,7 +80,7 @@ static bool list_requests(struct sapwood_completion *completion)
         /* It is listed already: by this call, if its handle comes twice, or by another thread's. */
         if (request->is_waited)
             continue;
-        needs_status = needs_status || request->kind != SAPWOOD_COLLECTIVE;
+        needs_status = needs_status || !sapwood_request_is_collective(request);
         request->index = i;
         request->waited = 0;
         request->is_waited = true;
@@ -80,7 +88,7 @@ static bool list_requests(struct sapwood_completion *completion)
         link = &request->waited;
         if (is_open_receive(request))
             receives++;
-        if (request->space != NULL && !sapwood_request_is_persistent(request)) {
+        if (is_awaited(request)) {
             told++;
             last = request;
         }
@@ -194,7 +202,7 @@ static const void *status_at(const struct sapwood_completion *completion, int pl
 /* Counts what a receive has received, for the function that has posted it. */
 static void count_bytes(const struct sapwood_request *request, const void *status)
 {
-    if (request->function == 0)
+    if (request->function == 0 || sapwood_request_is_collective(request))
         return;
     if (status == NULL) {
         sapwood_request_lost(request);
@@ -222,15 +230,15 @@ void sapwood_completed(struct sapwood_completion *completion, uint32_t function,
         }
         const void *status = status_at(completion, place);
         count_bytes(request, status);
-        if (sapwood_request_is_persistent(request)) {
+        if (sapwood_request_is_persistent(request))
             request->is_active = false;
-        } else if (request->space == NULL) {
-            sapwood_request_remove(at);
-        } else {
+        if (is_awaited(request)) {
             if (request->kind == SAPWOOD_RECEIVE_WILD)
                 sapwood_message_resolved(request, status);
             request->waited = told;
             told = at;
+        } else if (!sapwood_request_is_persistent(request)) {
+            sapwood_request_remove(at);
         }
     }
     if (told != 0)

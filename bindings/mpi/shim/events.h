@@ -5,7 +5,7 @@
  * folder (events_folder.h), which is read after the leaf has gone, too. Each thread
  * that calls MPI writes one ring of records, of which the oldest are overwritten. There is no
  * lock, no atomic read-modify-write, no allocation and no system call in a recorded call; under
- * MPI_THREAD_MULTIPLE messages and those that start and complete non-blocking collectives take a lock.
+ * MPI_THREAD_MULTIPLE messages and those that start and complete non-blocking or persistent collectives take a lock.
  *
  * All numbers little-endian, all at their natural alignment. Offsets in bytes.
  *
@@ -36,21 +36,26 @@
  *   128  hop_rings        u32      rings of hops (hops.h), behind the others and of as many records
  *   132  reserved         124 bytes 0
  *
- *   space, 64 bytes: a communicator since it was made, or first seen, or a window
- *     0  handle           u64      0 once it is freed
+ *   space, 64 bytes: a communicator since it was made, or first seen, a window, or the request of a
+ *   persistent collective
+ *     0  handle           u64      0 once it is freed; of such a request, bit 63, which no handle has,
+ *                                  and a number
  *     8  identity         u64      the same in all processes of the communicator
- *    16  sequence         u32      collectives on it that have returned, recorded or not
+ *    16  sequence         u32      collectives on it that have returned, recorded or not, but for persistent
+ *                                  ones; of the request of one, its starts
  *    20  size             u32      processes of the local group
  *    24  rank             u32      this process in it
  *    28  flags            u32      bit 0 intercommunicator, bit 1 window, bit 2 a collective has failed
- *                                  here, or it was made behind a call that failed: the numbers of
- *                                  the processes may differ
+ *                                  here, or a start, or it was made behind a call that failed: the
+ *                                  numbers of the processes may differ; bit 3 request of a persistent
+ *                                  collective
  *    32  pending          u32      receives from any source or tag that have not completed
  *    36  posted           u32      receives posted on it
  *    40  last             u64      the last of these collectives: function id, u32, and root, i32
  *    48  held             u32      of a window, the rank whose part this process has locked, and 1; all
  *                                  bits set for all parts; 0 for none
- *    52  name             u32      where its name stands in the table's names, plus 1; 0 for none
+ *    52  name             u32      where its name stands in the table's names, plus 1; 0 for none. A
+ *                                  request has the name that its communicator had when it was made
  *    56  since            u64      ticks at which the place was free; 0 if no other one had it before; all
  *                                  bits set while the space is changed
  *
@@ -62,15 +67,16 @@
  *
  *   record, 32 bytes, as four words of 64 bits
  *     0  time             u64      ticks at the begin of the call
- *     8  operation        u16      function id
+ *     8  operation        u16      function id; of the start of a persistent collective, that of the function
+ *                                  that has made its request
  *    10  span             48 bits  ticks until its return
  *    16  communicator     u16      number of its space
  *    18  kind             u8       SAPWOOD_EVENT_
  *    19  members          u8       receives that the same call has completed, 1 to 255, 0 of one of which
  *                                  it is not known which message it took; of a send the number of
  *                                  bits of its bytes, and 1, or 0 where they are not known
- *    20  sequence         u32      of a collective on its communicator, from 1, 0 where it is not
- *                                  known; of a message in its channel, from 1
+ *    20  sequence         u32      of a collective in its space, from 1, 0 where it is not known; of a
+ *                                  message in its channel, from 1
  *    24  peer             i32      root, or the message's other side, in the communicator
  *    28  tag              i32      of the message. Of a collective that needs the same amount of data of all
  *                                  processes, the bytes of this one, and 1, as u32; 0 of another one,
@@ -89,7 +95,9 @@
  * elsewhere. Of MPI_Comm_create_group and MPI_Intercomm_create, which not all members call, the tag
  * and how often there was the same stand in the place of the number. Of one whose making was not
  * seen, the group and how many of these were seen before. The identity of a window is made of its
- * communicator's and of how many windows were made on this before.
+ * communicator's and of how many windows were made on this before. That of the request of a persistent
+ * collective likewise: the members of a communicator make these requests in one order, and may start
+ * them in any, before or behind other collectives on it. So each request counts its starts for itself.
  *
  * The k-th message of a channel, which is communicator, source, destination and tag, is the k-th
  * that is sent and the k-th that is received in it, because MPI's messages of one channel do not
@@ -132,6 +140,7 @@ enum {
     SAPWOOD_SPACE_BETWEEN = 1,
     SAPWOOD_SPACE_WINDOW = 2,
     SAPWOOD_SPACE_NUMBER_LOST = 4,
+    SAPWOOD_SPACE_REQUEST = 8,
 
     SAPWOOD_EVENT_COLLECTIVE = 1,
     SAPWOOD_EVENT_COLLECTIVE_STARTED = 2,

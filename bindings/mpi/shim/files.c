@@ -96,7 +96,7 @@ uint64_t sapwood_file_closing(uint64_t file)
 {
     if (file == 0)
         return 0;
-    uint64_t closing = sapwood_closing_number();
+    uint64_t closing = sapwood_number_of_none();
     pthread_mutex_lock(&lock);
     struct file *place = place_of(file);
     if (place != NULL) {

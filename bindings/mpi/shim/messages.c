@@ -158,6 +158,7 @@ static struct sapwood_request request_of(const struct sapwood_posting *made, enu
                                     .comm = made->has_comm ? SAPWOOD_HANDLE(made->comm) : 0,
                                     .function = made->function, .peer = made->peer, .tag = made->tag,
                                     .kind = (uint8_t)kind, .class = (uint8_t)made->class,
+                                    .is_of_neighbours = made->is_of_neighbours,
                                     .is_active = kind == SAPWOOD_RECEIVE};
 }
 
@@ -195,14 +196,17 @@ void sapwood_receive_posted(const struct sapwood_posting *posting)
     sapwood_requests_unlock();
 }
 
+/* A process alone waits for none. */
+static bool has_others(const struct sapwood_space *space)
+{
+    return space->size > 1 || (READ(space->flags) & SAPWOOD_SPACE_BETWEEN) != 0;
+}
+
 void sapwood_collective_followed(uint32_t function, MPI_Comm comm, uint32_t sequence, int root, MPI_Request handle,
                                  uint64_t returned)
 {
     struct sapwood_space *space = sapwood_space_of(comm);
-    if (READ(space->handle) != SAPWOOD_HANDLE(comm))
-        return;
-    /* A process alone waits for none. */
-    if (space->size < 2 && (space->flags & SAPWOOD_SPACE_BETWEEN) == 0)
+    if (READ(space->handle) != SAPWOOD_HANDLE(comm) || !has_others(space))
         return;
     if (sapwood_request_is_shared(handle)) {
         sapwood_record((struct sapwood_event_of_call){.begin = returned, .space = space, .function = function,
@@ -217,12 +221,26 @@ void sapwood_collective_followed(uint32_t function, MPI_Comm comm, uint32_t sequ
     sapwood_requests_unlock();
 }
 
+/* The space of a persistent collective that was made on a communicator, of which the number counts also where there
+ * is none for it: in other processes there may be one. Callers hold the lock. */
+static struct sapwood_space *space_of_persistent(const struct sapwood_space *comm)
+{
+    uint32_t before = sapwood_persistent_space_counted(comm);
+    return sapwood_requests_have_room() ? sapwood_persistent_space_made(comm, before) : NULL;
+}
+
 void sapwood_persistent_made(const struct sapwood_posting *made, enum sapwood_request_kind kind)
 {
     struct sapwood_request request = request_of(made, kind);
-    if (sapwood_is_recording() && messages_are_told())
+    /* Also where nothing is recorded yet: its starts are counted always. */
+    const struct sapwood_space *comm = &sapwood_no_space;
+    if (kind == SAPWOOD_PERSISTENT_COLLECTIVE)
+        comm = sapwood_space_of(made->comm);
+    else if (sapwood_is_recording() && messages_are_told())
         request.space = space_of(made->comm);
     sapwood_requests_lock();
+    if (comm != &sapwood_no_space)
+        request.space = space_of_persistent(comm);
     sapwood_request_add(request);
     sapwood_requests_unlock();
 }
@@ -255,26 +273,79 @@ static void tell_start(uint32_t function, const struct sapwood_request *request,
                                                       .tag = request->tag});
 }
 
-void sapwood_persistent_started(uint32_t function, struct sapwood_handles handles, uint64_t begin)
+/* The number of the latest start of a persistent collective; 0 where that is lost. */
+static uint32_t number_of_start(const struct sapwood_space *space)
+{
+    bool is_lost = (READ(space->flags) & SAPWOOD_SPACE_NUMBER_LOST) != 0;
+    return is_lost ? 0 : READ(space->sequence);
+}
+
+/* A persistent collective was started. Callers hold the lock, so that the request is in its place. */
+static void count_start(struct sapwood_request *request)
+{
+    struct sapwood_space *space = request->space;
+    request->sequence = 0;
+    if (space == NULL)
+        return;
+    /* A reader that sees the number sees what it stands for, or what comes after it. */
+    WRITE(space->last, (uint64_t)(uint32_t)request->peer << 32 | request->function);
+    atomic_store_explicit(&space->sequence, READ(space->sequence) + 1, memory_order_release);
+    if (has_others(space) && !request->is_of_neighbours && sapwood_is_recording())
+        request->sequence = number_of_start(space);
+}
+
+/* Records such a start. Of a request that has no space it is counted that it is not recorded. */
+static void tell_start_of_collective(const struct sapwood_request *request, uint64_t begin, uint64_t ticks)
+{
+    const struct sapwood_space *space = request->space == NULL ? &sapwood_no_space : request->space;
+    if (sapwood_is_recording())
+        sapwood_record((struct sapwood_event_of_call){.begin = begin, .ticks = ticks, .space = space,
+                                                      .function = request->function,
+                                                      .kind = SAPWOOD_EVENT_COLLECTIVE_STARTED, .members = 1,
+                                                      .sequence = number_of_start(space), .peer = request->peer,
+                                                      .tag = request->tag});
+}
+
+void sapwood_persistent_started(uint32_t function, struct sapwood_handles handles, uint64_t begin, uint64_t ticks)
 {
     for (int i = 0; i < handles.count; i++) {
         struct sapwood_request request = {.kind = SAPWOOD_COLLECTIVE};
         sapwood_requests_lock();
         uint32_t number = sapwood_request_found(sapwood_request_handle(handles, i));
         if (number != 0) {
-            sapwood_request_at(number)->is_active = sapwood_is_counting();
-            request = *sapwood_request_at(number);
+            struct sapwood_request *started = sapwood_request_at(number);
+            started->is_active = sapwood_is_counting();
+            if (started->kind == SAPWOOD_PERSISTENT_COLLECTIVE)
+                count_start(started);
+            request = *started;
         }
         sapwood_requests_unlock();
         if (!sapwood_request_is_persistent(&request))
             continue;
-        if (request.kind == SAPWOOD_PERSISTENT_SEND) {
+        if (!sapwood_request_is_receive(&request) && request.bytes != SAPWOOD_NO_AMOUNT) {
             sapwood_add_sent(request.function, request.class, request.bytes);
             SAPWOOD_EXTRA_LATER(request.function, request.class, request.site, request.comm, request.bytes);
         }
-        if (request.space != NULL && messages_are_told())
+        if (sapwood_request_is_collective(&request))
+            tell_start_of_collective(&request, begin, ticks);
+        else if (request.space != NULL && messages_are_told())
             tell_start(function, &request, begin);
     }
+}
+
+/* Whether other processes count a start that has failed here is not known, nor, of several, which one has. */
+void sapwood_persistent_start_failed(struct sapwood_handles handles)
+{
+    if (handles.all == NULL)
+        return;
+    sapwood_requests_lock();
+    for (int i = 0; i < handles.count; i++) {
+        uint32_t number = sapwood_request_found(sapwood_request_handle(handles, i));
+        const struct sapwood_request *request = number == 0 ? NULL : sapwood_request_at(number);
+        if (request != NULL && request->kind == SAPWOOD_PERSISTENT_COLLECTIVE && request->space != NULL)
+            atomic_fetch_or_explicit(&request->space->flags, SAPWOOD_SPACE_NUMBER_LOST, memory_order_relaxed);
+    }
+    sapwood_requests_unlock();
 }
 
 void sapwood_request_freed(MPI_Request handle)
@@ -309,7 +380,7 @@ void sapwood_messages_completed(uint32_t first, uint32_t function, uint64_t begi
     bool are_sure = messages_are_told();
     for (uint32_t at = first; at != 0; at = sapwood_request_at(at)->waited) {
         const struct sapwood_request *request = sapwood_request_at(at);
-        if (request->kind == SAPWOOD_COLLECTIVE)
+        if (sapwood_request_is_collective(request))
             continue;
         receives++;
         are_sure = are_sure && request->is_sure && request->sequence != 0;
@@ -321,13 +392,14 @@ void sapwood_messages_completed(uint32_t first, uint32_t function, uint64_t begi
     for (uint32_t at = first, next; at != 0; at = next) {
         struct sapwood_request request = *sapwood_request_at(at);
         next = request.waited;
-        bool is_collective = request.kind == SAPWOOD_COLLECTIVE;
+        bool is_collective = sapwood_request_is_collective(&request);
         if (request.sequence != 0)
             sapwood_record((struct sapwood_event_of_call){
                 .begin = begin, .ticks = ticks, .space = request.space, .function = function,
                 .kind = is_collective ? SAPWOOD_EVENT_COLLECTIVE_COMPLETED : SAPWOOD_EVENT_RECEIVE_COMPLETED,
                 .members = is_collective ? 1 : are_sure ? receives : 0, .sequence = request.sequence,
-                .peer = request.peer, .tag = request.tag});
-        sapwood_request_remove(at);
+                .peer = request.peer, .tag = is_collective ? 0 : request.tag});
+        if (!sapwood_request_is_persistent(&request) || request.is_replaced)
+            sapwood_request_remove(at);
     }
 }

@@ -26,9 +26,10 @@ struct sapwood_posting {
     const void *site;
     MPI_Comm comm; /* if `has_comm` */
     bool has_comm;
+    bool is_of_neighbours; /* a persistent collective */
     int peer;
     int tag;
-    uint64_t bytes; /* of a persistent send */
+    uint64_t bytes; /* of a persistent send or collective */
     MPI_Request request;
 };
 
@@ -47,9 +48,12 @@ SAPWOOD_HIDDEN void sapwood_receive_posted(const struct sapwood_posting *posting
 /* A collective was started that has this number in its communicator. */
 SAPWOOD_HIDDEN void sapwood_collective_followed(uint32_t function, MPI_Comm comm, uint32_t sequence, int root,
                                                 MPI_Request request, uint64_t returned);
-/* `kind` is that of a persistent send or receive. */
+/* `kind` is that of a persistent request. */
 SAPWOOD_HIDDEN void sapwood_persistent_made(const struct sapwood_posting *made, enum sapwood_request_kind kind);
-SAPWOOD_HIDDEN void sapwood_persistent_started(uint32_t function, struct sapwood_handles handles, uint64_t begin);
+SAPWOOD_HIDDEN void sapwood_persistent_started(uint32_t function, struct sapwood_handles handles, uint64_t begin,
+                                               uint64_t ticks);
+/* The call that was to start them has failed. */
+SAPWOOD_HIDDEN void sapwood_persistent_start_failed(struct sapwood_handles handles);
 SAPWOOD_HIDDEN void sapwood_request_freed(MPI_Request request);
 
 /* The one at this place. */
@@ -58,7 +62,7 @@ SAPWOOD_HIDDEN uint64_t sapwood_request_handle(struct sapwood_handles handles, i
  * Callers of this and of the next hold the lock. */
 SAPWOOD_HIDDEN void sapwood_message_resolved(struct sapwood_request *request, const void *status);
 /* Tells the events of a list of completed requests, the first of which has this number, and removes
- * them. */
+ * those that are not persistent. */
 SAPWOOD_HIDDEN void sapwood_messages_completed(uint32_t first, uint32_t function, uint64_t begin, uint64_t ticks);
 
 #endif

@@ -1,5 +1,5 @@
-/* The places of communicators and windows in the event file (events.h): which of them a handle has,
- * and which ones are free.
+/* The places of communicators, windows and persistent collectives in the event file (events.h): which
+ * of them a handle has, and which ones are free.
  *
  * Places are taken in order. Once all have been taken, those of freed communicators are used again,
  * those that were freed first before others, each only when no record in any ring names it any more,

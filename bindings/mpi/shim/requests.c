@@ -45,6 +45,11 @@ static void add_followed(uint32_t amount)
     atomic_store_explicit(&sapwood_requests_followed, followed + amount, memory_order_relaxed);
 }
 
+bool sapwood_requests_have_room(void)
+{
+    return free_request != 0 || requests_used < SAPWOOD_REQUESTS;
+}
+
 uint32_t sapwood_request_found(uint64_t handle)
 {
     for (uint32_t at = *bucket_of(handle); at != 0; at = requests[at - 1].next)
@@ -73,9 +78,17 @@ static void name_place(const struct sapwood_request *request, int amount)
         sapwood_place_named(request->space, amount);
 }
 
+/* It is not followed any more. */
+static void let_go(const struct sapwood_request *request)
+{
+    if (request->kind == SAPWOOD_PERSISTENT_COLLECTIVE && request->space != NULL)
+        sapwood_persistent_space_left(request->space);
+    name_place(request, -1);
+}
+
 void sapwood_request_remove(uint32_t number)
 {
-    name_place(&requests[number - 1], -1);
+    let_go(&requests[number - 1]);
     if (!requests[number - 1].is_replaced)
         unlink_request(number);
     requests[number - 1] = (struct sapwood_request){.next = free_request};
@@ -85,10 +98,9 @@ void sapwood_request_remove(uint32_t number)
 
 void sapwood_request_lost(const struct sapwood_request *request)
 {
-    bool is_receive = request->kind != SAPWOOD_COLLECTIVE && request->kind != SAPWOOD_PERSISTENT_SEND;
     if (request->kind == SAPWOOD_RECEIVE_WILD)
         sapwood_events_lose_messages();
-    if (is_receive && request->is_active && request->function != 0)
+    if (sapwood_request_is_receive(request) && request->is_active && request->function != 0)
         sapwood_add(&sapwood_table->header.untracked, 1, is_contended());
 }
 
@@ -134,7 +146,7 @@ void sapwood_request_add(struct sapwood_request request)
         add_followed(1);
         return;
     }
-    if (request.kind != SAPWOOD_COLLECTIVE && request.space != NULL)
+    if (!sapwood_request_is_collective(&request) && request.space != NULL)
         sapwood_events_lose_messages();
     if (request.function != 0)
         sapwood_add(&sapwood_table->header.untracked, 1, is_contended());
@@ -148,7 +160,7 @@ void sapwood_requests_forget(void)
     for (uint32_t i = 0; i < requests_used; i++) {
         struct sapwood_request request = requests[i];
         if (!sapwood_request_is_persistent(&request) || request.is_replaced) {
-            name_place(&request, -1);
+            let_go(&request);
             continue;
         }
         request.is_active = request.is_waited = false;

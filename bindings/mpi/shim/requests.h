@@ -2,8 +2,8 @@
  * table, found by the handle that the program has.
  *
  * A receive is followed from the call that posts it until the call that completes it says by its
- * status what came; a persistent request from its initialisation until it is freed; a non-blocking
- * collective only while events are recorded. A request that finds no room, and a receive whose
+ * status what came; a persistent request, also of a collective, from its initialisation until it is
+ * freed; a non-blocking collective only while events are recorded. A request that finds no room, and a receive whose
  * completion no call shows, is counted as untracked: its bytes are not known. While counting is
  * paused only persistent requests are in the table.
  */
@@ -20,19 +20,22 @@ enum sapwood_request_kind {
     SAPWOOD_RECEIVE_WILD, /* an event whose source or tag its status tells */
     SAPWOOD_PERSISTENT_SEND,
     SAPWOOD_PERSISTENT_RECEIVE,
+    /* Its space is its own; its peer is the root, its tag what a record of a start has in that place. */
+    SAPWOOD_PERSISTENT_COLLECTIVE,
 };
 
 /* A request that has not completed, or is persistent. */
 struct sapwood_request {
     uint64_t handle;
-    struct sapwood_space *space; /* NULL: it is no event */
-    uint64_t bytes;              /* what each start of a persistent send sends */
+    struct sapwood_space *space; /* NULL: it is no event, or a persistent collective for which there is none */
+    uint64_t bytes;              /* what each start of a persistent send or collective counts; of a collective
+                                  * SAPWOOD_NO_AMOUNT if that is nothing */
     const void *site;            /* where it was made */
     uint64_t comm;               /* handle of its communicator, if it has one; 0 none */
     uint32_t function;           /* which made it, and has its bytes; 0 if these are not counted */
     uint32_t next;               /* in its bucket or the free list: number plus 1 */
     uint32_t waited;             /* the next one of the same call, likewise */
-    uint32_t sequence;
+    uint32_t sequence; /* of a persistent collective, of its latest start; 0 if its completion is no event */
     uint32_t posted; /* how many receives had been posted on the communicator with this one */
     int32_t index;   /* its place in that call */
     int32_t peer;
@@ -40,6 +43,7 @@ struct sapwood_request {
     uint8_t kind;
     uint8_t class;
     bool is_sure;
+    bool is_of_neighbours; /* a persistent collective: for which others it waits is not followed */
     bool is_active;   /* it is not persistent, or it was started and has not completed since */
     bool is_waited;   /* a thread is in a call that completes it, and will look at it */
     bool is_replaced; /* MPI has given its handle to another request meanwhile: it is in no bucket */
@@ -47,7 +51,18 @@ struct sapwood_request {
 
 static inline bool sapwood_request_is_persistent(const struct sapwood_request *request)
 {
-    return request->kind == SAPWOOD_PERSISTENT_SEND || request->kind == SAPWOOD_PERSISTENT_RECEIVE;
+    return request->kind == SAPWOOD_PERSISTENT_SEND || request->kind == SAPWOOD_PERSISTENT_RECEIVE ||
+           request->kind == SAPWOOD_PERSISTENT_COLLECTIVE;
+}
+
+static inline bool sapwood_request_is_collective(const struct sapwood_request *request)
+{
+    return request->kind == SAPWOOD_COLLECTIVE || request->kind == SAPWOOD_PERSISTENT_COLLECTIVE;
+}
+
+static inline bool sapwood_request_is_receive(const struct sapwood_request *request)
+{
+    return !sapwood_request_is_collective(request) && request->kind != SAPWOOD_PERSISTENT_SEND;
 }
 
 /* How many are followed. */
@@ -65,6 +80,8 @@ static SAPWOOD_HOT bool sapwood_requests_are_followed(void)
 SAPWOOD_HIDDEN void sapwood_requests_lock(void);
 SAPWOOD_HIDDEN void sapwood_requests_unlock(void);
 
+/* Whether one more finds room, whether or not its handle is that of a followed one. */
+SAPWOOD_HIDDEN bool sapwood_requests_have_room(void);
 /* The number of a followed request plus 1; 0 for others. */
 SAPWOOD_HIDDEN uint32_t sapwood_request_found(uint64_t handle);
 SAPWOOD_HIDDEN struct sapwood_request *sapwood_request_at(uint32_t number);

@@ -21,7 +21,7 @@ enum { CACHED_SIZE_MAX = 0xffff };
 #define CHANGES UINT64_MAX
 
 /* No handle has this bit. */
-#define CLOSING (UINT64_C(1) << 63)
+#define OF_NONE (UINT64_C(1) << 63)
 
 /* Of basic types what never leaves: a call that has only begun may ask MPI nothing. */
 enum { BASIC_TYPES_MAX = 16 };
@@ -206,10 +206,10 @@ void sapwood_forget_name(uint64_t handle)
         atomic_compare_exchange_strong(&place->handle, &handle, 0);
 }
 
-uint64_t sapwood_closing_number(void)
+uint64_t sapwood_number_of_none(void)
 {
-    static _Atomic uint64_t closed;
-    return CLOSING | (atomic_fetch_add_explicit(&closed, 1, memory_order_relaxed) + 1);
+    static _Atomic uint64_t given;
+    return OF_NONE | (atomic_fetch_add_explicit(&given, 1, memory_order_relaxed) + 1);
 }
 
 void sapwood_name_moved(uint64_t handle, uint64_t to)

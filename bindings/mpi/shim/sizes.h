@@ -70,9 +70,9 @@ SAPWOOD_HIDDEN bool sapwood_has_name(uint64_t handle);
 
 /* A handle is freed: what the table says of it holds no more. */
 SAPWOOD_HIDDEN void sapwood_forget_name(uint64_t handle);
-/* A number that no handle has, for a window or file whose handle MPI may give to another one before the call returns
- * that frees or closes it; another one each time. */
-SAPWOOD_HIDDEN uint64_t sapwood_closing_number(void);
+/* A number that no handle has, another one each time: for a window or file whose handle MPI may give to another one
+ * before the call returns that frees or closes it, and for the request of a persistent collective. */
+SAPWOOD_HIDDEN uint64_t sapwood_number_of_none(void);
 /* What the table says of a handle it says of this number from now on. Callers do not hold the table's lock. */
 SAPWOOD_HIDDEN void sapwood_name_moved(uint64_t handle, uint64_t to);
 

@@ -1,5 +1,6 @@
-/* Communicators and windows in the event file; see events.h and spaces.h. */
+/* Communicators, windows and persistent collectives in the event file; see events.h and spaces.h. */
 #define _GNU_SOURCE
+#include "names.h"
 #include "places.h"
 
 struct sapwood_space sapwood_no_space = {.handle = UINT64_MAX};
@@ -16,11 +17,14 @@ struct descent {
     /* The ranks of its own group, and of its remote one, each as one number. */
     uint64_t own;
     uint64_t remote;
-    /* Calls on it that make others, and windows that were made on it. */
+    /* Calls on it that make others, and windows and requests of persistent collectives that were made on it. */
     uint32_t calls;
     uint32_t windows;
-    /* One of these has failed here, so that their number may not be that of other processes. */
+    uint32_t persistent;
+    /* One of the calls, or of those that make such requests, has failed here, so that their number may not be that of
+     * other processes. */
     bool is_calls_lost;
+    bool is_persistent_lost;
     /* It was made behind such a call, or other processes may have counted more of its kind, or it is a window of such
      * a communicator: its line may not be that of other processes. */
     bool is_line_lost;
@@ -387,7 +391,7 @@ uint64_t sapwood_window_closing(uint64_t window)
 {
     if (window == 0)
         return 0;
-    uint64_t closing = sapwood_closing_number();
+    uint64_t closing = sapwood_number_of_none();
     struct sapwood_space *space = known_and_locked(window);
     if (space != NULL) {
         sapwood_place_moved(space, closing);
@@ -448,5 +452,61 @@ void sapwood_window_unlocked(uint64_t window, int rank)
         return;
     if (READ(space->held) == held_code(rank))
         atomic_store_explicit(&space->held, 0, memory_order_relaxed);
+    sapwood_table_unlock();
+}
+
+uint32_t sapwood_persistent_space_counted(const struct sapwood_space *comm)
+{
+    sapwood_table_lock();
+    uint32_t before = descent_of(comm)->persistent++;
+    sapwood_table_unlock();
+    return before;
+}
+
+/* The name of a communicator. That of the world is known to readers by its handle. Callers hold the table's lock. */
+static uint32_t name_of(const struct sapwood_space *comm)
+{
+    static const char world[] = "MPI_COMM_WORLD";
+    uint32_t name = READ(comm->name);
+    bool is_world = READ(comm->handle) == SAPWOOD_HANDLE(sapwood_library.comm_world);
+    return name == 0 && is_world ? sapwood_name_kept(world, sizeof world - 1) : name;
+}
+
+struct sapwood_space *sapwood_persistent_space_made(const struct sapwood_space *comm, uint32_t before)
+{
+    sapwood_table_lock();
+    struct sapwood_space *space = space_free();
+    if (space != NULL) {
+        const struct descent *origin = descent_of(comm);
+        space->size = comm->size;
+        space->rank = comm->rank;
+        uint32_t between = READ(comm->flags) & SAPWOOD_SPACE_BETWEEN;
+        atomic_store_explicit(&space->flags, between | SAPWOOD_SPACE_REQUEST, memory_order_relaxed);
+        descent_of(space)->own = origin->own;
+        bool is_lost = origin->is_line_lost || origin->is_persistent_lost;
+        if (is_lost)
+            lose_line(space);
+        /* Other processes must not take one of which the number is not known for another one. */
+        identify(space, is_lost ? key_alone() : mixed(comm->identity + mixed(UINT64_C(1) << 35)), before);
+        sapwood_place_take(space, sapwood_number_of_none());
+        sapwood_name_held(space, name_of(comm));
+    }
+    sapwood_table_unlock();
+    return space;
+}
+
+void sapwood_persistent_space_failed(MPI_Comm comm)
+{
+    const struct sapwood_space *space = known_and_locked(SAPWOOD_HANDLE(comm));
+    if (space == NULL)
+        return;
+    descent_of(space)->is_persistent_lost = true;
+    sapwood_table_unlock();
+}
+
+void sapwood_persistent_space_left(struct sapwood_space *space)
+{
+    sapwood_table_lock();
+    sapwood_place_leave(space);
     sapwood_table_unlock();
 }

@@ -149,7 +149,7 @@ class Control(OneMpi):
         return json.loads(self.control(*words, "--json"))["settings"]
 
     def obeyed(self, *words, network=()):
-        """The settings after a change, once all ranks obey; the command knows of those that were in the last round."""
+        """The settings after a change, once all ranks obey; the command knows of those that have been reported."""
         def are_all_named():
             found = self.settings(*network)
             return found["obeyed"] == EVERYONE and found
@@ -528,6 +528,21 @@ class Control(OneMpi):
             self.control("--flush")
         self.run_paced(act)
 
+    def test_ranks_that_no_round_has_shown_are_named_and_waited_for(self):
+        def act(run):
+            # The first round would come after an hour.
+            pids = run.processes("paced")
+            os.kill(pids[0], signal.SIGSTOP)
+            try:
+                # Within this time the leaves report their ranks.
+                said = self.control("--groups", "calls", "--timeout", "20s", code=125)
+            finally:
+                os.kill(pids[0], signal.SIGCONT)
+            self.assertRegex(said, "^sapwood: ranks? [0-9,-]+ (have|has) not applied the change yet: (they make|it makes) no MPI call")
+            wait_until("ranks that obey", lambda: self.settings()["obeyed"] == EVERYONE)
+            self.assertEqual(json.loads(self.control("--json"))["late"], "")
+        self.run_paced(act, "--ranks-per-leaf", "2", "--topology", "2x1", "--interval", "1h")
+
     def test_whole_rounds_and_changes_are_the_same(self):
         """Processes of the tree die while rounds travel as changes; what comes is exact."""
         def act(run):
@@ -575,6 +590,7 @@ class Mpich(Control, unittest.TestCase):
     # Under one MPI is enough where only the tree matters.
     test_whole_rounds_and_changes_are_the_same = None
     test_a_rank_that_is_stopped_does_not_obey_and_is_named = None
+    test_ranks_that_no_round_has_shown_are_named_and_waited_for = None
 
 
 load_tests = turns.load_tests

@@ -19,7 +19,7 @@ FROM_ROOT = {"Bcast", "Scatter", "Scatterv"}
 TO_ROOT = {"Reduce", "Gather", "Gatherv"}
 
 Event = namedtuple("Event", "rank time span function space kind members sequence peer tag")
-Space = namedtuple("Space", "identity size rank between since")
+Space = namedtuple("Space", "identity size rank between since handle")
 Hop = namedtuple("Hop", "time communicator kind flags size instance rank child")
 
 
@@ -34,8 +34,8 @@ class EventFile:
         names = function_names()
         self.spaces = []
         for i in range(spaces):
-            _, identity, _, size, rank, flags, _, _, since = SPACE.unpack_from(data, header_bytes + 64 * i)
-            self.spaces.append(Space(identity, size, rank, flags & 1, since))
+            handle, identity, _, size, rank, flags, _, _, since = SPACE.unpack_from(data, header_bytes + 64 * i)
+            self.spaces.append(Space(identity, size, rank, flags & 1, since, handle))
         self.events, self.dropped, self.clocks = [], 0, []
         for ring in range(rings):
             begin = at + ring * (64 + 32 * records)
@@ -125,7 +125,8 @@ class Waits:
                 self.incomplete += 1
                 continue
             self.collectives += 1
-            word = arrivals[0].function.removeprefix("MPI_").removeprefix("I").capitalize()
+            word = arrivals[0].function.removeprefix("MPI_").removesuffix("_c").removesuffix("_init")
+            word = word.removeprefix("I").capitalize()
             root = next((one for one in arrivals if one.peer == one.space.rank), None)
             pool = [one for one in arrivals if one is not root] if word in TO_ROOT else arrivals
             culprit = root if word in FROM_ROOT else min(pool, key=lambda one: (-one.time, one.rank))

@@ -31,7 +31,7 @@ import surroundings
 import table
 import turns
 from marks import MARK, LeftBehind, end_what_is_left, new_mark
-from rank_events import COMPLETED, STARTED, EventFile
+from rank_events import COLLECTIVE, COMPLETED, STARTED, EventFile
 from rank_profile import PEER, SITE, Profile
 
 RUN_SECONDS_MAX = 120
@@ -53,8 +53,7 @@ COLLECTIVES = (
     "Neighbor_alltoall Neighbor_alltoallv Neighbor_alltoallw").split()
 FORMS = {f"MPI_{form}{large}" for name in COLLECTIVES for form in (name, f"I{name[0].lower()}{name[1:]}")
          for large in ("", "_c")}
-# They only make a request. MPI_Start and MPI_Startall, which begin the collective, are given requests and neither the
-# communicator nor the root: docs/trace.md says that these collectives are not recorded.
+# They make a request, with which the shim keeps what is recorded at each start of it.
 PERSISTENT = {f"MPI_{name}_init{large}" for name in COLLECTIVES for large in ("", "_c")}
 # What the Makefile is told when it runs these tests, and they it.
 OF_MAKE = ("MAKEFLAGS", "CC", "CFLAGS", "OPENMPI_CC", "OPENMPI_FC", "MPICH_CC", "MPICH_FC", "MPI_ABI_CC")
@@ -88,7 +87,8 @@ def shim(abi):
 def program(abi, name):
     path = os.path.join(out, "tests", abi, name)
     if not os.path.exists(path):
-        raise unittest.SkipTest(f"{abi}/{name} was not built: its compiler is missing")
+        reason = "this MPI has no MPI_Allreduce_init" if name == "persistent" else "its compiler is missing"
+        raise unittest.SkipTest(f"{abi}/{name} was not built: {reason}")
     return path
 
 
@@ -547,7 +547,55 @@ class EachAbi:
         self.assertEqual([name for name in undefined if "mpi" in name.lower()], [])
 
 
-    def test_each_collective_of_the_header_is_recorded_but_persistent_ones(self):
+    def persistent(self, case):
+        """A run that starts a persistent reduction and a broadcast 50 times each; and the identities of the two, which
+        all ranks have. Each counts its own starts."""
+        run = self.observed([program(self.abi, "persistent"), case], environment={"SAPWOOD_MPI_WAITS": "1"})
+        self.assertEqual(sorted(run.events), list(range(RANKS[self.abi])))
+        starts = []
+        for rank in sorted(run.events):
+            of_rank = {}
+            for event in run.events[rank].events:
+                if event.kind == STARTED:
+                    self.assertEqual(event.space.handle, 0, "its request is freed")
+                    of_rank.setdefault((event.function, event.space.identity), []).append(event.sequence)
+            starts.append(of_rank)
+        self.assertEqual(starts, [starts[0]] * len(starts))
+        numbers = list(range(1, 51))
+        self.assertEqual([(function, starts[0][function, identity]) for function, identity in sorted(starts[0])],
+                         [("MPI_Allreduce_init", numbers), ("MPI_Bcast_init", numbers)])
+        return run, {identity for _, identity in starts[0]}
+
+    def test_persistent_collectives_are_counted_and_recorded_at_each_start(self):
+        run, identities = self.persistent("both")
+        self.assertEqual(len(identities), 2)
+        row = (RANKS[self.abi] - 1).bit_length()
+        rounds, (reduction, broadcast) = 50, ("MPI_Allreduce_init", "MPI_Bcast_init")
+        for rank, file in run.events.items():
+            calls = run.seen[rank].calls
+            self.assertEqual((calls[reduction, row], calls[broadcast, row]), ((1, rounds * 16), (1, rounds * 4)))
+            self.assertEqual((run.seen[rank].received, run.seen[rank].untracked), ({}, 0))
+            started = [event for event in file.events if event.kind == STARTED]
+            self.assertEqual([event.function for event in started], [reduction, broadcast] * rounds)
+            # The bytes of this process, and 1.
+            self.assertEqual([event.tag for event in started], [17, 5] * rounds)
+            self.assertEqual({event.peer for event in started[1::2]}, {RANKS[self.abi] - 1})
+            completed = [event for event in file.events if event.kind == COMPLETED]
+            self.assertEqual({(event.space.identity, event.sequence) for event in completed},
+                             {(identity, number) for identity in identities for number in range(1, rounds + 1)})
+            self.assertEqual(len(completed), 2 * rounds)
+            self.assertEqual({event.function for event in completed}, {"MPI_Waitall", "MPI_Test"})
+
+    def test_persistent_collectives_may_be_started_in_any_order_before_and_behind_others(self):
+        run, identities = self.persistent("orders")
+        wanted = [(("MPI_Allreduce" if number % 2 == 0 else "MPI_Barrier"), number) for number in range(1, 101)]
+        for file in run.events.values():
+            called = [event for event in file.events if event.kind == COLLECTIVE]
+            self.assertEqual([(event.function, event.sequence) for event in called], wanted)
+            identities.add(called[0].space.identity)
+        self.assertEqual(len(identities), 3)
+
+    def test_each_collective_of_the_header_is_recorded(self):
         declared = set(header.functions(COMPILERS[self.abi]))
         _, rows = table.read(os.path.join(HERE, "..", "functions.table"))
         collectives = {name for name, row in rows.items() if row.group == "collective"} & declared
@@ -564,6 +612,12 @@ class EachAbi:
                     if (found := re.search(r"sapwood_collective\(activity, (\d+), ", text))}
         self.assertEqual(recorded, {symbol: name for symbol, name in entered.items() if name in FORMS})
         self.assertEqual({name for symbol, name in recorded.items() if symbol == name}, FORMS & declared)
+        # Of a persistent one what its starts record is kept with its request.
+        made = (r"sapwood_persistent_made\(&\(struct sapwood_posting\)\{\.function = (\d+), "
+                r".*SAPWOOD_PERSISTENT_COLLECTIVE\)")
+        kept = {symbol: numbers[int(found[1])] for symbol, text in wrappers if (found := re.search(made, text))}
+        self.assertEqual(kept, {symbol: name for symbol, name in entered.items() if name in PERSISTENT})
+        self.assertEqual({name for symbol, name in kept.items() if symbol == name}, PERSISTENT & declared)
 
 
 class WithFortran(EachAbi):

@@ -25,6 +25,8 @@ from recorded import RecordedRun
 from truth import TREES
 from watched import HERE, LAUNCHERS, SYSTEM_PYTHON, OneMpi, Watched, sapwood, test_program, words_until
 
+# The sentences of verdicts that name no rank.
+NAMELESS = ("no rank is missing: ", "the ranks for which these calls wait are unknown")
 # The parts of an answer that say that calls do not fit together.
 WRONG = ("mixed", "amounts", "uneven")
 # What a program that only waits is watched for.
@@ -38,6 +40,8 @@ GIVEN = {
     "ialltoall": ("MPI_Ialltoall", 64),
 }
 
+# The reason of tests of the verdict that is told first.
+FIRST = "a rank that gets no processor, or a start that lasts for longer than the deadline, has another verdict before"
 # What is said of a rank of which a thread keeps a lock in MPI that another one needs.
 LOCKED_OUT = "has another thread that waits for a lock which its thread in MPI holds"
 
@@ -139,6 +143,26 @@ def until_stuck(run, what, is_it):
     return run.wait_for(what, stuck, seen)
 
 
+def statements(told):
+    """The sentences of the verdicts that a run has told, in that order."""
+    text = " ".join(line.removeprefix("sapwood:").strip() for line in told.splitlines())
+    return re.findall(r"\bstuck for [^:]+: (.*?) waiting: ", text)
+
+
+def named_in(statement):
+    """The ranks that the sentence of a verdict names. One that cannot be read is an error, since a test that no other
+    rank is named would pass by it."""
+    if statement.startswith(NAMELESS):
+        return set()
+    if statement.startswith("deadlock in a ring "):
+        named = re.findall(r"(\d+) waits for \d", statement)
+    else:
+        named = re.findall(r"(?:^|; )(?:no majority: )?ranks? (\d[\d,-]*) ", statement)
+    if not named:
+        raise ValueError(f"which ranks this sentence names is unknown: {statement}")
+    return set().union(*map(ranks_of, named))
+
+
 def does(*words):
     """A condition on a verdict: what the ranks do that are named."""
     return lambda stuck: [one["doing"] for one in stuck["odd"]] == list(words)
@@ -182,8 +206,8 @@ class WhyTruth(OneMpi):
               until=lambda stuck: True, is_first=False):
         """Watches a program, with these words as its arguments, until a verdict is told and the one holds that is
         wanted, for which `until` is a further condition; ends it, and checks the verdict. No rank may be named where
-        expect.toml says by `unknown` that, and why, the culprits are not found; with `is_first` no other verdict may be
-        told before."""
+        expect.toml says by `unknown` that, and why, the culprits are not found. With `is_first` it is the one that is
+        told first, and none that is told names another rank: for tests that run alone."""
         expected = expected_of(case)
         if "unknown" in expected:
             expected["culprits"] = []
@@ -202,6 +226,10 @@ class WhyTruth(OneMpi):
         self.assertTrue(until(run.why["stuck"]), run.why["stuck"])
         self.assertTrue(run.why["has_ended"], run.why)
         self.assertNotIn("sapwood:", run.output)
+        if is_first:
+            culprits, said = set(expected["culprits"]), statements(told[0] + run.errors)
+            self.assertEqual(named_in(said[0]), culprits, said)
+            self.assertEqual([one for one in said if not named_in(one) <= culprits], [])
         return run.why["stuck"]
 
     def fits(self, stuck, expected):
@@ -397,6 +425,58 @@ class WhyTruth(OneMpi):
             last = {"2": "rank 3 held up rank 2, which came last", "3": "rank 3 came last", "2-3": "rank 3 came last"}
             self.assertIn(last[group["came_last"]], run.errors)
 
+    def persistent(self, case):
+        """The command that starts persistent collectives with four ranks, where this MPI has them."""
+        program = test_program(self.abi, "persistent")
+        if not os.path.exists(program):
+            self.skipTest(f"{self.abi}/persistent was not built: this MPI has no MPI_Allreduce_init")
+        return [*LAUNCHERS[self.abi], "4", program, case]
+
+    @turns.alone(turns.LATENESS)
+    def test_a_rank_that_is_late_to_persistent_collectives_is_named(self):
+        run = WhyRun(self.persistent("late"), *TREES[2], out=False)
+        self.assertEqual((run.code, run.why["stuck"]), (0, None), run.errors)
+        self.assertEqual([name for name in WRONG if run.why[name]], [], run.errors)
+        places = {place["function"]: place for place in run.why["slow"] if place["communicator"] == "row"}
+        self.assertEqual(set(places), {"MPI_Allreduce_init", "MPI_Bcast_init"}, run.errors)
+        for place in places.values():
+            late = ranks_of(place["groups"][0]["ranks"])
+            self.assertEqual(place["collectives"], 50, place)
+            # Ranks that spin take turns on few cores: one of them may come last once.
+            self.assertTrue(3 in late and len(late) < 3, place)
+
+    def assert_skipped_start_is_named(self, case, messages):
+        """Rank 3 does not start the reduction for the 41st time, and waits for a message on this communicator."""
+        def act(run):
+            words_until(run, "sapwood:   waiting: ")
+            is_named = lambda stuck: (stuck["culprits"], stuck["finding"]) == ("3", "deviation")
+            until_stuck(run, "rank 3 without the reduction", is_named)
+            run.process.send_signal(signal.SIGINT)
+
+        run = WhyRun(self.persistent(case), out=False, while_running=act)
+        stuck = run.why["stuck"]
+        self.assertEqual((stuck["culprits"], stuck["finding"]), ("3", "deviation"), run.errors)
+        keys = ("function", "started_by", "communicator", "number", "waits_for")
+        waiting = {one["ranks"]: tuple(one[key] for key in keys) for one in stuck["waiting"]}
+        self.assertEqual(waiting, {"0-2": ("MPI_Wait", "MPI_Allreduce_init", "row", 41, "3"),
+                                   "3": ("MPI_Recv", None, messages, 0, "0")})
+        odd = [tuple(one[key] for key in ("ranks", "communicator", "number", "made")) for one in stuck["odd"]]
+        self.assertEqual(odd, [("3", "row", 41, 40)], stuck)
+
+    def test_a_rank_that_does_not_start_a_persistent_collective_is_named(self):
+        self.assert_skipped_start_is_named("skips", "row")
+
+    def test_a_rank_that_does_not_start_a_persistent_collective_of_a_freed_communicator_is_named(self):
+        self.assert_skipped_start_is_named("freed", "MPI_COMM_WORLD")
+
+    def test_no_rank_is_accused_where_ranks_start_persistent_collectives_in_different_orders(self):
+        run = WhyRun(self.persistent("orders"), *TREES[2], out=False)
+        self.assertEqual((run.code, run.why["stuck"], *(run.why[name] for name in WRONG)), (0, None, [], [], []),
+                         run.errors)
+        self.assertNotIn("wrong:", run.errors)
+        # A barrier, a reduction, and one start of each request.
+        self.assertEqual(run.why["collectives"], 50 * 4, run.errors)
+
     def test_error_exit_barrier(self):
         stuck = self.stuck("error_exit_barrier")
         self.assertEqual(stuck["finding"], "deviation")
@@ -432,15 +512,18 @@ class WhyTruth(OneMpi):
         stuck = self.stuck("win_lock")
         self.assertRegex(stuck["statement"], r"^rank 2 has the lock for which others wait in MPI_Win_\w+ on slots at its rank 0")
 
+    @turns.alone(FIRST)
     def test_stopped_rank(self):
-        self.stuck("stopped_rank", until=first_does("stopped"))
+        self.stuck("stopped_rank", until=first_does("stopped"), is_first=True)
 
+    @turns.alone(FIRST)
     def test_split_missing(self):
-        stuck = self.stuck("split_missing")
+        stuck = self.stuck("split_missing", is_first=True)
         self.assertEqual((stuck["finding"], stuck["odd"][0]["own_function"]), ("deviation", "MPI_Allreduce"), stuck)
 
+    @turns.alone(FIRST)
     def test_sendrecv_tag(self):
-        self.assertEqual(self.stuck("sendrecv_tag")["finding"], "deviation")
+        self.assertEqual(self.stuck("sendrecv_tag", is_first=True)["finding"], "deviation")
 
     def test_probe_unmatched(self):
         self.assertEqual(self.stuck("probe_unmatched")["finding"], "deviation")
@@ -542,8 +625,9 @@ class OpenMpi(WhyTruth, unittest.TestCase):
             [one] = run.why["mixed"]
             self.assertEqual((one["culprit"], one["number"], one["communicator"]), (3, 11, "MPI_COMM_WORLD"), one)
 
+    @turns.alone(FIRST)
     def test_send_ring(self):
-        stuck = self.stuck("send_ring")
+        stuck = self.stuck("send_ring", is_first=True)
         self.assertEqual((stuck["finding"], stuck["ring"]), ("ring", [0, 1, 2, 3]))
 
     def test_fence_missing(self):
@@ -608,7 +692,7 @@ class OpenMpi(WhyTruth, unittest.TestCase):
 
         self.stuck("error_exit_barrier", end)
 
-    @turns.alone("one verdict is wanted: a start that lasts for longer than the deadline has another one")
+    @turns.alone(FIRST)
     def test_a_program_that_went_on_before_it_died_was_not_stuck_when_it_ended(self):
         run = WhyRun([*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-c", PASSES], out=False)
         self.assertIn("sapwood: stuck for", run.errors)
@@ -617,8 +701,10 @@ class OpenMpi(WhyTruth, unittest.TestCase):
 
     @turns.alone("a rank that gets no processor does not seem to compute")
     def test_a_rank_that_computes_beside_its_thread_in_the_collective_has_come(self):
+        told = []
+
         def act(run):
-            words_until(run, "sapwood:   waiting: ")
+            told.append(words_until(run, "sapwood:   waiting: "))
             until_stuck(run, "rank 2 that sleeps",
                         lambda stuck: stuck["culprits"] == "2" and first_does("sleeping")(stuck))
             run.process.send_signal(signal.SIGINT)
@@ -626,6 +712,9 @@ class OpenMpi(WhyTruth, unittest.TestCase):
         run = WhyRun([*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-c", BESIDE], out=False, while_running=act)
         stuck = run.why["stuck"]
         self.assertEqual((stuck["culprits"], stuck["odd"][0]["doing"]), ("2", "sleeping"), run.errors)
+        said = statements(told[0] + run.errors)
+        self.assertTrue(said, run.errors)
+        self.assertEqual([one for one in said if 1 in named_in(one)], [])
 
     def test_a_rank_that_leaves_out_a_call_is_named_though_its_ring_has_wrapped(self):
         expected = expected_of("early_break")
@@ -680,6 +769,23 @@ class Mpich(WhyTruth, unittest.TestCase):
     abi = "mpich"
     # That trees of all shapes answer alike is shown with Open MPI.
     trees = (TREES[2],)
+
+
+class Sentences(unittest.TestCase):
+    """Of verdicts, as these tests read them."""
+
+    def test_the_ranks_that_a_sentence_names_are_read_or_it_is_an_error(self):
+        for sentence, named in (
+            ("rank 3 is sleeping outside MPI for 2.0 s, and has not entered MPI_Barrier number 4", {3}),
+            ("ranks 0-1,5 have died, in MPI_Recv; rank 7 has ended", {0, 1, 5, 7}),
+            ("no majority: rank 0 called MPI_Bcast where others called MPI_Barrier; rank 1 called MPI_Barrier", {0, 1}),
+            ("deadlock in a ring of 2 ranks: 0 waits for 10 (MPI_Recv), 10 waits for 0 (MPI_Recv)", {0, 10}),
+            ("no rank is missing: all have entered the call in which they wait", set()),
+            ("the ranks for which these calls wait are unknown", set()),
+        ):
+            self.assertEqual(named_in(sentence), named, sentence)
+        for sentence in ("two ranks are missing", "process 3 is sleeping", ""):
+            self.assertRaises(ValueError, named_in, sentence)
 
 
 load_tests = turns.load_tests

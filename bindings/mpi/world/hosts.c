@@ -5,10 +5,12 @@
  * for its own host among those that the command names. Where one has no such name, as where
  * the command names addresses, or two have the same one, hosts count in the order of their
  * first ranks of the tool. Ranks that share memory are on one host; where MPI sees no memory
- * that ranks share, those whose hosts have one name are.
+ * that ranks share, those are whose hosts have one name, one boot ID and one network namespace:
+ * containers of several hosts, or of one, may all be called localhost.
  */
 #include "world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -16,7 +18,18 @@
 
 #include "say.h"
 
-enum { HOST_NAME_BYTES = 256 };
+enum { HOST_NAME_BYTES = 256, MARK_BYTES = 64 };
+
+/* What differs from kernel to kernel, and from container to container of one kernel. */
+#define BOOT_FILE "/proc/sys/kernel/random/boot_id"
+#define NETWORK_LINK "/proc/self/ns/net"
+
+/* What is the same for ranks of one host alone; compared as bytes. What cannot be read is empty. */
+struct identity {
+    char name[HOST_NAME_BYTES];
+    char boot[MARK_BYTES];
+    char network[MARK_BYTES];
+};
 
 /* How many hosts there are, and which this one is; -1 if it is not distinguished by its name. */
 struct listed {
@@ -25,7 +38,7 @@ struct listed {
 };
 
 /* How ranks of one host are found: agreed on by those that ask first. */
-static enum { UNDECIDED, BY_MEMORY, BY_NAME } way;
+static enum { UNDECIDED, BY_MEMORY, BY_IDENTITY } way;
 
 bool sapwood_world_has_hosts(void)
 {
@@ -37,6 +50,22 @@ static void own_name(char name[HOST_NAME_BYTES])
 {
     memset(name, 0, HOST_NAME_BYTES);
     gethostname(name, HOST_NAME_BYTES - 1);
+}
+
+static struct identity own_identity(void)
+{
+    struct identity own;
+    memset(&own, 0, sizeof own);
+    own_name(own.name);
+    FILE *file = fopen(BOOT_FILE, "re");
+    if (file != NULL) {
+        size_t length = fread(own.boot, 1, sizeof own.boot - 1, file);
+        own.boot[length] = '\0';
+        fclose(file);
+    }
+    if (readlink(NETWORK_LINK, own.network, sizeof own.network - 1) < 0)
+        own.network[0] = '\0';
+    return own;
 }
 
 /* The length of a name without its domain: hosts are named with it and without. */
@@ -67,25 +96,24 @@ static struct listed listed_hosts(void)
     return listed;
 }
 
-/* The ranks of a communicator whose hosts have the name of this one, in the same order. */
-static MPI_Comm of_one_name(MPI_Comm comm)
+/* The ranks of a communicator whose hosts are what this one is, in the same order. */
+static MPI_Comm of_one_identity(MPI_Comm comm)
 {
-    char own[HOST_NAME_BYTES];
     int size, first = 0;
     MPI_Comm same;
     MPI_Datatype byte = SAPWOOD_WORLD_HANDLE(MPI_BYTE, ompi_mpi_byte);
-    own_name(own);
+    struct identity own = own_identity();
     SAPWOOD_BEHIND(PMPI_Comm_size)(comm, &size);
-    char *names = malloc((size_t)size * HOST_NAME_BYTES);
-    if (names == NULL) {
+    struct identity *all = malloc((size_t)size * sizeof *all);
+    if (all == NULL) {
         sapwood_say("there is no memory for the names of the hosts of %d ranks", size);
         sapwood_world_refuse();
     }
-    SAPWOOD_BEHIND(PMPI_Allgather)(own, HOST_NAME_BYTES, byte, names, HOST_NAME_BYTES, byte, comm);
+    SAPWOOD_BEHIND(PMPI_Allgather)(&own, sizeof own, byte, all, sizeof own, byte, comm);
     /* One of them is this rank's own. */
-    while (memcmp(names + (size_t)first * HOST_NAME_BYTES, own, HOST_NAME_BYTES) != 0)
+    while (memcmp(&all[first], &own, sizeof own) != 0)
         first++;
-    free(names);
+    free(all);
     SAPWOOD_BEHIND(PMPI_Comm_split)(comm, first, 0, &same);
     return same;
 }
@@ -106,15 +134,15 @@ MPI_Comm sapwood_world_on_host(MPI_Comm comm)
 {
     MPI_Comm host;
     MPI_Info none = SAPWOOD_WORLD_HANDLE(MPI_INFO_NULL, ompi_mpi_info_null);
-    if (way == BY_NAME)
-        return of_one_name(comm);
+    if (way == BY_IDENTITY)
+        return of_one_identity(comm);
     SAPWOOD_BEHIND(PMPI_Comm_split_type)(comm, MPI_COMM_TYPE_SHARED, 0, none, &host);
     if (way == UNDECIDED)
-        way = sees_no_shared_memory(comm, host) ? BY_NAME : BY_MEMORY;
+        way = sees_no_shared_memory(comm, host) ? BY_IDENTITY : BY_MEMORY;
     if (way == BY_MEMORY)
         return host;
     SAPWOOD_BEHIND(PMPI_Comm_free)(&host);
-    return of_one_name(comm);
+    return of_one_identity(comm);
 }
 
 bool sapwood_world_is_last_of_host(int tools)

@@ -78,7 +78,7 @@ struct sapwood_world_tool {
 SAPWOOD_HIDDEN _Noreturn void sapwood_world_be_tool(const struct sapwood_world_tool *tool);
 
 /* The ranks of a communicator that are on this host, in the same order. All of its ranks call it; the first call
- * decides for later ones whether MPI sees the memory that ranks share, or names of hosts count. */
+ * decides for later ones whether MPI sees the memory that ranks share, or the names and IDs of hosts count. */
 SAPWOOD_HIDDEN MPI_Comm sapwood_world_on_host(MPI_Comm comm);
 
 /* Ends the job for bad input that one line has said, once the launcher has read that line, or after a moment. */

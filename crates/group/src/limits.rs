@@ -14,6 +14,10 @@ pub const VALUE_BYTES_MAX: u64 = 1 << 32;
 /// is waited for four times as long: it is seen within two minutes, whatever members say.
 pub const ROUND_TRIP_MAX: u64 = 10 * 1_000_000_000;
 
+/// Longest time that a message may state for a round trip or a distance, in nanoseconds: a year,
+/// which no member has waited for. A message with a longer one is refused.
+pub const STATED_TIME_MAX: u64 = 365 * 24 * 3600 * 1_000_000_000;
+
 /// Most work of one message, in nanoseconds. What a member says beyond it is taken for this.
 pub const WORK_MAX: u64 = 1_000_000_000;
 

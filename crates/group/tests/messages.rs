@@ -4,7 +4,8 @@
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use sapwood_group::limits::{
-    EPOCH_MAX, ROUND_TRIP_MAX, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, STRIPES_MAX, VALUE_BYTES_MAX,
+    EPOCH_MAX, ROUND_TRIP_MAX, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, STATED_TIME_MAX, STRIPES_MAX,
+    VALUE_BYTES_MAX,
 };
 use sapwood_group::measure::{Costs, NearCosts};
 use sapwood_group::message::{
@@ -252,14 +253,27 @@ fn parts_that_no_value_has_are_refused_and_round_trips_are_cut() {
         assert!(part(segment, segments, bytes).is_err(), "{segment} of {segments}, {bytes} bytes");
     }
     let report = |time| Message::Report { distances: vec![(MemberId(2), time)] };
-    assert_eq!(decode(&encode(&report(u64::MAX)).unwrap()), Ok(report(ROUND_TRIP_MAX)));
+    let read = |message: &Message| decode(&encode(message).unwrap());
+    assert_eq!(read(&report(STATED_TIME_MAX)), Ok(report(ROUND_TRIP_MAX)));
     let tree = PaperTree { root: MemberId(2), bulk: false };
     let reply = |distance| Message::ProbeReply {
         kind: tree.kind(),
         number: 1,
         positions: vec![(tree.root, Position { distance, ..Position::default() })],
     };
-    assert_eq!(decode(&encode(&reply(u64::MAX)).unwrap()), Ok(reply(ROUND_TRIP_MAX)));
+    assert_eq!(read(&reply(STATED_TIME_MAX)), Ok(reply(ROUND_TRIP_MAX)));
+    let above =
+        |distance| Message::Above { tree, position: Position { distance, ..Position::default() } };
+    let clusters = |time| Message::Clusters {
+        targets: Ranges::default(),
+        table: Table { distances: vec![(0, 0, time)], ..Table::default() },
+    };
+    for time in [STATED_TIME_MAX + 1, u64::MAX] {
+        for message in [report(time), reply(time), above(time), clusters(time)] {
+            let error = read(&message).unwrap_err().to_string();
+            assert!(error.contains("which no network has"), "{message:?}: {error}");
+        }
+    }
 }
 
 #[test]

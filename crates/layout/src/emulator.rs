@@ -46,11 +46,18 @@ impl Emulation {
         for run in runs {
             let site = site_of(run[0]);
             let (first, last) = (host_of[run[0]], host_of[run[run.len() - 1]]);
-            let (delay, rate) = (layout.near_us / 2.0, megabits(layout.card));
+            let (delay, rate) = (layout.near_us / 2.0, megabits(placement.cards[run[0]]));
             let name = name(site);
             // Writing to a string cannot fail.
             let _ = writeln!(text, "site {name} {first} {last}");
             let _ = writeln!(text, "lan {name} {delay} {rate} {queue} 0");
+            // Hosts of one site may have different cards.
+            let card = |host: usize| placement.cards[host];
+            let parts = run.chunk_by(|one, other| card(*one) == card(*other));
+            for part in parts.filter(|part| card(part[0]) != card(run[0])) {
+                let (first, last) = (host_of[part[0]], host_of[part[part.len() - 1]]);
+                let _ = writeln!(text, "card {first} {last} {}", megabits(card(part[0])));
+            }
             sites.push(site);
         }
         if sites.len() > SITES_MAX {
@@ -93,7 +100,7 @@ mod tests {
 
     #[test]
     fn each_host_lies_in_the_site_of_its_cluster() {
-        for name in ["paper-3", "paper-4", "racks", "lan"] {
+        for name in ["paper-3", "paper-4", "racks", "lan", "cards"] {
             let layout = Layout { hosts: 24, ..Layout::named(name).unwrap() };
             let placement = Placement::draw(&layout, &mut Random::new(5));
             let emulation = Emulation::new(&layout, &placement).unwrap();
@@ -122,6 +129,39 @@ mod tests {
         assert!(emulation.text.contains("\nlan cluster0rack0 0 0 50 0\n"), "{}", emulation.text);
         let far = "\nwan cluster2rack0 cluster1rack0 18000 100 50 0\n";
         assert!(emulation.text.contains(far), "{}", emulation.text);
+    }
+
+    #[test]
+    fn each_host_has_its_own_card() {
+        let layout = Layout { hosts: 16, ..Layout::named("cards").unwrap() };
+        let placement = Placement::draw(&layout, &mut Random::new(5));
+        let emulation = Emulation::new(&layout, &placement).unwrap();
+        let mut rates = alloc::vec![0.0; 16];
+        let mut range = 0..0;
+        let mut before = (0, 0.0);
+        for line in emulation.text.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let number = |at: usize| words[at].parse::<usize>().unwrap();
+            match words[0] {
+                "site" => (range, before) = (number(2)..number(3) + 1, (0, 0.0)),
+                "lan" => rates[range.clone()].fill(words[3].parse::<f64>().unwrap()),
+                "card" => {
+                    let (first, last) = (number(1), number(2));
+                    assert!(range.contains(&first) && (first..range.end).contains(&last), "{line}");
+                    // Hosts of one card, one after another, are in one line.
+                    let rate = words[3].parse::<f64>().unwrap();
+                    assert_ne!(before, (first, rate), "{}", emulation.text);
+                    before = (last + 1, rate);
+                    rates[first..=last].fill(rate);
+                }
+                _ => {}
+            }
+        }
+        for (host, at) in emulation.host_of.iter().enumerate() {
+            assert_eq!(rates[*at as usize], placement.cards[host] * 8.0, "{}", emulation.text);
+        }
+        let one = Placement::in_order(&Layout::default());
+        assert!(!Emulation::new(&Layout::default(), &one).unwrap().text.contains("\ncard "));
     }
 
     #[test]

@@ -6,12 +6,13 @@ use core::fmt;
 use core::str::FromStr;
 
 /// The texts that have names.
-const TEXTS: [(&str, &str); 8] = [
+const TEXTS: [(&str, &str); 9] = [
     ("paper-3", include_str!("../scenarios/paper-3.layout")),
     ("paper-4", include_str!("../scenarios/paper-4.layout")),
     ("racks", include_str!("../scenarios/racks.layout")),
     ("near", include_str!("../scenarios/near.layout")),
     ("slow-link", include_str!("../scenarios/slow-link.layout")),
+    ("cards", include_str!("../scenarios/cards.layout")),
     ("campus", include_str!("../scenarios/campus.layout")),
     ("lan", include_str!("../scenarios/lan.layout")),
     ("host", include_str!("../scenarios/host.layout")),
@@ -51,8 +52,8 @@ pub struct Layout {
     pub spread: f64,
     /// How much a probe is off: the deviation, upwards only. Not emulated.
     pub noise: f64,
-    /// Of a network card.
-    pub card: f64,
+    /// Of network cards: as many members have one as another of the list.
+    pub card: Vec<f64>,
     /// Of one connection between clusters. Not emulated.
     pub stream: f64,
     /// Of all connections from one cluster to another, by pairs as `far_us`.
@@ -74,7 +75,7 @@ impl Default for Layout {
             overhead_us: 40.0,
             spread: 0.25,
             noise: 0.08,
-            card: 110.0,
+            card: Vec::from([110.0]),
             stream: 1e6,
             pipe: Vec::from([1e6]),
             queue_ms: 1000.0,
@@ -116,7 +117,7 @@ impl Layout {
     #[must_use]
     pub fn slowed(mut self, factor: f64) -> Self {
         self.scale_latencies(factor);
-        for rate in self.pipe.iter_mut().chain([&mut self.card, &mut self.stream]) {
+        for rate in self.pipe.iter_mut().chain(&mut self.card).chain([&mut self.stream]) {
             *rate /= factor;
         }
         self
@@ -134,6 +135,7 @@ impl Layout {
         match name {
             "far_us" => self.far_us = values.to_vec(),
             "pipe" => self.pipe = values.to_vec(),
+            "card" => self.card = values.to_vec(),
             _ if values.len() > 1 => return Err(alloc::format!("'{name}' has one number")),
             "hosts" => self.hosts = count(name, first, HOSTS_MAX)?,
             "clusters" => self.clusters = count(name, first, CLUSTERS_MAX)?,
@@ -142,7 +144,6 @@ impl Layout {
             "overhead_us" => self.overhead_us = first,
             "spread" => self.spread = first,
             "noise" => self.noise = first,
-            "card" => self.card = first,
             "stream" => self.stream = first,
             "queue_ms" => self.queue_ms = first,
             "one_host" => self.is_one_host = first != 0.0,
@@ -160,8 +161,8 @@ impl Layout {
         if self.clusters > self.hosts {
             return Err(alloc::format!("{} clusters of {} hosts", self.clusters, self.hosts));
         }
-        let rates = self.pipe.iter().chain([&self.card, &self.stream]);
-        if rates.into_iter().any(|rate| *rate <= 0.0) {
+        let mut rates = self.pipe.iter().chain(&self.card).chain([&self.stream]);
+        if rates.any(|rate| *rate <= 0.0) {
             return Err("a rate is above 0".to_string());
         }
         Ok(())
@@ -222,7 +223,7 @@ mod tests {
             ("near_us fast", "line 1: 'fast' is no number from 0 to 1e12"),
             ("near_us -1", "line 1: '-1' is no number from 0 to 1e12"),
             ("hosts 2", "3 clusters of 2 hosts"),
-            ("card 0", "a rate is above 0"),
+            ("card 110 0", "a rate is above 0"),
         ] {
             assert_eq!(text.parse::<Layout>().unwrap_err().to_string(), fault);
         }
@@ -233,7 +234,12 @@ mod tests {
     #[test]
     fn a_slower_network_has_longer_ways_and_lower_rates() {
         let slow = Layout::named("racks").unwrap().slowed(10.0);
-        assert_eq!((slow.near_us, slow.rack_us, slow.card), (3000.0, Some(2500.0), 11.0));
+        assert_eq!(
+            (slow.near_us, slow.rack_us, slow.card),
+            (3000.0, Some(2500.0), Vec::from([11.0]))
+        );
         assert_eq!((slow.far_us[2], slow.overhead_us), (100_000.0, 40.0));
+        let cards = Layout::named("cards").unwrap().slowed(10.0).card;
+        assert_eq!(cards, [11.0, 5.5, 11.0, 2.75]);
     }
 }

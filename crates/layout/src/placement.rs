@@ -16,6 +16,8 @@ pub struct Placement {
     pub clusters: Vec<usize>,
     /// The rack of each host in its cluster; not looked at where the layout has no racks.
     pub racks: Vec<u64>,
+    /// The rate of each host's network card, in megabytes per second.
+    pub cards: Vec<f64>,
     count: usize,
     /// Round trips between clusters in microseconds, by both.
     far_us: Vec<f64>,
@@ -23,7 +25,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Hosts are in clusters by chance, as evenly as their numbers allow.
+    /// Hosts are in clusters by chance, as evenly as their numbers allow; they have cards likewise.
     #[must_use]
     pub fn draw(layout: &Layout, chance: &mut Random) -> Self {
         let hosts = layout.hosts;
@@ -31,10 +33,15 @@ impl Placement {
         chance.shuffle(&mut clusters);
         let far_us = far_trips(layout, chance);
         let racks = (0..hosts).map(|_| chance.below(RACKS)).collect();
-        Self { clusters, racks, count: layout.clusters, far_us, pipes: pipes(layout) }
+        let mut cards = cards_in_turn(layout);
+        // Networks of one kind of card are drawn as they were before there were others.
+        if layout.card.len() > 1 {
+            chance.shuffle(&mut cards);
+        }
+        Self { clusters, racks, cards, count: layout.clusters, far_us, pipes: pipes(layout) }
     }
 
-    /// Hosts are in clusters in their order, the first clusters larger.
+    /// Hosts are in clusters in their order, the first clusters larger, and have cards in turn.
     #[must_use]
     pub fn in_order(layout: &Layout) -> Self {
         let (hosts, count) = (layout.hosts, layout.clusters);
@@ -43,7 +50,8 @@ impl Placement {
         let clusters = (0..hosts).map(cluster_of).collect();
         let far_us = far_trips(layout, &mut Random::new(0));
         let racks = (0..hosts as u64).map(|host| host % RACKS).collect();
-        Self { clusters, racks, count, far_us, pipes: pipes(layout) }
+        let cards = cards_in_turn(layout);
+        Self { clusters, racks, cards, count, far_us, pipes: pipes(layout) }
     }
 
     /// How many clusters there are.
@@ -63,6 +71,10 @@ impl Placement {
     pub fn pipe(&self, from: usize, to: usize) -> f64 {
         self.pipes[from * self.count + to]
     }
+}
+
+fn cards_in_turn(layout: &Layout) -> Vec<f64> {
+    (0..layout.hosts).map(|host| layout.card[host % layout.card.len()]).collect()
 }
 
 fn far_trips(layout: &Layout, chance: &mut Random) -> Vec<f64> {
@@ -110,6 +122,26 @@ mod tests {
             }
             assert!(Placement::in_order(&layout).clusters.is_sorted());
         }
+    }
+
+    #[test]
+    fn as_many_hosts_have_one_card_as_another() {
+        let layout = Layout { hosts: 16, ..Layout::named("cards").unwrap() };
+        let drawn = Placement::draw(&layout, &mut Random::new(3));
+        for placement in [&Placement::in_order(&layout), &drawn] {
+            let count = |rate: f64| placement.cards.iter().filter(|card| **card == rate).count();
+            assert_eq!([110.0, 55.0, 27.5].map(count), [8, 4, 4], "{placement:?}");
+        }
+        assert_ne!(drawn.cards, Placement::in_order(&layout).cards);
+    }
+
+    #[test]
+    fn one_kind_of_card_changes_nothing_of_what_is_drawn() {
+        let one = Layout::default();
+        let two = Layout { card: Vec::from([110.0, 55.0]), ..Layout::default() };
+        let [one, two] = [one, two].map(|layout| Placement::draw(&layout, &mut Random::new(3)));
+        assert_eq!((&one.clusters, &one.racks), (&two.clusters, &two.racks));
+        assert!(one.cards.iter().all(|card| *card == 110.0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! It travels as the values of one packet; sets of ranks are numbers of ranges and then the ranges:
 //!
 //! ```text
-//!  0  %ud    version of this format, 4
+//!  0  %ud    version of this format, 5
 //!  1  %ud    1 if a rank has asked for advice
 //!  2  %uld   marks of iterations that are in no round
 //!  3  %aud   numbers of changes of settings, increasing
@@ -24,6 +24,8 @@
 //! 18  %aud   its code
 //! 19  %auld  the time since it ended, in nanoseconds before the question
 //! 20  %aud   its number in the job; none if that is not known
+//! 21  %aud   the ranks that take over no more settings: the number of ranges
+//! 22  %aud   these
 //! ```
 
 use alloc::boxed::Box;
@@ -48,10 +50,10 @@ pub const END_KINDS_MAX: usize = 256;
 /// Names of programs in a report, at most; of more the first in order.
 pub const PROGRAMS_MAX: usize = 8;
 
-const VERSION: u32 = 4;
-const LAYOUT: [Directive; 21] = [
+const VERSION: u32 = 5;
+const LAYOUT: [Directive; 23] = [
     WORD, WORD, LONG, WORDS, WORDS, WORDS, BYTES, WORDS, BYTES, NAMES, WORDS, WORDS, LONGS, WORDS,
-    NAMES, WORDS, LONGS, BYTES, WORDS, LONGS, WORDS,
+    NAMES, WORDS, LONGS, BYTES, WORDS, LONGS, WORDS, WORDS, WORDS,
 ];
 const WRONG: ProfileError = ProfileError::Contradiction { what: "ends of ranks" };
 
@@ -151,6 +153,8 @@ pub struct ToolEnd {
 pub struct RankReport {
     /// The ranks by the number of the settings that they obey; 0 before the first change.
     pub obeyed: BTreeMap<u32, RankSet>,
+    /// Those of them that take over no more settings: they have called `MPI_Finalize`, or exit.
+    pub finished: RankSet,
     /// The ranks that have ended and of which the front-end has not confirmed that it knows.
     pub ends: BTreeMap<EndKind, EndStatistics>,
     /// Whether one of them wants advice.
@@ -219,6 +223,7 @@ impl RankReport {
         for (change, ranks) in other.obeyed {
             self.obeyed.entry(change).or_default().union_with(ranks.as_ref());
         }
+        self.finished.union_with(other.finished.as_ref());
         for (kind, statistics) in other.ends {
             self.add_end(kind, statistics);
         }
@@ -254,7 +259,7 @@ impl RankReport {
             .strings(&self.programs.iter().map(String::as_str).collect::<Vec<_>>())
             .array(&all.iter().map(|one| one.leaf).collect::<Vec<_>>())
             .array(&all.iter().map(|one| one.next_ns).collect::<Vec<_>>());
-        push_tool_end(values, self.tool_end)
+        push_sets(push_tool_end(values, self.tool_end), core::iter::once(&self.finished))
     }
 
     /// Reads the values of a packet.
@@ -299,11 +304,12 @@ impl RankReport {
         let names = values.strings(14)?.map(|name| String::from_utf8_lossy(name).into_owned());
         add_programs(&mut report.programs, names);
         report.tool_end = tool_end(values)?;
+        report.finished = sets(values, 21, 1)?.pop().unwrap_or_default();
         Ok(report)
     }
 }
 
-/// Adds the last four values.
+/// Adds the four values of the tool's rank.
 fn push_tool_end(values: Values, end: Option<ToolEnd>) -> Values {
     let codes = end.map(|end| end.cause.codes());
     let kind: Option<u8> = codes.map(|(kind, _)| kind);
@@ -315,7 +321,7 @@ fn push_tool_end(values: Values, end: Option<ToolEnd>) -> Values {
         .array(end.and_then(|end| end.rank).as_slice())
 }
 
-/// Reads the last four values: one end or none.
+/// Reads the four values of the tool's rank: one end or none.
 fn tool_end(values: &IndexedValues<'_>) -> Result<Option<ToolEnd>, ProfileError> {
     let kinds: &[u8] = values.array(17)?;
     let codes: &[u32] = column(values, 18, kinds.len())?;
@@ -375,6 +381,8 @@ mod tests {
         let mut other = RankReport { wants_advice: true, marks_left_out: 2, ..Default::default() };
         other.obeyed.insert(2, RankSet::range(2, 2));
         other.obeyed.insert(3, RankSet::range(3, 3));
+        one.finished.insert(0);
+        other.finished.insert(2);
         other.end(3, kind(Cause::Signal(9)), 900);
         let tool = ToolEnd { rank: Some(4), cause: Cause::Signal(9), age_ns: 950 };
         one.tool_end = Some(ToolEnd { rank: None, age_ns: 940, ..tool });
@@ -383,6 +391,7 @@ mod tests {
         add_programs(&mut other.programs, ["python3".to_owned()]);
         one.merge(RankReport::decode(other.encode().as_ref()).expect("its own packet"));
         assert_eq!(one.obeyed[&3].to_string(), "0-1,3");
+        assert_eq!(one.finished.to_string(), "0,2");
         assert_eq!(one.programs.iter().collect::<Vec<_>>(), ["a.out", "python3"]);
         let killed = &one.ends[&kind(Cause::Signal(9))];
         let told = (killed.ranks.to_string(), killed.oldest_ns, killed.oldest_rank);

@@ -84,7 +84,9 @@ impl LinkChanges {
 /// How a process comes below its parent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Entry {
-    Planned,
+    /// It was started as the plan says, or is a back-end that comes by itself.
+    Attaching,
+    /// It is a communication process that comes by itself.
     Joining,
 }
 
@@ -158,7 +160,7 @@ impl Driver {
     /// # Errors
     /// [`RuntimeError`] when the system fails this process.
     pub fn attach(parent: ParentLink, registry: Registry) -> Result<Self, RuntimeError> {
-        Self::below(parent, registry, Entry::Planned)
+        Self::below(parent, registry, Entry::Attaching)
     }
 
     /// A communication process that joins a running tree.

@@ -13,6 +13,7 @@ mod group;
 mod group_bypass;
 mod group_defined;
 mod group_hops;
+mod group_liars;
 mod members;
 mod recovery;
 mod resumption;

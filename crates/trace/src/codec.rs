@@ -9,7 +9,7 @@ use sapwood_packet::{Directive, ElementType, Shape, Values, ValuesRef};
 use crate::TraceError;
 use crate::bypass::{BypassEdge, BypassFigures, BypassTime};
 use crate::bypass_hop::{BypassHop, HOP_WORDS};
-use crate::dropped::{DroppedRings, RankRing};
+use crate::dropped::DroppedRings;
 use crate::exchange::{Exchange, ExchangeReceived, Taken};
 use crate::file::FileClock;
 use crate::gathered::{COUNTERS, ENTRIES_MAX, Gathered, Made, Waited};
@@ -30,6 +30,8 @@ const LAYOUT: [Directive; 21] = [
     WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS,
     LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONG,
 ];
+/// Rows of an array, at most. The entry for all others is beside the others.
+const ROWS_MAX: usize = ENTRIES_MAX + 1024;
 /// The first of the arrays of rows.
 const FIRST_ROWS: usize = 3;
 const WRONG: TraceError = TraceError::Contradiction { what: "rows" };
@@ -415,7 +417,7 @@ impl Gathered {
         read.hops = hops(values)?;
         read.bypass = bypass(values)?;
         read.sockets = sockets(values)?;
-        read.dropped = dropped(values)?;
+        read.dropped = DroppedRings::decode(values.array(19)?, ROWS_MAX).ok_or(WRONG)?;
         read.read_conclusions(values)?;
         Ok(read)
     }
@@ -485,20 +487,6 @@ fn sockets(values: ValuesRef<'_>) -> Result<BTreeMap<u64, TcpSocket>, TraceError
     Ok(read)
 }
 
-/// By ring, what was overwritten before it was read. One that has lost nothing is not among them.
-fn dropped(values: ValuesRef<'_>) -> Result<DroppedRings, TraceError> {
-    let mut read = DroppedRings::default();
-    for words in rows(values, 19)? {
-        let [ring, events] = *words else { return Err(WRONG) };
-        if events == 0 {
-            return Err(WRONG);
-        }
-        let (rank, thread) = halves(ring);
-        fresh(read.insert(RankRing { rank, thread }, events))?;
-    }
-    Ok(read)
-}
-
 /// The rows of one array.
 fn rows(
     values: ValuesRef<'_>,
@@ -506,8 +494,7 @@ fn rows(
 ) -> Result<core::slice::ChunksExact<'_, u64>, TraceError> {
     let all: &[u64] = values.array(index)?;
     let words = Gathered::ROW_WORDS[index - FIRST_ROWS];
-    // The entry for all others is beside the others.
-    if !all.len().is_multiple_of(words) || all.len() / words > ENTRIES_MAX + 1024 {
+    if !all.len().is_multiple_of(words) || all.len() / words > ROWS_MAX {
         return Err(WRONG);
     }
     Ok(all.chunks_exact(words))

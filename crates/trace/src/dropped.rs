@@ -7,6 +7,11 @@ use core::cmp::Reverse;
 
 use sapwood_packet::Rank;
 
+use crate::words::halves;
+
+/// Words of a row of a packet: rank and thread; events.
+const ROW_WORDS: usize = 2;
+
 /// A ring of a rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RankRing {
@@ -32,8 +37,8 @@ impl DroppedRings {
     }
 
     /// Adds what was lost elsewhere.
-    pub fn merge(&mut self, other: Self) {
-        other.events.into_iter().for_each(|(ring, events)| self.add(ring, events));
+    pub fn merge(&mut self, other: &Self) {
+        other.by_ring().for_each(|(ring, events)| self.add(ring, events));
     }
 
     /// Keeps at most as many rings, those that have lost most; of several that have lost as much,
@@ -45,9 +50,22 @@ impl DroppedRings {
         }
     }
 
-    /// Takes a row of a packet, which has lost events; what was there of the same ring before.
-    pub(crate) fn insert(&mut self, ring: RankRing, events: u64) -> Option<u64> {
-        self.events.insert(ring, events)
+    /// Reads the rows of a packet, of which there are at most as many. Each is of a ring of its own
+    /// that has lost events; else there is nothing.
+    pub(crate) fn decode(words: &[u64], most: usize) -> Option<Self> {
+        let (rows, rest) = words.as_chunks::<ROW_WORDS>();
+        if !rest.is_empty() || rows.len() > most {
+            return None;
+        }
+        let mut read = Self::default();
+        for &[ring, events] in rows {
+            let (rank, thread) = halves(ring);
+            let before = read.events.insert(RankRing { rank, thread }, events);
+            if events == 0 || before.is_some() {
+                return None;
+            }
+        }
+        Some(read)
     }
 
     /// How many each ring has lost.
@@ -92,9 +110,20 @@ mod tests {
         let mut other = DroppedRings::default();
         other.add(ring(2, 1), 4);
         other.add(ring(0, 3), 5);
-        dropped.merge(other);
+        dropped.merge(&other);
         assert_eq!(dropped.most(2), [(ring(2, 1), 8), (ring(0, 3), 5)]);
         assert_eq!((dropped.len(), dropped.most(9).len()), (3, 3));
+    }
+
+    #[test]
+    fn rows_that_no_process_sends_are_refused() {
+        let read = DroppedRings::decode(&[7, 1, 8, 2], 2).expect("two rings");
+        let ring = |rank| RankRing { rank, thread: 0 };
+        assert_eq!(read.most(9), [(ring(8), 2), (ring(7), 1)]);
+        assert_eq!(DroppedRings::decode(&[7, 1, 8, 2], 1), None, "too many");
+        assert_eq!(DroppedRings::decode(&[7, 1, 7, 1], 2), None, "one ring twice");
+        assert_eq!(DroppedRings::decode(&[7, 0], 2), None, "it has lost nothing");
+        assert_eq!(DroppedRings::decode(&[7], 2), None, "half of a row");
     }
 
     #[test]

@@ -33,6 +33,7 @@ const FINALIZED: u64 = 16;
 const BETWEEN: u64 = 1;
 const WINDOW: u64 = 2;
 const NUMBER_LOST: u64 = 4;
+const REQUEST: u64 = 8;
 /// In the place of the process whose part of a window is locked: all of them.
 const HELD_ALL: u32 = u32::MAX;
 
@@ -49,7 +50,7 @@ pub struct FileClock {
     pub is_cycles: bool,
 }
 
-/// A communicator of a process.
+/// A communicator of a process, a window, or the request of a persistent collective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
     /// The same in all its processes.
@@ -65,13 +66,15 @@ pub struct Space {
     pub is_number_lost: bool,
     /// Whether it is a window, with the processes of the communicator on which it was made.
     pub is_window: bool,
+    /// Whether it is the request of a persistent collective.
+    pub is_request: bool,
     /// Of a window, the process whose part this one has locked: the latest, [`Side::Any`] for all.
     pub held: Side,
-    /// Its handle in this process; 0 once it is freed.
+    /// Its handle in this process, or of a request a number that no handle is; 0 once it is freed.
     pub handle: u64,
     /// Where its name stands among those of its process's table, from 1; 0 for none.
     pub name: u32,
-    /// Collectives on it that have returned, or were started.
+    /// Collectives on it that have returned, or were started; of a request, its starts.
     pub made: u32,
     /// The function of the last one; 0 for none.
     pub last_function: u32,
@@ -258,6 +261,7 @@ pub fn spaces(words: &[u64]) -> Vec<Space> {
         is_between: words[3] >> 32 & BETWEEN != 0,
         is_number_lost: words[3] >> 32 & NUMBER_LOST != 0,
         is_window: words[3] >> 32 & WINDOW != 0,
+        is_request: words[3] >> 32 & REQUEST != 0,
         held: match word(words[6]) {
             0 => Side::None,
             HELD_ALL => Side::Any,
@@ -373,7 +377,7 @@ mod tests {
 
     #[test]
     fn communicators_are_read_as_they_are_drawn() {
-        let words = [1, 0xabc, 7 | 4 << 32, 2 | 7 << 32, 0, 36 | 3 << 32, 5 | 9 << 32, 88];
+        let words = [1, 0xabc, 7 | 4 << 32, 2 | 15 << 32, 0, 36 | 3 << 32, 5 | 9 << 32, 88];
         let expected = Space {
             identity: 0xabc,
             size: 4,
@@ -381,6 +385,7 @@ mod tests {
             is_between: true,
             is_number_lost: true,
             is_window: true,
+            is_request: true,
             held: Side::Rank(4),
             handle: 1,
             name: 9,

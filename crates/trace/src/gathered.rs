@@ -433,7 +433,7 @@ impl Gathered {
         for (mine, theirs) in self.counters.iter_mut().zip(other.counters) {
             *mine = mine.saturating_add(theirs);
         }
-        self.dropped.merge(other.dropped);
+        self.dropped.merge(&other.dropped);
         other.instances.iter().for_each(|(&key, one)| self.add_instance(key, one));
         other.sends.into_iter().for_each(|(key, one)| self.add_send(key, one));
         other.receives.into_iter().for_each(|(key, one)| self.add_receive(key, one));

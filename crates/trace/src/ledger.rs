@@ -233,7 +233,7 @@ impl Ledger {
         for (mine, theirs) in found.counters.iter_mut().zip(&mut self.open.counters) {
             *mine = mine.saturating_add(core::mem::take(theirs));
         }
-        found.dropped.merge(core::mem::take(&mut self.open.dropped));
+        found.dropped.merge(&core::mem::take(&mut self.open.dropped));
         for (key, one) in core::mem::take(&mut self.open.waited) {
             found.waited.entry(key).or_default().merge(&one);
         }

@@ -97,6 +97,8 @@ pub(crate) enum Turnout {
     Differs(Operation),
     /// It has not come.
     Absent,
+    /// It may have started it: it does not know its number, and has started collectives there.
+    Unknown,
 }
 
 /// How far a process is on a communicator.
@@ -106,6 +108,7 @@ pub(crate) struct Progress {
     pub(crate) inside: Option<Operation>,
     last: Option<Operation>,
     pub(crate) is_number_lost: bool,
+    is_last_started: bool,
 }
 
 impl Progress {
@@ -132,6 +135,7 @@ impl Progress {
                     inside,
                     last: (function != 0).then_some(Operation { function, root }),
                     is_number_lost: seat.is_number_lost,
+                    is_last_started: seat.is_last_started,
                 }
             }
         }
@@ -159,6 +163,7 @@ impl Progress {
             (Some(inside), _) if self.is_number_lost || self.is_next(number) => {
                 compared(inside, Turnout::Inside)
             }
+            _ if self.is_number_lost && self.is_last_started => Turnout::Unknown,
             _ if self.is_number_lost => Turnout::Absent,
             (_, Some(last)) if self.made == number => compared(last, Turnout::Passed),
             _ if self.made >= number => Turnout::Passed,
@@ -425,9 +430,11 @@ fn is_window_whole(standing: &Standing, call: &Standpoint) -> bool {
 }
 
 /// Whether it is known for which ranks one waits that has started a collective: for some, or for
-/// none of all members.
+/// none of all members, which know their numbers. A member that has not made the request of a
+/// persistent one yet is not among them.
 fn is_answered(standing: &Standing, place: &Place, targets: &RankSet) -> bool {
-    !targets.is_empty() || standing.unread_members(place.space) == 0
+    let are_numbered = || standing.members(place.space).all(|(_, seat)| !seat.is_number_lost);
+    !targets.is_empty() || has_all_members(standing, place.space) && are_numbered()
 }
 
 /// Other ranks that have locked the part of a window that one wants.
@@ -594,7 +601,8 @@ impl Lacking {
             if is_away {
                 lacking.away.insert(member);
             }
-            if is_away || part == Turnout::Inside && is_halted() {
+            let may_be_there = matches!(part, Turnout::Inside | Turnout::Unknown);
+            if is_away || may_be_there && is_halted() {
                 lacking.all.insert(member);
             }
         }

@@ -43,7 +43,6 @@ const LAYOUT: [Directive; 7] = [WORD, LONGS, LONGS, LONGS, LONGS, TEXTS, LONGS];
 const WRONG: TraceError = TraceError::Contradiction { what: "groups of a scope" };
 const GROUP_WORDS: usize = 9;
 const BIN_WORDS: usize = 2;
-const RING_WORDS: usize = 2;
 /// Rings of one packet, at most: those that have lost most. What the others have lost is in the
 /// counter only.
 const RINGS_MAX: usize = 16;
@@ -289,7 +288,7 @@ impl ScopeFigures {
                 None => drop(self.names.insert(identity, name.clone())),
             }
         }
-        self.dropped.merge(other.dropped.clone());
+        self.dropped.merge(&other.dropped);
     }
 
     /// Folds groups with small sums into one of others, until these have at most this many bytes.
@@ -411,25 +410,9 @@ impl ScopeFigures {
         for (&identity, name) in named.iter().zip(values.strings(5)?) {
             read.names.insert(identity, String::from_utf8_lossy(name).into_owned());
         }
-        read.dropped = dropped(values.array(6)?)?;
+        read.dropped = DroppedRings::decode(values.array(6)?, RINGS_MAX).ok_or(WRONG)?;
         if bins.is_empty() { Ok(read) } else { Err(WRONG) }
     }
-}
-
-/// The rings of a packet. One that has lost nothing is not among them.
-fn dropped(words: &[u64]) -> Result<DroppedRings, TraceError> {
-    let (rings, rest) = words.as_chunks::<RING_WORDS>();
-    if !rest.is_empty() || rings.len() > RINGS_MAX {
-        return Err(WRONG);
-    }
-    let mut read = DroppedRings::default();
-    for &[ring, events] in rings {
-        let (rank, thread) = halves(ring);
-        if events == 0 || read.insert(RankRing { rank, thread }, events).is_some() {
-            return Err(WRONG);
-        }
-    }
-    Ok(read)
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "the halves are what is taken")]
@@ -544,12 +527,11 @@ mod tests {
         let mut both = read.clone();
         both.merge(&read);
         assert_eq!(both.dropped.most(1), [(ring(19), 40)]);
-        // A ring twice, one that has lost nothing, half of one, and too many.
-        assert_eq!(dropped(&[7, 1, 7, 1]), Err(WRONG));
-        assert_eq!(dropped(&[7, 0]), Err(WRONG));
-        assert_eq!(dropped(&[7]), Err(WRONG));
         let many: Vec<u64> = (0..17).flat_map(|ring| [ring, 1]).collect();
-        assert_eq!(dropped(&many), Err(WRONG));
+        let values = Values::new().scalar(VERSION).array(&[0_u64; SCOPE_COUNTERS]);
+        let values = values.array::<u64>(&[]).array::<u64>(&[]).array::<u64>(&[]);
+        let values = values.strings::<&str>(&[]).array(&many);
+        assert_eq!(ScopeFigures::decode(values.as_ref()), Err(WRONG));
     }
 
     #[test]

@@ -644,8 +644,8 @@ fn difference(
     }
     let progress = Progress::of(standing, place.space, rank);
     match progress.part(place.number, place.operation()) {
-        // It is there, and does not go on.
-        Turnout::Inside => Difference::Unknown,
+        // It is there, or may be, and does not go on.
+        Turnout::Inside | Turnout::Unknown => Difference::Unknown,
         Turnout::Differs(own) if is_common() => Difference::Operation(own, place.operation()),
         Turnout::Differs(own) => Difference::Unlike(own, place.operation()),
         // How many it has made says nothing then.
@@ -662,7 +662,7 @@ fn is_common(standing: &Standing, place: &Place) -> bool {
         match Progress::of(standing, place.space, rank).part(place.number, place.operation()) {
             Turnout::Differs(_) => others += 1,
             Turnout::Inside => same += 1,
-            Turnout::Passed | Turnout::Absent => {}
+            Turnout::Passed | Turnout::Absent | Turnout::Unknown => {}
         }
     }
     same > others

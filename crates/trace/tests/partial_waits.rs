@@ -320,6 +320,44 @@ fn ranks_that_test_for_messages_are_those_that_are_waited_for() {
 }
 
 #[test]
+fn where_a_member_has_not_made_the_request_it_is_not_said_that_none_is_missing() {
+    let mut job = job(4);
+    let wait = Standpoint { request: 40, is_request_known: true, space: RING, ..waitall() };
+    enter(&mut job, &[0, 1, 2], wait);
+    assert_eq!(named(&job), (Finding::NoneMissing, String::new()));
+    job.seats.remove(&(RING, 3));
+    assert_eq!(named(&job), (Finding::Unknown, String::new()));
+}
+
+#[test]
+fn a_rank_that_may_have_started_a_collective_whose_number_it_has_lost_is_not_waited_for() {
+    let mut job = job(4);
+    let wait = Standpoint { request: 41, is_request_known: true, space: RING, ..waitall() };
+    enter(&mut job, &[0, 1], wait);
+    // A start has failed in rank 3, which has started the others and waits, too.
+    enter(&mut job, &[3], waitall());
+    for (rank, made) in [(0, 41), (1, 41), (3, 40)] {
+        let seat = job.seats.get_mut(&(RING, rank)).expect("a seat");
+        (seat.made, seat.last_function, seat.is_last_started) = (made, IBARRIER, true);
+        seat.is_number_lost = rank == 3;
+    }
+    let group = |job: &Standing| {
+        let waiting = verdict(job).waiting;
+        let one = waiting.into_iter().find(|one| one.ranks.contains(0)).expect("it waits");
+        (one.targets.to_string(), one.is_known)
+    };
+    assert_eq!(group(&job), ("2".into(), true));
+    assert_eq!(named(&job), (Finding::Absent, "2".into()));
+    let mut unknown = job.clone();
+    let seat = unknown.seats.get_mut(&(RING, 2)).expect("a seat");
+    (seat.last_function, seat.is_last_started, seat.is_number_lost) = (IBARRIER, true, true);
+    assert_eq!(group(&unknown), (String::new(), false));
+    // Whether or not it has started it, one that has died does not complete it.
+    set_presence(&mut job, 3, Presence::Lost);
+    assert_eq!(group(&job), ("2-3".into(), true));
+}
+
+#[test]
 fn a_number_beyond_which_there_is_none_does_no_harm() {
     let mut job = job(2);
     enter(&mut job, &[0, 1], barrier());

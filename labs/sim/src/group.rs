@@ -39,7 +39,8 @@ const NETWORKS_MAX: u64 = 100;
 /// What `sapwood sim group` is asked.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The network: paper-3 (the default), paper-4, racks, near, slow-link, campus, lan or host.
+    /// The network: paper-3 (the default), paper-4, racks, near, slow-link, cards, campus, lan or
+    /// host.
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
     /// Number of members; by default that of the scenario.
@@ -259,7 +260,7 @@ fn reduce(layout: &Layout, seeds: u64) -> Result<Value, Failure> {
     Ok(Value::Array(rows))
 }
 
-/// As in the notes: 5 us of work for each segment; cards of 110 MB/s.
+/// As in the notes: 5 us of work for each segment; cards of 110 MB/s, unless the layout has others.
 fn bandwidth(layout: &Layout, seeds: u64) -> Result<Value, Failure> {
     let cases = [("ample", 1e6, 1e6), ("stream_30", 30.0, 1e6), ("pipe_110", 1e6, 110.0)];
     let mut rows = Vec::new();

@@ -57,6 +57,8 @@ fn a_modelled_network_and_schedules_of_groups_are_as_options_say() {
     let [one, four] = ["1", "4"].map(|scale| group(&[&lan[..], &[scale]].concat()));
     assert!(one.contains("\"scenario\":\"lan\"") && one.contains("\"members\":4"), "{one}");
     assert_ne!(one, four);
+    let cards = group(&["--scenario", "cards", "--members", "8", "--short"]);
+    assert!(cards.contains("\"scenario\":\"cards\""), "{cards}");
     for further in ["--taking", "--defining"] {
         let told = group(&["--schedules", "2", "--first", "3", further]);
         assert_eq!(told, "2 schedules from seed 3: 0 broke a rule\n", "{further}");

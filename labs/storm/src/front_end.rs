@@ -71,8 +71,8 @@ pub(super) struct FrontEnd<'a> {
     began: Instant,
     /// When a back-end was lost, or killed, last.
     lost: Option<Instant>,
-    /// Back-ends that were killed: they lack in all later waves.
-    killed: RankSet,
+    /// Back-ends that were killed, or lost without recovery: they lack in all later waves.
+    gone: RankSet,
     outcome: Outcome,
 }
 
@@ -117,7 +117,7 @@ impl<'a> FrontEnd<'a> {
             broken: BTreeMap::new(),
             began: Instant::now(),
             lost: None,
-            killed: RankSet::new(),
+            gone: RankSet::new(),
             outcome: Outcome::default(),
         })
     }
@@ -183,22 +183,30 @@ impl<'a> FrontEnd<'a> {
         for kind in 0..self.streams.len() {
             loop {
                 match self.streams[kind].try_recv() {
-                    Ok(Some(answer)) => self.enter(kind, &answer),
+                    Ok(Some(answer)) => {
+                        // The loss that an answer lacks ranks for may have come in the same turn.
+                        self.take_events();
+                        self.enter(kind, &answer);
+                    }
                     Ok(None) => break,
                     Err(Error::NoMemberLeft { .. }) => break,
                     Err(error) => return Err(error.into()),
                 }
             }
         }
+        self.take_events();
+        Ok(())
+    }
+
+    fn take_events(&mut self) {
         while let Some(event) = self.network.next_event() {
             self.saw(&event);
         }
-        Ok(())
     }
 
     fn enter(&mut self, kind: usize, answer: &Answer) {
         let has_lost = self.lost.is_some_and(|at| at.elapsed() < LOSS_LIMIT);
-        self.ledgers[kind].enter(answer, has_lost, &self.killed);
+        self.ledgers[kind].enter(answer, has_lost, &self.gone);
         self.answered[kind] = Instant::now();
     }
 
@@ -207,6 +215,9 @@ impl<'a> FrontEnd<'a> {
             Event::Lost { back_ends, .. } => {
                 self.lost = Some(Instant::now());
                 self.outcome.back_ends_lost += back_ends.len();
+                if !self.plan.recovery.is_on {
+                    self.gone.union_with(back_ends.as_ref());
+                }
                 "lost"
             }
             Event::Broken { rank, .. } => {
@@ -234,7 +245,7 @@ impl<'a> FrontEnd<'a> {
     fn note(&mut self, fault: Injected) {
         if fault.fault.is_kill() && fault.rank < self.plan.topology.back_end_count() {
             self.lost = Some(Instant::now());
-            self.killed.insert(fault.rank);
+            self.gone.insert(fault.rank);
         }
         self.log(&format!("{fault:?}"));
         self.outcome.injected.push(fault);

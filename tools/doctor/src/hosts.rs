@@ -112,6 +112,8 @@ struct Round {
     why: String,
     /// What its links cost, if that was measured.
     found: Option<Found>,
+    /// Whether the launcher reaches hosts, and all of them are this machine: no link is measured.
+    is_own_machine: bool,
 }
 
 /// Starts the tree, asks, and prints what came.
@@ -141,7 +143,10 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     let unheard = |name: &String| Host { name: name.clone(), said: None, reason: String::new() };
     let hosts = names.iter().map(unheard).collect();
     let (round_trip, found) = (Duration::ZERO, None);
-    let mut round = Round { hosts, startup, round_trip, rounds: 0, depth, why, found };
+    let is_linked = !matches!(launching.launcher(), Launcher::Local | Launcher::Attach);
+    let is_own_machine = is_linked && names.iter().all(|name| sapwood_launch::is_own_name(name));
+    let mut round =
+        Round { hosts, startup, round_trip, rounds: 0, depth, why, found, is_own_machine };
     round.take_start(&mut network);
     let limit = WaveRule::Timeout { milliseconds: ANSWER_MILLISECONDS };
     let everyone = network.everyone();
@@ -153,9 +158,7 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     if let Some(stream) = &mut stream {
         round.ask(&mut network, stream)?;
     }
-    let reaches = !matches!(launching.launcher(), Launcher::Local | Launcher::Attach)
-        && names.iter().any(|name| !sapwood_launch::is_own_name(name));
-    if arguments.watch.is_none() && reaches && round.is_whole() {
+    if arguments.watch.is_none() && is_linked && !is_own_machine && round.is_whole() {
         let starts = time_starts(&names, builder)?;
         let (machines, processors) = round.machines();
         let launch_method = launching.launch_method();
@@ -376,6 +379,8 @@ impl Round {
                 log_in.alone_us / 1e3,
                 log_in.gap_us / 1e3,
             );
+        } else if self.is_own_machine {
+            text.push_str("links: not measured: all hosts are this machine\n");
         }
         text
     }
@@ -530,7 +535,8 @@ mod tests {
         };
         let (startup, round_trip) = (Duration::ZERO, Duration::ZERO);
         let hosts = reasons.iter().enumerate().map(host).collect();
-        Round { hosts, startup, round_trip, rounds: 1, depth: 1, why: String::new(), found: None }
+        let (why, found, is_own_machine) = (String::new(), None, false);
+        Round { hosts, startup, round_trip, rounds: 1, depth: 1, why, found, is_own_machine }
     }
 
     #[test]

@@ -253,7 +253,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Action::Split { parts, sets, terms, shown } => {
             let set = sets.gather(&groups, union)?;
             let output = Output::of(Form::Folded, shown, terms.folding());
-            output.check_axes(&set)?;
             output.write_parts(set.split(*parts as usize).into_iter())
         }
         Action::Index { name, sets } => {
@@ -266,7 +265,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         Action::Regroup { sets, terms } => {
             let set = sets.gather(&groups, union)?;
-            check_axes(&set, &terms.folding())?;
+            check_axes(numbers_max(&set, &terms.folding()), &terms.folding())?;
             regroup(&set, sets.source.as_deref(), &terms.folding(), &groups)
         }
         Action::Groups { source, members } => list(source.as_deref(), *members, &groups),
@@ -401,50 +400,47 @@ impl Output {
         combine: Combine,
     ) -> Result<ExitCode, Failure> {
         let set = sets.gather(groups, combine)?;
-        self.check_axes(&set)?;
         self.write_parts(parts.of(&set, &self.folding))
     }
 
     fn write_parts(&self, parts: impl Iterator<Item = NodeSet>) -> Result<ExitCode, Failure> {
-        let mut text = String::new();
-        if self.is_json {
-            let parts: Vec<_> = parts.map(|part| self.as_json(&part)).collect();
-            text = json!({ "schema": "sapwood.nodeset/1", "sets": parts }).to_string();
-            text.push('\n');
-            print(&text)?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        let (mut text, mut objects, mut numbers) = (String::new(), Vec::new(), 0);
         for part in parts {
-            text.push_str(&self.as_text(&part)?);
+            let part = self.formatted(part)?;
+            numbers = numbers.max(numbers_max(&part, &self.folding));
+            if self.is_json {
+                objects.push(self.as_json(&part));
+            } else {
+                text.push_str(&self.as_text(&part));
+                text.push('\n');
+            }
+        }
+        check_axes(numbers, &self.folding)?;
+        if self.is_json {
+            text = json!({ "schema": "sapwood.nodeset/1", "sets": objects }).to_string();
             text.push('\n');
         }
         print(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn as_text(&self, set: &NodeSet) -> Result<String, Failure> {
+    fn as_text(&self, set: &NodeSet) -> String {
         let written = |name: &str| self.format.written(name);
         let names = || set.iter().map(|name| written(&name)).collect::<Vec<String>>();
-        Ok(match &self.form {
-            Form::Folded if self.format.is_plain() => set.fold(&self.folding),
-            Form::Folded => self.formatted(set)?.fold(&self.folding),
+        match &self.form {
+            Form::Folded => set.fold(&self.folding),
             Form::Count => written(&set.len().to_string()),
             Form::Names { separator } => names().join(separator),
-        })
+        }
     }
 
-    /// The set of the names as the format has them.
-    fn formatted(&self, set: &NodeSet) -> Result<NodeSet, Failure> {
+    /// What is to be folded: the set of the names as the format has them.
+    fn formatted(&self, set: NodeSet) -> Result<NodeSet, Failure> {
+        if self.form != Form::Folded || self.format.is_plain() {
+            return Ok(set);
+        }
         let names: Vec<String> = set.iter().map(|name| self.format.written(&name)).collect();
         NodeSet::of_names(names.iter().map(String::as_str)).map_err(Failure::usage)
-    }
-
-    /// Whether a set is folded along a number that one of its names has.
-    fn check_axes(&self, set: &NodeSet) -> Result<(), Failure> {
-        if self.folding.axes.is_empty() || self.format.is_plain() {
-            return check_axes(set, &self.folding);
-        }
-        check_axes(&self.formatted(set)?, &self.folding)
     }
 
     fn as_json(&self, set: &NodeSet) -> serde_json::Value {
@@ -456,12 +452,16 @@ impl Output {
     }
 }
 
-/// Whether a set is folded along a number that one of its names has. Without numbers there is
-/// nothing to fold.
-fn check_axes(set: &NodeSet, folding: &Folding) -> Result<(), Failure> {
-    let most = set.numbers_max();
+/// The most numbers that a name of a set has which is folded along chosen ones; 0 where all are.
+fn numbers_max(set: &NodeSet, folding: &Folding) -> usize {
+    if folding.axes.is_empty() { 0 } else { set.numbers_max() }
+}
+
+/// Whether sets are folded along a number that one of their names has: there are at most as many.
+/// Without numbers there is nothing to fold.
+fn check_axes(most: usize, folding: &Folding) -> Result<(), Failure> {
     let is_there = |axis: &i32| (1..=most).contains(&(axis.unsigned_abs() as usize));
-    if most == 0 || folding.axes.is_empty() || folding.axes.iter().any(is_there) {
+    if most == 0 || folding.axes.iter().any(is_there) {
         return Ok(());
     }
     Err(Failure::usage(format!(

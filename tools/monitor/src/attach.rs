@@ -268,16 +268,21 @@ fn job_of(found: &Found, arguments: &Arguments) -> Result<Job, Failure> {
     Ok(job)
 }
 
-/// A line for the user if not all ranks of a job are among those of this host.
-fn elsewhere_line(world_size: u32, here: &RankSet) -> Option<String> {
-    let elsewhere = RankSet::range(0, world_size.checked_sub(1)?).difference(here.as_ref());
-    (!elsewhere.is_empty()).then(|| {
-        format!(
-            "not found on this host: {} of {world_size}; 'attach' watches the ranks of its own host \
-             only: start it on each of the other hosts as well, or the job under 'sapwood mpi'",
-            ranks_text(&elsewhere.to_string())
-        )
-    })
+/// A line for the user if not all ranks of a job were found on this host. Why is not known.
+fn absent_line(world_size: u32, found: &RankSet) -> Option<String> {
+    let absent = RankSet::range(0, world_size.checked_sub(1)?).difference(found.as_ref());
+    let reasons = match absent.len() {
+        0 => return None,
+        1 => "it has ended, has not called MPI_Init, runs without the shim, or is on another host",
+        _ => {
+            "they have ended, have not called MPI_Init, run without the shim, or are on other hosts"
+        }
+    };
+    Some(format!(
+        "not found on this host: {} of {world_size}; {reasons}: 'attach' watches the ranks of its \
+         own host only; start it on each host, or the job under 'sapwood mpi'",
+        ranks_text(&absent.to_string())
+    ))
 }
 
 /// From the start of the tree until all ranks have ended, or the user ends it.
@@ -295,7 +300,7 @@ fn observe(
     pages.follow(&mut collection.guidance.settings);
     collection.guidance.begin_late();
     let here: RankSet = found.ranks.keys().copied().collect();
-    if let Some(line) = elsewhere_line(job.ranks.unwrap_or(0), &here) {
+    if let Some(line) = absent_line(job.ranks.unwrap_or(0), &here) {
         complain(line);
     }
     if let Some(line) = pages.switched_off_line() {
@@ -414,12 +419,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_that_are_not_on_this_host_are_named() {
-        let line = |size, here: &str| elsewhere_line(size, &here.parse().expect("ranks"));
+    fn ranks_that_are_not_found_on_this_host_are_named_with_what_may_be_the_reason() {
+        let line = |size, here: &str| absent_line(size, &here.parse().expect("ranks"));
         assert_eq!(line(4, "0-3"), None);
-        let told = line(4, "0,2").expect("two are elsewhere");
-        assert!(told.starts_with("not found on this host: ranks 1,3 of 4; 'attach' "), "{told}");
-        let told = line(4, "0-2").expect("one is elsewhere");
-        assert!(told.starts_with("not found on this host: rank 3 of 4; "), "{told}");
+        let told = line(4, "0,2").expect("two are absent");
+        let begin = "not found on this host: ranks 1,3 of 4; they have ended, have not called \
+                     MPI_Init, run without the shim, or are on other hosts: 'attach' ";
+        assert!(told.starts_with(begin), "{told}");
+        let told = line(4, "0-2").expect("one is absent");
+        let begin = "not found on this host: rank 3 of 4; it has ended, has not called MPI_Init, ";
+        assert!(told.starts_with(begin), "{told}");
     }
 }

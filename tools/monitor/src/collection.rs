@@ -243,6 +243,13 @@ impl Collection {
 
     /// Leaves were lost: tells the user, and remembers why their ranks are missing.
     fn note_lost(&mut self, lost: &[(RankSet, String)]) {
+        for (leaves, _) in lost {
+            let ranks = match self.is_spread() {
+                true => self.known.ranks_of(leaves),
+                false => self.leaves.mpi_ranks(leaves),
+            };
+            self.guidance.lose(&ranks);
+        }
         let each = || lost.iter().map(|(leaves, reason)| (leaves, reason.as_str()));
         if self.is_spread() {
             self.lose(each());

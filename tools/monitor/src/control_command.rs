@@ -99,8 +99,10 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     while !(is_obeyed(&reply) && is_flushed(&reply)) {
         if Instant::now() >= deadline {
             let late = late(&reply);
-            let who = if late.is_empty() {
+            let who = if late.is_empty() && is_obeyed(&reply) {
                 "no round has arrived within the time-out".into()
+            } else if late.is_empty() {
+                "no rank has applied the change within the time-out".into()
             } else {
                 let (verb, who) =
                     if late.len() == 1 { ("has", "it makes") } else { ("have", "they make") };
@@ -139,22 +141,16 @@ fn ask_within(
     })
 }
 
-/// Whether the settings were never changed, or the ranks that run obey them and there are some.
+/// Whether the settings were never changed, or some ranks obey them and none is late.
 fn is_obeyed(reply: &Reply) -> bool {
     let settings = reply.settings.as_ref();
     settings.is_none_or(|settings| settings.change == 0 || !settings.obeyed.is_empty())
         && late(reply).is_empty()
 }
 
-/// The ranks that run and do not obey the settings. Before the first change there is nothing to
-/// obey; those of a job that cannot be controlled may obey another front-end.
+/// The ranks that run and do not obey the settings, as far as the front-end knows.
 fn late(reply: &Reply) -> RankSet {
-    if reply.settings.as_ref().is_some_and(|settings| settings.change == 0) {
-        return RankSet::new();
-    }
-    let set = |text: &str| text.parse::<RankSet>().unwrap_or_default();
-    let obeyed = reply.settings.as_ref().map(|settings| set(&settings.obeyed)).unwrap_or_default();
-    set(&reply.running).difference(obeyed.as_ref())
+    reply.late.parse().unwrap_or_default()
 }
 
 fn told(reply: &Reply) -> String {
@@ -249,16 +245,18 @@ mod tests {
 
     #[test]
     fn ranks_that_run_and_do_not_obey_are_late() {
-        let reply = |change, obeyed: &str| {
-            let obeyed = obeyed.to_owned();
+        let reply = |change, obeyed: &str, late: &str| {
+            let (obeyed, late) = (obeyed.to_owned(), late.to_owned());
             let settings =
                 sapwood_report::record::Settings { change, obeyed, ..Default::default() };
-            Reply { settings: Some(settings), running: "0-3".into(), ..Reply::default() }
+            Reply { settings: Some(settings), late, ..Reply::default() }
         };
-        assert_eq!(late(&reply(1, "0-1")).to_string(), "2-3");
-        assert!(told(&reply(1, "0-1")).contains("change 1, applied by ranks 0-1"));
-        assert!(is_obeyed(&reply(0, "")), "there is nothing to obey");
-        assert!(told(&reply(0, "")).starts_with("no change\n"));
+        assert_eq!(late(&reply(1, "0-1", "2-3")).to_string(), "2-3");
+        assert!(!is_obeyed(&reply(1, "0-1", "2-3")) && is_obeyed(&reply(1, "0-1", "")));
+        assert!(!is_obeyed(&reply(1, "", "")), "no rank has reported yet");
+        assert!(told(&reply(1, "0-1", "")).contains("change 1, applied by ranks 0-1"));
+        assert!(is_obeyed(&reply(0, "", "")), "there is nothing to obey");
+        assert!(told(&reply(0, "", "")).starts_with("no change\n"));
     }
 
     #[test]

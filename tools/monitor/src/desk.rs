@@ -25,8 +25,10 @@ pub(crate) struct Reply {
     pub(crate) error: String,
     /// The settings in force.
     pub(crate) settings: Option<Settings>,
-    /// The ranks that run.
+    /// The ranks that run, by the last round.
     pub(crate) running: String,
+    /// Ranks that are known to run, by a round or not, and not to have applied the settings yet.
+    pub(crate) late: String,
     /// Rounds that have come.
     pub(crate) rounds: u64,
     /// Iterations that have come.
@@ -103,18 +105,20 @@ impl Collection {
                     self.ask(elapsed);
                 } else if is_new {
                     self.guidance.ask(elapsed);
-                } else {
-                    let running = self.result.round.ranks_in(RankState::Running);
-                    self.guidance.ask_who_obeys(&running, elapsed);
                 }
                 String::new()
             }
             Err(error) => error,
         };
+        let running = self.result.round.ranks_in(RankState::Running);
+        let late = self.guidance.late(&self.result.round, &running);
+        // A question that was asked just now is awaited.
+        self.guidance.ask_who_obeys(&late, elapsed);
         let reply = Reply {
             error,
             settings: Some(spelled_out(self.guidance.section())),
-            running: self.result.round.ranks_in(RankState::Running).to_string(),
+            running: running.to_string(),
+            late: late.to_string(),
             rounds: self.result.rounds,
             iterations: self.result.iterations,
             marks_left_out: self.guidance.marks_left_out,

@@ -25,6 +25,8 @@ const PARTIAL_MAX: u32 = 16;
 const ASKED_MAX: usize = 64;
 /// For how long an answer is awaited before a user who waits for the ranks has them asked again.
 const AWAITED: Duration = Duration::from_secs(1);
+/// Between two questions for a user who waits for the ranks.
+const ASKING_PAUSE: Duration = Duration::from_millis(200);
 
 /// What the front-end knows of its ranks beside their counts.
 pub(crate) struct Guidance {
@@ -33,9 +35,14 @@ pub(crate) struct Guidance {
     wave: Wave,
     /// When each question was asked that has no answer yet.
     asked: BTreeMap<Wave, Duration>,
+    /// When the last question was asked.
+    asked_last: Option<Duration>,
     pub(crate) settings: RunSettings,
     /// The ranks by the number of the settings that they obey.
     obeyed: BTreeMap<u32, RankSet>,
+    /// Ranks that have been seen to take over no more settings.
+    finished: RankSet,
+    unwatched: UnwatchedRanks,
     pub(crate) deaths: Deaths,
     /// Whether ranks were told at any time to record their calls.
     pub(crate) has_traced: bool,
@@ -47,6 +54,30 @@ pub(crate) struct Guidance {
     pub(crate) marks_left_out: u64,
     /// Iterations that are left out if they are not of all ranks, before the first that is.
     partial_left: u32,
+}
+
+/// The ranks of leaves that were lost and have not reported since.
+#[derive(Debug, Default)]
+struct UnwatchedRanks {
+    ranks: RankSet,
+    /// The first question after the last loss: what a leaf said before it was lost may be among
+    /// the answers to earlier ones.
+    since: Wave,
+}
+
+impl UnwatchedRanks {
+    /// The leaves of these ranks were lost, before this question.
+    fn lose(&mut self, ranks: &RankSet, next: Wave) {
+        self.ranks.union_with(ranks.as_ref());
+        self.since = next;
+    }
+
+    /// These ranks were reported in answer to a question.
+    fn note_reported<'a>(&mut self, wave: Wave, reported: impl Iterator<Item = &'a RankSet>) {
+        if wave >= self.since {
+            reported.for_each(|ranks| self.ranks.subtract(ranks.as_ref()));
+        }
+    }
 }
 
 /// Which of its questions this is.
@@ -79,8 +110,11 @@ impl Guidance {
             marks,
             wave: 0,
             asked: BTreeMap::new(),
+            asked_last: None,
             settings: RunSettings { is_tracing, ..RunSettings::new(interval) },
             obeyed: BTreeMap::new(),
+            finished: RankSet::new(),
+            unwatched: UnwatchedRanks::default(),
             deaths: Deaths::default(),
             has_traced: is_tracing,
             programs: BTreeSet::new(),
@@ -103,15 +137,30 @@ impl Guidance {
         self.put(Asking::Periodic, elapsed);
     }
 
-    /// Asks again as long as not all of these ranks are known to have applied the settings, so that
-    /// a user that waits for them does not wait for the next round.
-    pub(crate) fn ask_who_obeys(&mut self, running: &RankSet, elapsed: Duration) {
+    /// The leaves of these ranks were lost.
+    pub(crate) fn lose(&mut self, ranks: &RankSet) {
+        self.unwatched.lose(ranks, self.wave);
+    }
+
+    /// The ranks that are known to run and not to have applied the settings. Of `round` are those
+    /// of which it tells that they have ended, and `running`.
+    pub(crate) fn late(&self, round: &Round, running: &RankSet) -> RankSet {
+        let mut gone = round.covered().difference(running.as_ref());
+        gone.union_with(self.deaths.known().as_ref());
+        gone.union_with(self.finished.as_ref());
+        gone.union_with(self.unwatched.ranks.as_ref());
+        late(&self.obeyed, self.settings.change, running, &gone)
+    }
+
+    /// Asks again as long as some ranks are late, or none is known to have applied the settings, so
+    /// that a user that waits for them does not wait for the next round.
+    pub(crate) fn ask_who_obeys(&mut self, late: &RankSet, elapsed: Duration) {
         let change = self.settings.change;
-        let last = self.asked.last_key_value();
-        let is_awaited = last.is_some_and(|(&wave, &asked)| {
-            wave.saturating_add(1) == self.wave && elapsed < asked + AWAITED
-        });
-        if change != 0 && !is_awaited && !obey_all(self.obeyed.get(&change), running) {
+        let is_known = late.is_empty() && self.obeyed.contains_key(&change);
+        let is_awaited = self.asked.contains_key(&self.wave.saturating_sub(1));
+        let pause = if is_awaited { AWAITED } else { ASKING_PAUSE };
+        let is_due = self.asked_last.is_none_or(|asked| elapsed >= asked + pause);
+        if change != 0 && !is_known && is_due {
             self.ask(elapsed);
         }
     }
@@ -127,6 +176,7 @@ impl Guidance {
         };
         if self.control.broadcast(CONTROL, question.encode()).is_ok() {
             self.asked.insert(self.wave, elapsed);
+            self.asked_last = Some(elapsed);
             self.wave += 1;
         }
         while self.asked.len() > ASKED_MAX {
@@ -148,7 +198,9 @@ impl Guidance {
             if !answer.is_late {
                 self.asked.remove(&answer.wave);
                 self.marks_left_out = report.marks_left_out;
+                self.unwatched.note_reported(answer.wave, report.obeyed.values());
             }
+            self.finished.union_with(report.finished.as_ref());
             note_obeyed(&mut self.obeyed, report.obeyed);
         }
         has_changed
@@ -220,9 +272,26 @@ fn is_partial(round: &Round, ranks: u64) -> bool {
     round.covered().len() < whole
 }
 
-/// Whether all of these ranks are among those that obey a change, of which there are some.
-fn obey_all(obeyed: Option<&RankSet>, running: &RankSet) -> bool {
-    obeyed.is_some_and(|obeyed| running.difference(obeyed.as_ref()).is_empty())
+/// The ranks that have not applied a change, and are not gone. A leaf reports each rank that it
+/// has, with the change that it obeys, also before a round has it.
+fn late(
+    obeyed: &BTreeMap<u32, RankSet>,
+    change: u32,
+    running: &RankSet,
+    gone: &RankSet,
+) -> RankSet {
+    if change == 0 {
+        return RankSet::new();
+    }
+    let mut late = running.clone();
+    for (&other, ranks) in obeyed {
+        match other == change {
+            true => late.subtract(ranks.as_ref()),
+            false => late.union_with(ranks.as_ref()),
+        }
+    }
+    late.subtract(gone.as_ref());
+    late
 }
 
 /// Notes which settings ranks have been seen to obey. An answer may lack ranks, or be late: what
@@ -289,20 +358,37 @@ mod tests {
         assert!(!is_partial(&round, 0));
     }
 
+    fn sets(all: &[(u32, &str)]) -> BTreeMap<u32, RankSet> {
+        let set = |&(change, ranks): &(u32, &str)| (change, ranks.parse().expect("ranks"));
+        all.iter().map(set).collect()
+    }
+
     #[test]
-    fn all_obey_once_each_rank_that_runs_does() {
-        let set = |ranks: &str| -> RankSet { ranks.parse().expect("ranks") };
-        assert!(!obey_all(None, &RankSet::new()));
-        assert!(!obey_all(Some(&set("0-1")), &set("0-2")));
-        assert!(obey_all(Some(&set("0-3")), &set("0-2")));
+    fn ranks_are_late_before_a_round_has_them_and_no_more_once_they_have_ended() {
+        let (none, all) = (RankSet::new(), RankSet::range(0, 3));
+        let obeyed = sets(&[(0, "3"), (1, "0-2")]);
+        assert_eq!(late(&obeyed, 1, &none, &none).to_string(), "3", "no round has come");
+        assert_eq!(late(&obeyed, 1, &all, &none).to_string(), "3");
+        assert!(late(&obeyed, 1, &all, &RankSet::range(3, 3)).is_empty(), "it ended since");
+        assert_eq!(late(&obeyed, 2, &none, &none), all);
+        assert_eq!(late(&sets(&[(1, "0-2")]), 1, &all, &none).to_string(), "3");
+        assert!(late(&obeyed, 0, &all, &none).is_empty(), "there is nothing to obey");
+    }
+
+    #[test]
+    fn ranks_of_a_lost_leaf_are_watched_again_once_a_later_question_has_them() {
+        let mut unwatched = UnwatchedRanks::default();
+        unwatched.lose(&RankSet::range(2, 3), 7);
+        unwatched.note_reported(6, sets(&[(0, "0-3")]).values());
+        assert_eq!(unwatched.ranks.to_string(), "2-3", "the leaf answered before it was lost");
+        unwatched.note_reported(7, sets(&[(0, "0-1"), (1, "3")]).values());
+        assert_eq!(unwatched.ranks.to_string(), "2");
+        unwatched.note_reported(8, sets(&[(1, "2-3")]).values());
+        assert!(unwatched.ranks.is_empty());
     }
 
     #[test]
     fn a_rank_that_an_answer_lacks_obeys_what_it_did_and_none_goes_back() {
-        let sets = |all: &[(u32, &str)]| -> BTreeMap<u32, RankSet> {
-            let set = |&(change, ranks): &(u32, &str)| (change, ranks.parse().expect("ranks"));
-            all.iter().map(set).collect()
-        };
         let mut known = BTreeMap::new();
         note_obeyed(&mut known, sets(&[(0, "0-3")]));
         note_obeyed(&mut known, sets(&[(1, "0-1")]));

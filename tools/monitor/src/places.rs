@@ -217,12 +217,17 @@ impl Places {
         told
     }
 
+    /// The ranks of several leaves, as far as these have told them.
+    pub(crate) fn ranks_of(&self, leaves: &RankSet) -> RankSet {
+        let mut ranks = RankSet::new();
+        leaves.iter().for_each(|leaf| ranks.union_with(self.ranks(leaf).as_ref()));
+        ranks
+    }
+
     /// The ranks and the hosts of these leaves.
     fn of(&self, leaves: &Leaves, lost: &RankSet) -> (RankSet, NodeSet) {
-        let mut ranks = RankSet::new();
-        lost.iter().for_each(|leaf| ranks.union_with(self.ranks(leaf).as_ref()));
         let host = |leaf| leaves.host(leaf).map(ToString::to_string);
-        (ranks, lost.iter().filter_map(host).collect())
+        (self.ranks_of(lost), lost.iter().filter_map(host).collect())
     }
 
     /// The ranks of leaves that are missing for one cause.

@@ -14,6 +14,9 @@ use super::rank_control::{
 };
 use super::tables::{RankTable, Tables};
 
+/// Where the state of a rank is in its table; `bindings/mpi/shim/table.h` draws it.
+const STATE: usize = 32;
+
 impl Tables {
     /// Hands the settings on, and gives what the ranks of this leaf report.
     pub(crate) fn control(&mut self, leaf: u32, question: &ControlQuestion) -> RankReport {
@@ -26,6 +29,9 @@ impl Tables {
             report.wants_advice |= rank.control.load(WANTS_ADVICE) != 0;
             let obeyed = rank.control.load(OBEYED);
             report.obeyed.entry(obeyed).or_default().insert(number);
+            if rank.has_finished() {
+                report.finished.insert(number);
+            }
             report.marks_left_out += rank.marks_left_out();
             add_programs(&mut report.programs, rank.program().map(str::to_owned));
             if question.known_ends.contains(number) {
@@ -94,6 +100,14 @@ fn write_advice(page: &ControlPage, values: ValuesRef<'_>) -> Result<(), sapwood
 }
 
 impl RankTable {
+    /// Whether it takes over no more settings: it has called `MPI_Finalize`, or exits. Its process
+    /// may live on.
+    fn has_finished(&self) -> bool {
+        let word = self.table.load_word(STATE / 8).unwrap_or(0);
+        let state = u8::try_from(word & u64::from(u32::MAX)).ok().and_then(RankState::from_code);
+        matches!(state, Some(RankState::Finalized | RankState::Exited))
+    }
+
     /// Whether `MPI_Finalize` had returned, and what it was inside when it was last seen.
     fn last_known(&self) -> (bool, String) {
         let Ok(words) = self.words() else { return (false, String::new()) };
@@ -128,6 +142,7 @@ impl RankTable {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::os::unix::fs::FileExt;
     use std::process::{Child, Command, Stdio};
     use std::time::Duration;
 
@@ -144,13 +159,15 @@ mod tests {
     const RANK: u32 = 2;
     const TABLE_BYTES: u64 = 4096;
 
-    /// The tables of a leaf that watches this process as a rank of four, whose table is empty.
-    fn watching(process: Pid) -> Tables {
+    /// The tables of a leaf that watches this process as a rank of four, whose table has nothing
+    /// but its state.
+    fn watching(process: Pid, state: RankState) -> Tables {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let table = File::from(memfd_create("reports-test", flags).expect("memory"));
         table.set_len(TABLE_BYTES).expect("its length");
+        table.write_all_at(&[state.code()], STATE as u64).expect("its state");
         fcntl_add_seals(&table, SealFlags::SHRINK).expect("its seal");
-        let name = format!("sapwood-test-reports-{}", std::process::id());
+        let name = format!("sapwood-test-reports-{}", process.as_raw_pid());
         let mut tables = Tables::bind(&name).expect("no other test has this name");
         tables.adopt(Attachable {
             process: process.as_raw_pid(),
@@ -176,6 +193,13 @@ mod tests {
         tables.control(5, &question)
     }
 
+    /// A child that lives until its input ends.
+    fn living() -> Child {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "read line; exit 3"]).stdin(Stdio::piped());
+        shell.spawn().expect("a shell")
+    }
+
     /// Ends a child that waits for its input, which stays to be waited for.
     fn end(child: &mut Child) {
         drop(child.stdin.take());
@@ -184,13 +208,27 @@ mod tests {
     }
 
     #[test]
+    fn a_rank_that_has_called_finalize_and_lives_on_takes_over_no_more_settings() {
+        let rank = RankSet::range(RANK, RANK);
+        for (state, finished) in [
+            (RankState::Running, RankSet::new()),
+            (RankState::Finalized, rank.clone()),
+            (RankState::Exited, rank.clone()),
+        ] {
+            let mut child = living();
+            let mut tables = watching(Pid::from_child(&child), state);
+            let report = answer(&mut tables, &RankSet::new());
+            assert!(report.ends.is_empty(), "it lives");
+            assert_eq!((&report.obeyed[&0], &report.finished), (&rank, &finished), "{state}");
+            end(&mut child);
+            child.wait().expect("it has ended");
+        }
+    }
+
+    #[test]
     fn an_end_is_told_again_until_a_question_says_that_it_is_known() {
-        let mut child = Command::new("sh")
-            .args(["-c", "read line; exit 3"])
-            .stdin(Stdio::piped())
-            .spawn()
-            .expect("a shell");
-        let mut tables = watching(Pid::from_child(&child));
+        let mut child = living();
+        let mut tables = watching(Pid::from_child(&child), RankState::Running);
         let (mut deaths, rank) = (Deaths::default(), RankSet::range(RANK, RANK));
         assert!(answer(&mut tables, deaths.known()).ends.is_empty(), "it lives");
         end(&mut child);

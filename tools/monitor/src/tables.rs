@@ -44,6 +44,8 @@ pub(crate) use kept::{KeptError, KeptRank, KeptTime};
 /// Connections that have not offered a table yet; others wait until these have. With those of the
 /// ranks they are fewer than the descriptors that a process may have on most machines.
 const ARRIVING_MAX: usize = 256;
+/// For how long such a connection keeps its place where there is none for others.
+const ARRIVING_TIME: Duration = Duration::from_secs(10);
 /// What a leaf says of ranks that it cannot take in, at most; the rest is counted by the front-end
 /// as missing.
 const NOTES_MAX: usize = 16;
@@ -53,7 +55,9 @@ const FOREIGN_USERS_MAX: usize = 8;
 /// All tables of one leaf.
 pub(crate) struct Tables {
     listener: Option<TableListener>,
-    arriving: Vec<TablePeer>,
+    /// In the order in which they have come.
+    arriving: Vec<ArrivingPeer>,
+    has_closed_silent: bool,
     pub(crate) ranks: BTreeMap<u32, RankTable>,
     notes: usize,
     foreign: ForeignUsers,
@@ -78,6 +82,12 @@ pub(crate) struct Tables {
     started: StartedRanks,
     /// The rank of the tool that has started this leaf, in a tree inside the job.
     pub(crate) tool_rank: Option<ToolRank>,
+}
+
+/// A connection that has not offered a table yet.
+struct ArrivingPeer {
+    peer: TablePeer,
+    since: Instant,
 }
 
 /// The table of one rank.
@@ -191,6 +201,7 @@ impl Tables {
         Self {
             listener: None,
             arriving: Vec::new(),
+            has_closed_silent: false,
             ranks: BTreeMap::new(),
             notes: 0,
             foreign: ForeignUsers::default(),
@@ -218,17 +229,18 @@ impl Tables {
     pub(crate) fn look(&mut self, mut watch: impl FnMut(&dyn AsFd)) {
         self.accept(&mut watch);
         let mut waiting = Vec::new();
-        for mut peer in std::mem::take(&mut self.arriving) {
-            match peer.receive() {
-                Ok(None) => waiting.push(peer),
-                Ok(Some(offer)) => self.admit(peer, offer),
+        for mut one in std::mem::take(&mut self.arriving) {
+            match one.peer.receive() {
+                Ok(None) => waiting.push(one),
+                Ok(Some(offer)) => self.admit(one.peer, offer),
                 Err(error) => {
-                    let pid = peer.credentials().process;
+                    let pid = one.peer.credentials().process;
                     self.note(&format!("process {pid} is not observed: {error}"));
                 }
             }
         }
         self.arriving.extend(waiting);
+        self.close_silent();
         for rank in self.ranks.values_mut() {
             if rank.peer.as_mut().is_some_and(Presence::is_over) {
                 rank.peer = None;
@@ -244,7 +256,7 @@ impl Tables {
             match listener.accept() {
                 Ok(TableAccepted::Peer(peer)) => {
                     watch(&peer);
-                    self.arriving.push(peer);
+                    self.arriving.push(ArrivingPeer { peer, since: Instant::now() });
                 }
                 Ok(TableAccepted::Empty) => return,
                 Ok(TableAccepted::ForeignUser(who)) => {
@@ -263,6 +275,26 @@ impl Tables {
                     self.note(&format!("further ranks are not observed: {error}"));
                 }
             }
+        }
+    }
+
+    /// Closes connections that have offered nothing for long where ranks may wait for their places.
+    fn close_silent(&mut self) {
+        let oldest = self.arriving.first().filter(|_| self.arriving.len() >= ARRIVING_MAX);
+        let Some(oldest) = oldest.filter(|one| one.since.elapsed() >= ARRIVING_TIME) else {
+            return;
+        };
+        let pid = oldest.peer.credentials().process;
+        let before = self.arriving.len();
+        self.arriving.retain(|one| one.since.elapsed() < ARRIVING_TIME);
+        let closed = before - self.arriving.len();
+        if !std::mem::replace(&mut self.has_closed_silent, true) {
+            self.note(&format!(
+                "no rank was announced within {} s by {closed} of {before} connections, the first \
+                 of them of process {pid}; such connections are closed, as ranks may wait for a \
+                 place",
+                ARRIVING_TIME.as_secs()
+            ));
         }
     }
 

@@ -25,8 +25,6 @@ const GROUP: &str = HopSource::Group.word();
 const ROWS_MAX: usize = 16;
 /// Characters of a name, at most.
 const NAME_MAX: usize = 28;
-/// Rings that a line names, at most; JSON has all that a packet had.
-const RINGS_MAX: usize = 3;
 
 /// One gathering of one scope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -266,7 +264,7 @@ impl ScopeRecord {
             quantity::counted(self.events_read.into(), "events"),
             quantity::counted(self.ranks.into(), words.processes),
         );
-        let overwritten = format!("overwritten unread{}", self.rings_text());
+        let overwritten = format!("overwritten unread{}", DroppedRing::told(&self.dropped_rings));
         let losses = [
             (self.events_dropped, "events", overwritten.as_str()),
             (self.events_waiting, "events", "not read yet"),
@@ -301,17 +299,6 @@ impl ScopeRecord {
             lines.extend(self.table());
         }
         lines
-    }
-
-    /// What stands behind the number of events that were overwritten; nothing without a ring.
-    fn rings_text(&self) -> String {
-        let most = self.dropped_rings.iter().take(RINGS_MAX);
-        let told = most.map(DroppedRing::text).collect::<Vec<_>>().join(", ");
-        match self.dropped_rings.len() {
-            0 => String::new(),
-            1..=RINGS_MAX => format!(": {told}"),
-            _ => format!(": {told}, the rest of other rings"),
-        }
     }
 
     fn table(&self) -> Vec<String> {

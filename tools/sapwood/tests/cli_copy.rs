@@ -5,9 +5,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
-use std::time::{Duration, Instant};
 
-use crate::cli::{LIMIT, assert_refused, assert_signals_end_reaching, code, text, wait_until};
+use crate::cli::{assert_refused, assert_signals_end_reaching, code, text, wait_until};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use sapwood_schema::assert_fits;
 use serde_json::Value;
@@ -103,19 +102,19 @@ fn processes_below(pid: u32) -> Vec<(u32, String)> {
 
 /// The agent that stands for the host of this rank.
 fn agent(child: &Child, rank: u32) -> Pid {
-    let until = Instant::now() + LIMIT;
-    while Instant::now() < until {
-        for (pid, line) in processes_below(child.id()) {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let wanted = format!("SAPWOOD_RANK={rank}");
-            let has_rank = environment.split(|&byte| byte == 0).any(|it| it == wanted.as_bytes());
-            if line.contains("copy-agent") && has_rank {
-                return Pid::from_raw(pid as i32).unwrap();
-            }
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("there is no agent of rank {rank}");
+    let wanted = format!("SAPWOOD_RANK={rank}");
+    let is_it = |(pid, line): &(u32, String)| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let has_rank = environment.split(|&byte| byte == 0).any(|it| it == wanted.as_bytes());
+        line.contains("copy-agent") && has_rank
+    };
+    let mut found = None;
+    wait_until(&format!("there is no agent of rank {rank}"), || {
+        found = processes_below(child.id()).into_iter().find(is_it);
+        found.is_some()
+    });
+    let (pid, _) = found.unwrap();
+    Pid::from_raw(pid as i32).unwrap()
 }
 
 fn has_begun(part: &Path) -> bool {

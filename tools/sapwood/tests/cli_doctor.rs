@@ -103,3 +103,16 @@ fn the_report_of_hosts_names_those_that_are_there_and_what_links_cost() {
         assert_eq!(host["state"], "ok", "{host}");
     }
 }
+
+#[test]
+fn where_all_hosts_are_this_machine_the_table_says_that_no_link_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let shell = folder.path().join("shell");
+    write_program(&shell, "#!/bin/sh\nshift; exec sh -c \"$*\"\n");
+    let shell = shell.to_str().unwrap();
+    let words = ["doctor", "-R", "ssh", "--remote-shell", shell, "--hosts", "localhost"];
+    let output = on_hosts(&words).env("XDG_CACHE_HOME", folder.path()).output().unwrap();
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.ends_with("\nlinks: not measured: all hosts are this machine\n"), "{said}");
+}

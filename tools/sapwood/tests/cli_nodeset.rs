@@ -12,11 +12,13 @@ fn calculated(arguments: &[&str]) -> String {
 
 #[test]
 fn sets_are_expanded_folded_and_counted() {
-    let table: [(&[&str], &str); 28] = [
+    let table: [(&[&str], &str); 30] = [
         (&["expand", "n[1-3]"], "n1 n2 n3"),
         (&["fold", "--axis", "2", "n[1-2],r[1-2]n1"], "n1,n2,r1n1,r2n1"),
         (&["fold", "--axis", "-2", "-O", "%s-1", "n[1-2]"], "n[1-2]-1"),
         (&["fold", "--axis", "3", "login"], "login"),
+        (&["fold", "--axis", "2", "--split", "3", "a1,r1n[1-2]"], "a1\nr1n1\nr1n2"),
+        (&["fold", "--axis", "-3", "--split", "2", "-O", "r%s-1", "a1,n1m1"], "ra1-1\nrn1m1-1"),
         (&["expand", "-S", ",", "-O", "%s.site", "n[1-2]"], "n1.site,n2.site"),
         (&["expand", "-S", "\\n", "n[1-2]"], "n1\nn2"),
         (&["fold", "n1", "n3", "n2"], "n[1-3]"),

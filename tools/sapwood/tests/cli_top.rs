@@ -279,6 +279,20 @@ fn missing_hosts_decide_the_exit_code_unless_they_are_accepted() {
     assert!(text(&output.stderr).contains("could not be reached"), "{}", text(&output.stderr));
 }
 
+#[test]
+fn where_no_host_is_reached_one_object_names_all_as_missing() {
+    let mut command = command(&["--json", "--once", "-w", "n[0-1]"]);
+    let output = command.env("SAPWOOD_NODE", "/bin/false").output().unwrap();
+    assert_eq!(output.status.code(), Some(255), "{}", text(&output.stderr));
+    let sample: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_fits("top-1", &sample);
+    assert_eq!((&sample["count"], &sample["answered"]["count"]), (&2.into(), &0.into()));
+    let missing = sample["missing"].as_array().unwrap();
+    let count = missing.iter().map(|missing| missing["count"].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(count, 2, "{sample}");
+    assert!(missing.iter().all(|missing| missing["reason"] != ""), "{sample}");
+}
+
 /// The address that a watch serves at, once it has said so.
 fn served_at(child: &mut Child) -> String {
     let mut stderr = BufReader::new(child.stderr.take().unwrap());

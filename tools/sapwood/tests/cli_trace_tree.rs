@@ -14,7 +14,7 @@ use serde_json::Value;
 /// Far longer than anything here takes.
 const HANG: Duration = Duration::from_secs(60);
 
-/// How long a back-end is stopped, again and again.
+/// How long a back-end is stopped, again and again: the delay that is to be found.
 const STOP: Duration = Duration::from_millis(400);
 
 fn number(value: &Value) -> u64 {

@@ -99,6 +99,27 @@ fn a_tree_whose_socket_was_replaced_is_told_in_one_wording() {
     wait_for_end(daemon);
 }
 
+#[test]
+fn a_tree_that_cannot_be_reached_is_named_and_keeps_no_command_from_the_others() {
+    let user = User::new();
+    let daemon = user.up(&["-w", "n0"]);
+    let socket = user.folder.path().join("sapwood/astray.tree");
+    // No folder has this name.
+    std::os::unix::fs::symlink("/dev/null/x", &socket).unwrap();
+    let told = format!(
+        "sapwood: tree 'astray' cannot be reached: cannot connect to unix:{}: ",
+        socket.display()
+    );
+    let [other, all] = [&["run", "-w", "n0", "true"][..], &["down", "--all"]].map(|w| user.say(w));
+    for output in [&other, &all] {
+        let errors = text(&output.stderr);
+        assert!(errors.starts_with(&told) && errors.lines().count() == 1, "{errors}");
+    }
+    assert_eq!(code(&other), Some(0), "{other:?}");
+    assert_eq!((code(&all), text(&all.stdout)), (Some(125), "tree 'warm' has ended: n0\n"));
+    wait_for_end(daemon);
+}
+
 /// When the second of two commands begins.
 #[derive(Clone, Copy, Debug)]
 enum Begins {

@@ -1,18 +1,17 @@
 //! From the ranks' tables to the files of a report, through a real tree, without any MPI: a small
 //! program stands for the ranks, so that every number is known beforehand.
 
-#[path = "../../../crates/launch/tests/surroundings/mod.rs"]
-mod surroundings;
+mod cli;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use cli::{clean_command, read_until};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use sapwood_profile::Function;
 use serde_json::Value;
-use surroundings::clean_command;
 
 const RANKS: u64 = 5;
 /// Steps that ranks take until enough rounds are whole, and rounds for one of them, at most.
@@ -174,6 +173,56 @@ fn a_process_that_sends_wrong_hellos_without_an_end_keeps_no_rank_away() {
     }
 }
 
+#[test]
+fn connections_that_announce_no_rank_keep_none_away() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let options = ["--topology", "1x1x1", "--interval", "500ms"];
+    let output = watched(folder.path(), &options, Some("silent"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "the program's own code; {errors}");
+    checked(&folder.path().join("out"), &[RANKS - 1]);
+    let told: Vec<&str> =
+        errors.split("sapwood: no rank was announced within 10 s by ").skip(1).collect();
+    let [told] = told[..] else { panic!("not once: {errors}") };
+    // On a busy machine some of those that have a place have come later than the first.
+    let (closed, rest) = told.split_once(" of 256 connections, the first of ").expect("numbers");
+    let closed: usize = closed.parse().expect("a number");
+    assert!((1..=256).contains(&closed) && rest.starts_with("them of process "), "{errors}");
+}
+
+#[test]
+fn a_change_waits_for_no_rank_that_has_finalized_and_lives_on() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // No round comes by itself.
+    let options = ["--topology", "1x1x1", "--interval", "1h"];
+    let mut run = watching(folder.path(), &options, Some("finalized"))
+        .env("XDG_RUNTIME_DIR", folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command was built");
+    let mut said = run.stdout.take().expect("it is a pipe");
+    let counted = read_until(&mut said, |line| line.ends_with('\n'));
+    assert_eq!(counted, "all ranks have counted\n");
+    let change = || {
+        let output = clean_command(env!("CARGO_BIN_EXE_sapwood"))
+            .args(["mpi", "control", "--groups", "calls", "--timeout", "1s", "--network"])
+            .arg(format!("mpi-{}", run.id()))
+            .env("XDG_RUNTIME_DIR", folder.path())
+            .output()
+            .expect("the command was built");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    // Rank 4 runs and makes no call. Until the leaf has reported its ranks, none is named.
+    let mut answers = (0..STEPS_MAX).map(|_| change());
+    let named = answers.find(|errors| errors.contains("not applied the change yet"));
+    let named = named.expect("a rank that is late");
+    assert!(named.starts_with("sapwood: rank 4 has not applied the change yet: "), "{named}");
+    drop(run.stdin.take());
+    assert_eq!(run.wait().expect("it was started").code(), Some(3));
+}
+
 /// Asks a run for a round, and gives whether all ranks were in it.
 fn is_whole_round(folder: &Path, process: u32) -> bool {
     let output = clean_command(env!("CARGO_BIN_EXE_sapwood"))
@@ -199,11 +248,9 @@ fn steps_of_all(folder: &Path, tree: &[&str], wanted: usize) -> Value {
         .spawn()
         .expect("the command was built");
     let mut orders = run.stdin.take().expect("it is a pipe");
-    let mut said = BufReader::new(run.stdout.take().expect("it is a pipe"));
+    let mut said = run.stdout.take().expect("it is a pipe");
     let mut hear = |expected: &str| {
-        let mut line = String::new();
-        said.read_line(&mut line).expect("it is text");
-        assert_eq!(line, expected);
+        assert_eq!(read_until(&mut said, |line| line.ends_with('\n')), expected);
     };
     hear("all ranks have counted\n");
     let mut whole = 0;
@@ -263,10 +310,8 @@ fn ranks_that_are_on_other_hosts_are_named_by_the_one_that_attaches() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("it is installed");
-    let mut said = BufReader::new(rank.stdout.take().expect("it is a pipe"));
-    let mut line = String::new();
-    said.read_line(&mut line).expect("it says when it has counted");
-    assert_eq!(line, "rank 0 has counted\n");
+    let mut said = rank.stdout.take().expect("it is a pipe");
+    assert_eq!(read_until(&mut said, |line| line.ends_with('\n')), "rank 0 has counted\n");
 
     let out = folder.path().join("out");
     let mut watcher = clean_command(env!("CARGO_BIN_EXE_sapwood"))
@@ -276,17 +321,14 @@ fn ranks_that_are_on_other_hosts_are_named_by_the_one_that_attaches() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command was built");
-    let mut errors = BufReader::new(watcher.stderr.take().expect("it is a pipe"));
-    let mut told = String::new();
-    while !told.contains("not found on this host")
-        && errors.read_line(&mut told).expect("it is text") > 0
-    {}
+    let mut errors = watcher.stderr.take().expect("it is a pipe");
+    let mut told = read_until(&mut errors, |told| told.contains("not found on this host"));
     // What ends the rank, and with it the watch.
     drop(rank.stdin.take());
-    errors.read_to_string(&mut told).expect("it is text");
+    told += &read_until(&mut errors, |_| false);
     let code = watcher.wait().expect("it was started").code();
     assert_eq!(rank.wait().expect("it was started").code(), Some(0));
-    let lacking = "sapwood: not found on this host: ranks 1-4 of 5; 'attach' watches the ranks of ";
+    let lacking = "sapwood: not found on this host: ranks 1-4 of 5; they have ended, have not ";
     assert_eq!(told.matches(lacking).count(), 1, "{told}");
     assert_eq!(code, Some(0), "{told}");
     let profile = std::fs::read_to_string(out.join("profile.json")).expect("a report");

@@ -29,6 +29,7 @@ use sapwood_terminal::Screen;
 use sapwood_transport::PageServer;
 
 use self::exposition::{SERIES_DEFAULT, SERIES_MIN};
+use self::sample::Sample;
 use self::table::WORST_MAX;
 use self::view::View;
 use self::watch::{Ended, Live, Output, Terms, Watch};
@@ -161,6 +162,10 @@ fn watch(
         for (ranks, reason) in &absent {
             complain(absence::line(&targets.nodes(ranks), reason));
         }
+        if arguments.json {
+            let sample = Sample::of_absent(targets.set.iter().collect(), &absent);
+            print(&json::line(&sample))?;
+        }
         return Ok(UNREACHED);
     }
     let half = (arguments.interval / 2).min(WAVE_TIMEOUT_MAX);
@@ -178,7 +183,7 @@ fn watch(
         watch.lose(ranks, reason);
     }
     let ended = watch.run();
-    let missing = watch.last().map_or(0, sample::Sample::missing_count);
+    let missing = watch.last().map_or(0, Sample::missing_count);
     watch.end();
     Ok(match ended? {
         Ended::By(signal) => by_signal(signal),

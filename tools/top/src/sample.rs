@@ -38,6 +38,20 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
+    /// The outcome where no host was reached, for these reasons.
+    pub(super) fn of_absent(hosts: Vec<String>, absent: &Absence) -> Self {
+        let missing = absent.iter().map(|(ranks, reason)| (ranks.clone(), one_line(reason)));
+        Self {
+            number: 1,
+            time: SystemTime::now(),
+            took: Duration::ZERO,
+            hosts: Rc::new(hosts),
+            answered: RankSet::new(),
+            missing: missing.collect(),
+            table: Table::new(0),
+        }
+    }
+
     /// Hosts by rank, as a nodeset.
     pub(crate) fn nodes(&self, ranks: &RankSet) -> NodeSet {
         nodes(&self.hosts, ranks)

@@ -332,7 +332,8 @@ fn is_recorded(function: &Function) -> bool {
         return true;
     }
     match function.class {
-        Class::Collective => !name.contains("eighbor_") && !name.contains("_init"),
+        // Persistent ones have the name of the function that has made their request.
+        Class::Collective => !name.contains("eighbor_"),
         Class::PointToPoint => {
             !name.contains("_init") && !begins(&["Irecv", "Imrecv", "Probe", "Iprobe", "Improbe"])
         }

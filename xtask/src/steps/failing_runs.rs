@@ -3,8 +3,6 @@
 
 use super::*;
 
-/// The folder of the logs.
-const TITLE: &str = "failing-runs";
 /// Lines that each program prints before its runner's.
 const LINES_BEFORE: usize = 200;
 
@@ -156,15 +154,17 @@ fn steps() -> Vec<Step> {
 
 #[test]
 fn the_end_of_a_run_names_every_failed_test_with_what_repeats_it() {
-    let folder = std::env::temp_dir().join(format!("sapwood-{TITLE}-{}", std::process::id()));
+    // Where the build has a folder of its own, runs of several processes have their logs in it.
+    let title = format!("failing-runs-{}", std::process::id());
+    let folder = std::env::temp_dir().join(format!("sapwood-{title}"));
     fs::create_dir_all(&folder).unwrap();
     write_programs(&folder);
-    let logs = folder.join(crate::target()).join(LOGS).join(TITLE);
+    let logs = folder.join(crate::target()).join(LOGS).join(&title);
     let log = |name: &str| logs.join(format!("{name}.log"));
 
-    let summary = run_lanes(TITLE, &folder, &steps());
+    let summary = run_lanes(&title, &folder, &steps());
     assert!(!summary.all_passed);
-    assert!(!run_all(TITLE, &folder, &steps()));
+    assert!(!run_all(&title, &folder, &steps()));
 
     let failed = |name: &str, file: &str| format!("FAILED {name} {}", log(file).display());
     let plain = |line: &str| line.to_owned();
@@ -172,7 +172,7 @@ fn the_end_of_a_run_names_every_failed_test_with_what_repeats_it() {
     let (variable, seed) = environment::PROPERTY_SEED;
     let expected = [
         plain(""),
-        plain("failing-runs: took processor"),
+        format!("{title}: took processor"),
         plain("ok first"),
         failed("tests", "tests"),
         failed("MPI tests", "mpi-tests"),
@@ -193,7 +193,7 @@ fn the_end_of_a_run_names_every_failed_test_with_what_repeats_it() {
         repeat(r"'page' 'a page shows the rank'\''s name'"),
         plain("names beside ClusterShell's"),
         repeat(r"'names beside ClusterShell'\''s'"),
-        plain("failing-runs FAILED in processor"),
+        format!("{title} FAILED in processor"),
         plain("4 passed, 4 failed"),
     ];
     let lines: Vec<_> = summary.lines.iter().map(|line| without_times(line)).collect();

@@ -322,6 +322,13 @@ class World(unittest.TestCase):
             # Its standard streams, and what the shell holds while it runs a command.
             self.assertLessEqual(len(descriptors), 5)
 
+    def take_written(self, texts):
+        """The tool ranks have written these texts, by the path of each; the files go."""
+        for path, text in texts.items():
+            with open(path, encoding="ascii") as file:
+                self.assertEqual(file.read(), text)
+            os.remove(path)
+
     def test_tool_ranks_of_one_host_have_different_numbers_where_mpi_sees_no_shared_memory(self):
         told = os.path.join(self.folder, "told")
         script = (f'echo "$SAPWOOD_RANK $SAPWOOD_MPI_LEAF" >{told}.$SAPWOOD_RANK; '
@@ -331,10 +338,7 @@ class World(unittest.TestCase):
             more = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/sh", "-c", script])}
             command = [self.program(abi), os.path.join(self.folder, "file"), "0", *files]
             self.lines(abi, 2, command, tools=2, behind=[self.program(abi, "own_host.so")], **more)
-            for tool, path in enumerate(files):
-                with open(path, encoding="ascii") as file:
-                    self.assertEqual(file.read(), f"{tool} {tool}\n")
-                os.remove(path)
+            self.take_written({path: f"{tool} {tool}\n" for tool, path in enumerate(files)})
 
     def test_a_command_is_told_the_process_of_its_rank(self):
         told = os.path.join(self.folder, "told")
@@ -370,10 +374,32 @@ class World(unittest.TestCase):
             files = [f"{told}-{tool}" for tool in range(2)]
             self.lines(abi, 2, [self.program(abi), os.path.join(self.folder, "file"), "0", *files], tools=2, **more,
                        **BY_HOST)
-            for tool, path in enumerate(files):
-                with open(path, encoding="ascii") as file:
-                    self.assertEqual(file.read(), f"{tool} {tool}\n{points}{key}")
-                os.remove(path)
+            self.take_written({path: f"{tool} {tool}\n{points}{key}" for tool, path in enumerate(files)})
+
+    def test_hosts_of_one_name_are_different_hosts_where_mpi_sees_no_shared_memory(self):
+        told = os.path.join(self.folder, "told")
+        script = (f'echo "$SAPWOOD_RANK $SAPWOOD_MPI_LEAF" >{told}.$SAPWOOD_RANK; '
+                  f'mv {told}.$SAPWOOD_RANK {told}-$SAPWOOD_RANK')
+        boots = os.path.join(self.folder, "boot")
+        for host in range(2):
+            with open(f"{boots}-{host}", "w", encoding="ascii") as file:
+                file.write(f"{host}\n")
+        # Ranks 0 and 1 are on the one host, ranks 2 and 3 on the other.
+        on_host = (f'SAPWOOD_TEST_BOOT_FILE={boots}-$((${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} / 2)); '
+                   'export SAPWOOD_TEST_BOOT_FILE; exec "$@"')
+        files = [f"{told}-{tool}" for tool in range(2)]
+        name = BY_HOST["SAPWOOD_MPI_WORLD_HOSTS"]
+        for abi in self.each_mpi():
+            path, _, _ = self.join_file(0o700)
+            more = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/sh", "-c", script]), "SAPWOOD_JOIN": path,
+                    "SAPWOOD_MPI_WORLD_HOSTS": f"{name}\x1f{name}"}
+            program = [self.program(abi), os.path.join(self.folder, "file"), "0", *files]
+            command = ["/bin/sh", "-c", on_host, "sh", *program]
+            behind = [self.program(abi, "own_host.so")]
+            code, _, error = self.run_to_end(abi, 4, command, tools=1, behind=behind, **more)
+            self.assertEqual(code, 0, error)
+            # Each is the first of the tool's ranks of its host.
+            self.take_written({path: f"{tool} 0\n" for tool, path in enumerate(files)})
 
     def test_a_join_file_that_others_may_have_put_there_is_not_read(self):
         # Another user may make a folder of that name on a host that has none.

@@ -12,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use super::{Message, Record};
 use crate::error::GroupError;
 use crate::identity::Time;
-use crate::limits::{EPOCH_MAX, ROUND_TRIP_MAX};
+use crate::limits::{EPOCH_MAX, ROUND_TRIP_MAX, STATED_TIME_MAX};
 
 /// Reads a list of at most `MOST` elements; a count above that is refused before any is read.
 pub(crate) fn at_most<'de, D, T, const MOST: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
@@ -28,23 +28,24 @@ where
 ///
 /// # Errors
 /// [`GroupError::Message`] for a length, stripe or segment that no value has, for a route that is
-/// no tree, and for an epoch that no member has.
+/// no tree, for an epoch that no member has, and for a distance that no network has.
 pub(super) fn bound_numbers(message: &mut Message) -> Result<(), GroupError> {
-    let cut = |time: &mut Time| *time = (*time).min(ROUND_TRIP_MAX);
     if epochs(message).any(|epoch| epoch > EPOCH_MAX) {
         return Err(GroupError::Message("an epoch that no member has".to_string()));
     }
     match message {
         Message::Welcome { table, .. } | Message::Clusters { table, .. } => {
-            table.distances.iter_mut().for_each(|(_, _, time)| cut(time));
+            table.distances.iter_mut().try_for_each(|(_, _, time)| cut(time))?;
             table.costs.bound();
         }
         Message::Costs { costs } => costs.bound(),
-        Message::Report { distances } => distances.iter_mut().for_each(|(_, time)| cut(time)),
-        Message::ProbeReply { positions, .. } => {
-            positions.iter_mut().for_each(|(_, position)| cut(&mut position.distance));
+        Message::Report { distances } => {
+            distances.iter_mut().try_for_each(|(_, time)| cut(time))?;
         }
-        Message::Above { position, .. } => cut(&mut position.distance),
+        Message::ProbeReply { positions, .. } => {
+            positions.iter_mut().try_for_each(|(_, position)| cut(&mut position.distance))?;
+        }
+        Message::Above { position, .. } => cut(&mut position.distance)?,
         Message::Open { head, .. } if !head.is_sound() => return Err(unsound("a transfer")),
         Message::Part { head, .. } if !head.is_sound() => return Err(unsound("a part")),
         Message::Open { route, .. } if !route.is_pre_order() => {
@@ -52,6 +53,16 @@ pub(super) fn bound_numbers(message: &mut Message) -> Result<(), GroupError> {
         }
         _ => {}
     }
+    Ok(())
+}
+
+/// A member that was stopped meanwhile may have measured more than counts, but no more than it may
+/// state.
+fn cut(time: &mut Time) -> Result<(), GroupError> {
+    if *time > STATED_TIME_MAX {
+        return Err(GroupError::Message(format!("a distance of {time} ns, which no network has")));
+    }
+    *time = (*time).min(ROUND_TRIP_MAX);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sapwood_group::message::{GROUP_VERSION, Greeting, frame_of};
 use sapwood_group::{
     Config, Event, GroupError, GroupHopQuestion, GroupId, Input, Member, MemberHops, MemberId,
-    Message, Output, Reason,
+    Message, Output, Reason, Refusal,
 };
 use sapwood_packet::nanoseconds;
 use sapwood_transport::{Address, Encryption, Key, Link, Listener, Poller, Waker, interfaces};
@@ -73,6 +73,8 @@ pub struct GroupDriver {
     inputs: VecDeque<Input>,
     /// What has come from others before this member was one of the group.
     early: Vec<Input>,
+    /// The link on which a process has asked to join, while the member decides.
+    asking: Option<u32>,
     joining: Option<Joining>,
     events: VecDeque<GroupEvent>,
     poller: Poller,
@@ -131,6 +133,7 @@ impl GroupDriver {
             waiting: BTreeMap::new(),
             inputs: VecDeque::new(),
             early: Vec::new(),
+            asking: None,
             joining: None,
             events: VecDeque::new(),
             poller,
@@ -375,6 +378,7 @@ impl GroupDriver {
     }
 
     fn send(&mut self, to: MemberId, message: Message) {
+        let is_refusal = matches!(message, Message::Refused { .. });
         let outgoing = match Outgoing::of(message) {
             Ok(outgoing) => outgoing,
             Err(error) => {
@@ -382,6 +386,9 @@ impl GroupDriver {
                 return;
             }
         };
+        if is_refusal {
+            return self.refuse_to_join(to, outgoing);
+        }
         match self.peers.primary(to) {
             Some(index) => {
                 if !self.peers.send(index, outgoing) {
@@ -389,6 +396,18 @@ impl GroupDriver {
                 }
             }
             None => self.waiting.entry(to).or_default().push(outgoing),
+        }
+    }
+
+    /// A process that cannot become a member has nothing more to say: its link is closed. Only the
+    /// link on which it has asked, since it may have greeted with the identity of a member.
+    fn refuse_to_join(&mut self, to: MemberId, outgoing: Outgoing) {
+        let is_member = self.member.view().is_alive(to);
+        let index = self.asking.or_else(|| self.peers.primary(to).filter(|_| !is_member));
+        let Some(index) = index else { return };
+        self.peers.send(index, outgoing);
+        if let Some(peer) = self.peers.get_mut(index) {
+            peer.is_leaving = true;
         }
     }
 
@@ -451,19 +470,52 @@ impl GroupDriver {
         while let Some(arrival) = self.peers.next(index) {
             match arrival {
                 Arrival::Greeting(bytes) => self.greeted(index, &bytes),
+                Arrival::Message(from, Message::Refused { refusal }) if self.is_joined => {
+                    // All other refusals are of processes that ask to join.
+                    if refusal == Refusal::Format {
+                        self.broken_off_by(index, from);
+                    }
+                }
                 Arrival::Message(from, message) => {
+                    self.asking = matches!(message, Message::Join { .. }).then_some(index);
                     self.take(Input::Message { from, message });
+                    self.asking = None;
                 }
-                Arrival::Breach(reason) => {
-                    self.link_ended(index, &reason);
-                    self.events.push_back(GroupEvent::Notice(reason));
-                }
+                Arrival::Breach(reason) => self.break_off(index, &reason),
             }
         }
         if !is_up {
             self.link_ended(index, "the connection was closed");
         }
         self.run();
+    }
+
+    /// A peer breaks the format: it is told so, and its link is closed.
+    fn break_off(&mut self, index: u32, reason: &str) {
+        let member = self.peers.get_mut(index).and_then(|peer| peer.member);
+        let notice = format!("{} is not listened to any more: {reason}", self.place_of(member));
+        if let Ok(outgoing) = Outgoing::of(Message::Refused { refusal: Refusal::Format }) {
+            self.peers.say_last(index, outgoing);
+        }
+        self.link_ended(index, reason);
+        self.events.push_back(GroupEvent::Notice(notice));
+    }
+
+    /// Another member has broken a link of this one off, and sends nothing more on it.
+    fn broken_off_by(&mut self, index: u32, from: MemberId) {
+        let (place, refusal) = (self.place_of(Some(from)), Refusal::Format);
+        let notice = format!("{place} does not listen to this member any more: {refusal}");
+        self.link_ended(index, "the process there does not listen any more");
+        self.events.push_back(GroupEvent::Notice(notice));
+    }
+
+    /// A process at the other end of a link, in words.
+    fn place_of(&self, member: Option<MemberId>) -> String {
+        let record = member.and_then(|member| self.member.view().record(member));
+        record.map_or_else(
+            || "a process that has connected".to_string(),
+            |record| format!("the member at {}", record.address),
+        )
     }
 
     /// A message goes to the member, unless it has still to be welcomed: only the sponsor has

@@ -215,6 +215,20 @@ impl Peers {
         true
     }
 
+    /// Writes a last frame as far as the link takes it at once, before it is closed. What waits
+    /// before it is not sent any more.
+    pub(super) fn say_last(&mut self, index: u32, outgoing: Outgoing) {
+        if let Some(peer) = self.links.get_mut(&index) {
+            peer.keep_begun();
+        }
+        if self.send(index, outgoing)
+            && let Some(peer) = self.links.get_mut(&index)
+        {
+            // It is closed whether or not the peer reads what is said.
+            let _ = peer.write();
+        }
+    }
+
     /// Reads a link once; false if it has ended. Then take what has come by [`Peers::next`].
     pub(super) fn read(&mut self, index: u32) -> bool {
         let Some(peer) = self.links.get_mut(&index) else { return true };
@@ -415,12 +429,66 @@ impl Peer {
 
     fn drop_queue(&mut self) {
         self.current = None;
+        self.keep_begun();
+    }
+
+    /// Drops all frames but the one that is partly written.
+    fn keep_begun(&mut self) {
         self.urgent.clear();
         self.queue.clear();
-        (self.queued_bytes, self.bulk_bytes) = (0, 0);
+        (self.queued_bytes, self.bulk_bytes) = match &self.current {
+            Some((outgoing, done)) => (outgoing.frame.len() - done, outgoing.bulk_bytes),
+            None => (0, 0),
+        };
     }
 }
 
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood_group::{CastId, Payload, Refusal};
+
+    use super::*;
+
+    #[test]
+    fn a_last_frame_goes_before_all_that_waits_but_for_the_frame_that_is_begun() {
+        const BYTES: usize = 64 << 10;
+        const SEGMENTS: u32 = 256;
+        let poller = Poller::new().unwrap();
+        let (here, mut there) = Link::pair().unwrap();
+        let mut peers = Peers::new(BYTES);
+        let link = peers.add(here, None, u64::MAX, &poller).unwrap();
+        let cast = CastId { root: MemberId(1), number: 1 };
+        for index in 0..SEGMENTS {
+            let data = Payload::from(vec![7; BYTES]);
+            let segment = Message::Segment { cast, stripe: 0, index, data };
+            assert!(peers.send(link, Outgoing::of(segment).unwrap()));
+        }
+        assert!(peers.flush(&poller, 0).is_empty());
+        assert!(peers.queued_bytes() > 2 * BYTES, "the socket takes all");
+        let refused = || Message::Refused { refusal: Refusal::Format };
+        peers.say_last(link, Outgoing::of(refused()).unwrap());
+        assert!(peers.queued_bytes() < 2 * BYTES, "{} bytes wait", peers.queued_bytes());
+        let (mut inbox, mut buffer) = (Inbox::default(), vec![0; BYTES]);
+        let (mut last, mut count) = (None, 0);
+        loop {
+            peers.note_writable(link);
+            assert!(peers.flush(&poller, 0).is_empty());
+            match there.read(&mut buffer) {
+                Ok(bytes) => inbox.extend(&buffer[..bytes]),
+                Err(error) => {
+                    assert!(is_transient(&error) && peers.queued_bytes() == 0, "{error}");
+                    break;
+                }
+            }
+            while let Some(frame) = inbox.next_frame(MESSAGE_BYTES_MAX).unwrap() {
+                last = Some(decode(frame).unwrap());
+                count += 1;
+            }
+        }
+        assert!(last == Some(refused()) && count <= SEGMENTS, "{count} frames, at last {last:?}");
+    }
 }

@@ -37,6 +37,8 @@ pub(super) struct Passage {
     /// When the last byte has left the sender's queue.
     pub(super) departure: Time,
     pub(super) arrival: Time,
+    /// How long the slowest of the sender's card, the connection and the pipe takes for all bytes.
+    pub(super) slowest: Time,
 }
 
 impl Wires {
@@ -65,7 +67,8 @@ impl Wires {
         let span = |rate: f64| (bytes as f64 * 1000.0 / rate) as Time;
         // A kernel serves connections in turn: a probe does not wait behind the bulk of others.
         let start = if is_probe { now } else { now.max(self.send[from]) };
-        let mut end = start + network.overhead + span(layout.card);
+        let mut slowest = span(network.placement.cards[from]);
+        let mut end = start + network.overhead + slowest;
         if !is_probe {
             self.send[from] = end;
         }
@@ -77,6 +80,7 @@ impl Wires {
             for (table, key, rate) in stream.into_iter().chain([pipe]) {
                 let free = table.entry(key).or_insert(0);
                 *free = start.max(*free) + span(rate);
+                slowest = slowest.max(span(rate));
                 // A probe passes between segments, of which many that are counted here have not
                 // even left the cards of this host and others.
                 end = end.max(if is_probe { start + span(rate) } else { *free });
@@ -92,27 +96,31 @@ impl Wires {
         }
         // A link puts control messages between the segments of a transfer.
         if is_probe {
-            return Passage { departure: end, arrival };
+            return Passage { departure: end, arrival, slowest };
         }
         let last = self.order.entry((from, to)).or_insert(0);
         *last = arrival.max(*last);
-        Passage { departure: end, arrival: *last }
+        Passage { departure: end, arrival: *last, slowest }
     }
 
-    /// The time at which the receiver handles a message whose last byte has come now.
+    /// The time at which the receiver handles a message whose last byte has come now, and for all
+    /// of which the slowest wire before has taken `slowest`.
     pub(super) fn take(
         &mut self,
         network: &Network,
         now: Time,
         to: usize,
         freight: Freight,
+        slowest: Time,
     ) -> Time {
         if freight.is_probe {
             return now + network.overhead;
         }
-        // The card receives while the message arrives, one message after the other.
-        let span = (freight.bytes as f64 * 1000.0 / network.layout.card) as Time;
-        let received = now.max(self.receive[to] + span);
+        // The card receives while the message arrives, one message after the other: it is behind by
+        // what it takes longer than the slowest wire before it.
+        let span = (freight.bytes as f64 * 1000.0 / network.placement.cards[to]) as Time;
+        let alone = now + span.saturating_sub(slowest);
+        let received = alone.max(self.receive[to] + span);
         self.receive[to] = received;
         self.work[to] = received.max(self.work[to]) + network.overhead;
         self.work[to]
@@ -125,6 +133,32 @@ mod tests {
     use sapwood_layout::Layout;
 
     const MIB: usize = 1 << 20;
+
+    #[test]
+    fn a_message_takes_the_time_of_the_cards_at_both_ends() {
+        let layout =
+            Layout { hosts: 2, clusters: 1, card: Vec::from([100.0, 25.0]), ..Layout::default() };
+        let network = Network::draw(&layout, 1);
+        let is_slow = |host: usize| network.placement.cards[host] == 25.0;
+        let slow = (0..2).find(|host| is_slow(*host)).expect("one of two");
+        let segment = Freight { bytes: MIB, is_probe: false, is_noisy: false };
+        let of_rate = |rate: f64| (MIB as f64 * 1000.0 / rate) as Time;
+        for (from, leaves_after) in [(slow, 25.0), (1 - slow, 100.0)] {
+            let mut wires = Wires::new(2, 1);
+            let passage = wires.carry(&network, 0, (from, 1 - from), segment);
+            let Passage { departure, arrival, slowest } = passage;
+            let span = of_rate(leaves_after);
+            assert_eq!((departure, slowest), (network.overhead + span, span), "from {from}");
+            // The slower card has the say, at whichever end it is, also for a message alone.
+            let first = wires.take(&network, arrival, 1 - from, segment, slowest);
+            let way = 2 * network.overhead + network.latency(from, 1 - from);
+            assert_eq!(first, way + of_rate(25.0), "to {}", 1 - from);
+            // A second one comes behind the first.
+            let second = wires.take(&network, arrival, 1 - from, segment, slowest);
+            let received = of_rate(network.placement.cards[1 - from]);
+            assert!(second >= arrival + received, "to {}", 1 - from);
+        }
+    }
 
     /// Three connections may hand over as much, which the card of their host sends in 114 ms.
     #[test]

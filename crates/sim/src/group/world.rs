@@ -34,6 +34,7 @@ enum GroupInput {
         generation: u64,
         connection: Connection,
         bytes: usize,
+        slowest: Time,
         from: MemberId,
         message: Message,
     },
@@ -246,8 +247,17 @@ impl GroupWorld {
                     }
                 }
                 GroupInput::Departure(departure) => self.depart(departure),
-                GroupInput::Arrival { to, generation, connection, bytes, from, message } => {
-                    let time = self.wires.take(&self.network, time, to, freight(&message, bytes));
+                GroupInput::Arrival {
+                    to,
+                    generation,
+                    connection,
+                    bytes,
+                    slowest,
+                    from,
+                    message,
+                } => {
+                    let freight = freight(&message, bytes);
+                    let time = self.wires.take(&self.network, time, to, freight, slowest);
                     let time = self.turn(to, time);
                     let input = Input::Message { from, message };
                     self.count += 1;
@@ -464,8 +474,9 @@ impl GroupWorld {
         }
         let generation = self.hosts[peer].generation;
         let connection = self.connections.between(host, peer);
+        let slowest = passage.slowest;
         let arrival =
-            GroupInput::Arrival { to: peer, generation, connection, bytes, from, message };
+            GroupInput::Arrival { to: peer, generation, connection, bytes, slowest, from, message };
         self.count += 1;
         self.agenda.insert((passage.arrival, self.count), arrival);
     }

@@ -65,8 +65,8 @@ enum Experiment {
 /// The command line.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// The network: paper-3, paper-4, racks, near, slow-link, campus, lan, host, or a file that
-    /// describes one. All but 'host' need root, and make hosts.
+    /// The network: paper-3, paper-4, racks, near, slow-link, cards, campus, lan, host, or a file
+    /// that describes one. All but 'host' need root, and make hosts.
     #[arg(long, value_name = "NAME", default_value = "paper-3")]
     scenario: String,
     /// Number of members.

@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// Ends all trees. One that cannot be ended does not keep the others up: it is named, and the exit
 /// code is that of `sapwood down` with its name, or the largest where there are several. So is one
-/// that cannot be reached, for whatever reason.
+/// that cannot be reached.
 fn end_all() -> Result<ExitCode, Failure> {
     let KeptTrees { found, unusable } = super::own_trees()?;
     complain_all(&super::ended(|_, _| true));

@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use sapwood::VisibleNetwork;
 use sapwood_launch::quoted;
 use sapwood_topology::NodeSet;
@@ -89,7 +90,7 @@ enum Unusable {
     Silent,
     /// The daemon is of another version.
     Foreign,
-    /// No connection to the control socket can be made, for this reason.
+    /// What has the path of the control socket lets no process connect, for this reason.
     Unreachable(String),
 }
 
@@ -230,8 +231,17 @@ fn reached(path: &Path) -> Result<Reached, Failure> {
         Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::WouldBlock => {
             unusable(Unusable::Silent)
         }
+        Err(error) if is_of_process(&error) => Err(Failure::own(&error)),
         Err(error) => unusable(Unusable::Unreachable(error.to_string())),
     }
+}
+
+/// Whether this process, or the machine, lacks what a connection takes: the tree is well then. All
+/// other errors are of the file with the path of a control socket, and any command meets them.
+fn is_of_process(error: &Error) -> bool {
+    let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
+    matches!(error, Error::Io { cause, .. }
+        if Errno::from_io_error(cause).is_some_and(|cause| lacking.contains(&cause)))
 }
 
 /// Whether a file that is no socket has the path of one.
@@ -470,7 +480,7 @@ pub(crate) fn ended(is_meant: impl Fn(&str, &Ending) -> bool) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixDatagram, UnixListener};
     use std::process::ExitCode;
 
     use sapwood_command_line::exit::{OWN_FAILURE, TIMEOUT, USAGE};
@@ -546,6 +556,23 @@ mod tests {
             "tree 'warm' cannot be reached: x is not its control socket any more; 'kill 17' ends \
              its daemon and the tree"
         );
+    }
+
+    #[test]
+    fn what_this_process_lacks_is_no_reason_to_end_a_tree() {
+        let is_of_process = |cause: Errno| {
+            let doing = "connect to unix:/warm.tree".to_owned();
+            is_of_process(&Error::Io { doing, cause: cause.into() })
+        };
+        let of_file = [Errno::ACCESS, Errno::LOOP, Errno::NOTDIR, Errno::PROTOTYPE];
+        assert!(!of_file.into_iter().any(is_of_process));
+        assert!([Errno::MFILE, Errno::NFILE, Errno::NOMEM].into_iter().all(is_of_process));
+        // A socket of another kind in the place of the control socket is a file that is there.
+        let folder = tempfile::tempdir().unwrap();
+        let path = socket_path(folder.path(), "other-kind");
+        let _socket = UnixDatagram::bind(&path).unwrap();
+        let Reached::Unusable(tree) = reached(&path).unwrap() else { panic!("it is unusable") };
+        assert!(tree.to_string().ends_with("; remove the file"), "{tree}");
     }
 
     #[test]

@@ -273,6 +273,14 @@ impl Handle {
     }
 }
 
+/// Whether a collective goes on behind the call that has started it, so that a rank waits for it in
+/// another one. A persistent one has the name of the function that has made its request.
+fn is_started(collective: &Function) -> bool {
+    let name = collective.name.strip_suffix("_c").unwrap_or(collective.name);
+    let is_persistent = collective.class == Class::Collective && name.ends_with("_init");
+    is_persistent || kind_of(collective, Handle::Given) == CallKind::CollectiveStart
+}
+
 /// What kind of call a function is.
 fn kind_of(function: &Function, handle: Handle) -> CallKind {
     let has_communicator = handle == Handle::Given;
@@ -349,12 +357,13 @@ fn note_shared(standing: &mut Standing, rank: u32, profile: &RankProfile) {
 }
 
 /// The communicators of a rank that are told: the first one, which is the world's, then those that
-/// are not freed before others, the latest first.
+/// are not freed before others, the latest first. Requests, of which there may be more than there
+/// is room for, come behind communicators and windows.
 fn told(spaces: &[Space]) -> impl Iterator<Item = &Space> {
     let settled = spaces.iter().enumerate().filter(|(_, space)| space.since != u64::MAX);
     let mut told: Vec<(usize, &Space)> = settled.collect();
     let order = |&(at, space): &(usize, &Space)| {
-        (at != 0, space.handle == 0, Reverse(space.since), Reverse(at))
+        (at != 0, space.handle == 0, space.is_request, Reverse(space.since), Reverse(at))
     };
     if told.len() > SEATS_MAX {
         told.select_nth_unstable_by_key(SEATS_MAX, order);
@@ -387,8 +396,7 @@ fn seats(
             is_between: space.is_between,
             is_number_lost: !is_numbered || space.is_number_lost,
             is_last_of_neighbours: facts(space.last_function).pattern == Pattern::Unknown,
-            is_last_started: Function::of(space.last_function)
-                .is_some_and(|last| kind_of(last, Handle::Given) == CallKind::CollectiveStart),
+            is_last_started: Function::of(space.last_function).is_some_and(is_started),
         };
         standing.seats.insert((space.identity, rank), seat);
         let given = table.given_name(space.name);
@@ -428,6 +436,19 @@ mod tests {
         let told = of(&spaces);
         assert!([0, 7, 598, 1008].iter().all(|number| told.contains(number)), "{told:?}");
         assert!(!told.contains(&599) && told.len() == SEATS_MAX);
+    }
+
+    #[test]
+    fn requests_of_persistent_collectives_are_told_behind_communicators() {
+        let space = |identity: u64| {
+            let is_request = identity >= 10;
+            Space { identity, handle: 70, is_request, ..Space::default() }
+        };
+        let spaces: Vec<Space> = (0..600).map(space).collect();
+        let told: std::collections::BTreeSet<u64> =
+            told(&spaces).map(|space| space.identity).collect();
+        let latest = SEATS_MAX as u64 - 10;
+        assert!(told.into_iter().eq((0..10).chain(600 - latest..600)));
     }
 
     #[test]
@@ -475,6 +496,11 @@ mod tests {
         assert_eq!(kind("MPI_Neighbor_alltoall", Given), CallKind::Collective);
         assert_eq!(kind("MPI_Ineighbor_alltoall", Given), CallKind::Other);
         assert_eq!(kind("MPI_Allreduce_init", Given), CallKind::Other);
+        let starts = |name: &str| is_started(Function::named(name).expect("a function of MPI"));
+        assert!(
+            ["MPI_Iallreduce", "MPI_Allreduce_init", "MPI_Bcast_init_c"].into_iter().all(starts)
+        );
+        assert!(!["MPI_Allreduce", "MPI_Send_init", "MPI_Wait"].into_iter().any(starts));
         assert_eq!(kind("MPI_Recv", Given), CallKind::Receive);
         assert_eq!(kind("MPI_Sendrecv", Given), CallKind::Exchange);
         assert_eq!(kind("MPI_Sendrecv_replace", Given), CallKind::Exchange);

@@ -35,6 +35,11 @@ fn facts_by_name(function: &Function) -> Facts {
     };
     let word = function.name.strip_prefix("MPI_").unwrap_or(function.name);
     let word = word.strip_suffix("_c").unwrap_or(word).to_ascii_lowercase();
+    let word = match function.class {
+        // A persistent one waits as its blocking form does.
+        Class::Collective => word.strip_suffix("_init").unwrap_or(&word).to_owned(),
+        _ => word,
+    };
     let is = |names: &[&str]| {
         names.contains(&word.as_str()) || word.strip_prefix('i').is_some_and(|w| names.contains(&w))
     };
@@ -71,21 +76,28 @@ mod tests {
             (facts.pattern, facts.has_communicator)
         };
         assert_eq!(of("MPI_Allreduce"), (Pattern::All, true));
-        for name in ["MPI_Bcast", "MPI_Ibcast", "MPI_Scatterv_c", "MPI_Iscatter"] {
+        for name in ["MPI_Bcast", "MPI_Ibcast", "MPI_Scatterv_c", "MPI_Iscatter", "MPI_Bcast_init"]
+        {
             assert_eq!(of(name), (Pattern::FromRoot, true), "{name}");
         }
-        for name in ["MPI_Reduce", "MPI_Ireduce_c", "MPI_Gatherv", "MPI_Igather"] {
+        for name in
+            ["MPI_Reduce", "MPI_Ireduce_c", "MPI_Gatherv", "MPI_Igather", "MPI_Gather_init_c"]
+        {
             assert_eq!(of(name), (Pattern::ToRoot, true), "{name}");
         }
         for name in ["all_reduce", "broadcast", "gather", "all_gather_object"] {
             assert_eq!(of(name), (Pattern::All, true), "{name}");
         }
-        let of_some =
-            ["MPI_Neighbor_alltoallw", "MPI_Ineighbor_allgather_c", "MPI_Intercomm_create"];
+        let of_some = [
+            "MPI_Neighbor_alltoallw",
+            "MPI_Ineighbor_allgather_c",
+            "MPI_Neighbor_alltoall_init",
+            "MPI_Intercomm_create",
+        ];
         for name in of_some {
             assert_eq!(of(name), (Pattern::Unknown, true), "{name}");
         }
-        for name in ["MPI_Reduce_scatter", "MPI_Allgather", "MPI_Ibarrier"] {
+        for name in ["MPI_Reduce_scatter", "MPI_Allgather", "MPI_Ibarrier", "MPI_Barrier_init"] {
             assert_eq!(of(name), (Pattern::All, true), "{name}");
         }
         let procedure = |name| {
@@ -95,6 +107,7 @@ mod tests {
         for (name, plain) in [
             ("MPI_Bcast_c", "MPI_Bcast"),
             ("MPI_Iallreduce_c", "MPI_Iallreduce"),
+            ("MPI_Allreduce_init_c", "MPI_Allreduce_init"),
             ("MPI_Bcast", "MPI_Bcast"),
             ("MPI_Send_c", "MPI_Send_c"),
             ("broadcast", "broadcast"),

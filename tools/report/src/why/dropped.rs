@@ -3,9 +3,9 @@
 use sapwood_trace::{DroppedRings, Findings};
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::{counted, whole};
+use crate::quantity::whole;
 
-/// Rings that are told.
+/// Rings that a line names, at most; JSON of a scope has all that a packet had.
 const RINGS_MAX: usize = 3;
 
 /// A ring of a rank of which events were overwritten before they were read.
@@ -32,20 +32,18 @@ impl DroppedRing {
     }
 
     /// How many events of which ring, for people.
-    pub(crate) fn text(&self) -> String {
+    fn text(&self) -> String {
         format!("{} of rank {} (thread {})", whole(self.events.into()), self.rank, self.thread)
     }
-}
 
-/// What stands behind the number of all that were overwritten; nothing where no ring is known.
-pub(super) fn rings_text(findings: &Findings) -> String {
-    let most = DroppedRing::most_of(findings);
-    if most.is_empty() {
-        return String::new();
-    }
-    let told = most.iter().map(DroppedRing::text).collect::<Vec<_>>().join(", ");
-    match findings.dropped.len() - most.len() {
-        0 => format!(": {told}"),
-        more => format!(": {told}, the rest of {}", counted(more as u128, "other rings")),
+    /// What stands behind the number of all events that were overwritten; nothing without a ring.
+    /// How many other rings there are is not known: a packet has no room for all.
+    pub(crate) fn told(rings: &[Self]) -> String {
+        let told = rings.iter().take(RINGS_MAX).map(Self::text).collect::<Vec<_>>().join(", ");
+        match rings.len() {
+            0 => String::new(),
+            1..=RINGS_MAX => format!(": {told}"),
+            _ => format!(": {told}, the rest of other rings"),
+        }
     }
 }

@@ -218,8 +218,8 @@ fn uncounted(standing: &Standing) -> Option<String> {
 fn gaps(findings: &Findings) -> Vec<String> {
     let losses = MATCHING_LOSSES.iter().filter_map(|loss| {
         let line = loss.line(findings.counter(loss.counter))?;
-        let is_of_rings = loss.counter == Counter::Dropped;
-        Some(if is_of_rings { line + &dropped::rings_text(findings) } else { line })
+        let rings = || DroppedRing::told(&DroppedRing::of(&findings.dropped, usize::MAX));
+        Some(if loss.counter == Counter::Dropped { line + &rings() } else { line })
     });
     let others = [
         (
@@ -435,7 +435,7 @@ mod tests {
         findings.counters[Counter::Dropped as usize] = 2_037;
         let why = why(&findings, Job::Running);
         let told = "2,037 calls overwritten unread: 2,000 of rank 3 (thread 0), 30 of rank 1 \
-                    (thread 2), 4 of rank 0 (thread 0), the rest of 1 other ring";
+                    (thread 2), 4 of rank 0 (thread 0), the rest of other rings";
         assert!(why.unknown.contains(&told.to_owned()), "{:?}", why.unknown);
         let first = DroppedRing { rank: 3, thread: 0, events: 2_000 };
         assert_eq!((why.dropped_rings.len(), &why.dropped_rings[0]), (3, &first));

@@ -3,10 +3,12 @@
     counting_ranks.py RANKS                  one process with all ranks, of which the last ends without a word
     counting_ranks.py RANKS fail ROUNDS      a process for each: rank 2 dies, rank 3 hangs, the last one comes late
     counting_ranks.py RANKS flood ROUNDS     as the first, while another process sends wrong hellos without an end
+    counting_ranks.py RANKS silent ROUNDS    as the first, behind another process that connects often and says nothing
     counting_ranks.py RANKS alone            rank 0 alone, which no leaf asked for, until standard input ends
+    counting_ranks.py RANKS finalized ROUNDS as the first, and lives on until standard input ends
     counting_ranks.py RANKS steps            one process with all ranks, which take a step at each line of its input
 
-ROUNDS is the rounds.ndjson of the run, in which the second and the third look for what has come.
+ROUNDS is the rounds.ndjson of the run, in which those that are given it look for what has come.
 
 Rank r has called MPI_Barrier (number BARRIER on communicators of 5-8 ranks) r + 1 times, for 1000 (r + 1)
 nanoseconds each, and moved 10 r bytes. It has run for 10 + r ms; a rank that is lost was inside of MPI_Barrier for
@@ -36,8 +38,12 @@ RUNNING, FINALIZED = 1, 2
 STARTED_NS = 10**18
 WAITED_NS, MS = 5_000_000, 1_000_000
 WAIT_SECONDS_MAX = 100
+# For all of it: no mode waits for more than two rounds.
+SECONDS_MAX = 3 * WAIT_SECONDS_MAX
 LOOKS_AGAIN_SECONDS = 0.01
 WRONG_HELLOS = 5000
+# More than a leaf takes before they have said which rank they are of.
+SILENT = 300
 # Connections of ranks, which stay open as long as their process lives.
 OPEN = []
 
@@ -202,6 +208,20 @@ def flood(size, rounds):
         os.waitpid(pid, 0)
 
 
+def connect_silently():
+    OPEN.extend(connection_to(0) for _ in range(SILENT))
+
+
+def silent(size, rounds):
+    processes = Processes()
+    try:
+        processes.start(connect_silently)
+        offer_all(size)
+        wait_for_round(rounds, f"0-{size - 1}")
+    finally:
+        processes.end()
+
+
 def take_steps(size):
     files = [offer(rank, size, RUNNING, 0) for rank in range(size)]
     print("all ranks have counted", flush=True)
@@ -211,7 +231,14 @@ def take_steps(size):
         print("a step", flush=True)
 
 
+def end_late(*_):
+    """Ends what waits for ever, with its processes."""
+    raise SystemExit(f"not done within {SECONDS_MAX} s")
+
+
 def main(ranks, mode="", rounds=""):
+    signal.signal(signal.SIGALRM, end_late)
+    signal.alarm(SECONDS_MAX)
     size = int(ranks)
     if mode == "alone":
         # Found by its name, among what this process has open.
@@ -222,10 +249,17 @@ def main(ranks, mode="", rounds=""):
     if mode == "steps":
         take_steps(size)
         return 3
+    if mode == "finalized":
+        offer_all(size)
+        print("all ranks have counted", flush=True)
+        sys.stdin.read()
+        return 3
     if mode == "fail":
         fail(size, rounds)
     elif mode == "flood":
         flood(size, rounds)
+    elif mode == "silent":
+        silent(size, rounds)
     else:
         offer_all(size)
     print("all ranks have counted")
