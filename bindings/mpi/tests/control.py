@@ -515,7 +515,7 @@ class Control(OneMpi):
         self.assertEqual(named, ["bogus"])
 
     def assert_stopped_rank_is_named(self, run):
-        """A rank is stopped, and a change names ranks as late. Until leaves have reported their ranks it names none, and
+        """A rank is stopped, and a change names ranks as late. Until leaves have reported theirs it names none, and
         is made again."""
         def named():
             said = self.control("--groups", "calls", "--timeout", "10s", code=125)
