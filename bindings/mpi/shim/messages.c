@@ -225,8 +225,10 @@ void sapwood_collective_followed(uint32_t function, MPI_Comm comm, uint32_t sequ
  * is none for it: in other processes there may be one. Callers hold the lock. */
 static struct sapwood_space *space_of_persistent(const struct sapwood_space *comm)
 {
-    uint32_t before = sapwood_persistent_space_counted(comm);
-    return sapwood_requests_have_room() ? sapwood_persistent_space_made(comm, before) : NULL;
+    if (sapwood_requests_have_room())
+        return sapwood_persistent_space_made(comm);
+    sapwood_persistent_space_counted(comm);
+    return NULL;
 }
 
 void sapwood_persistent_made(const struct sapwood_posting *made, enum sapwood_request_kind kind)

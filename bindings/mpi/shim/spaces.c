@@ -10,6 +10,10 @@ struct sapwood_space *_Atomic sapwood_space_at[SAPWOOD_CACHE_WORDS];
 /* Handles of communicators that have no space because all are taken. */
 static _Atomic uint64_t without_at[SAPWOOD_CACHE_WORDS];
 
+/* What its members count on a communicator, each kind for itself: calls that make others, and windows and requests of
+ * persistent collectives that were made on it. */
+enum kind { OF_CALLS, OF_WINDOWS, OF_REQUESTS, KINDS };
+
 /* What is known of a space beside what the file says. */
 struct descent {
     /* The same in all processes of the communicator, also in those of its remote group. */
@@ -17,16 +21,11 @@ struct descent {
     /* The ranks of its own group, and of its remote one, each as one number. */
     uint64_t own;
     uint64_t remote;
-    /* Calls on it that make others, and windows and requests of persistent collectives that were made on it. */
-    uint32_t calls;
-    uint32_t windows;
-    uint32_t persistent;
-    /* One of the calls, or of those that make such requests, has failed here, so that their number may not be that of
-     * other processes. */
-    bool is_calls_lost;
-    bool is_persistent_lost;
-    /* It was made behind such a call, or other processes may have counted more of its kind, or it is a window of such
-     * a communicator: its line may not be that of other processes. */
+    uint32_t counts[KINDS];
+    /* A call of this kind has failed here, so that their number may not be that of other processes. */
+    bool is_count_lost[KINDS];
+    /* It was made behind such a call, or other processes may have counted more of its kind, or it is a window or a
+     * request of such a communicator: its line may not be that of other processes. */
     bool is_line_lost;
 };
 static struct descent descents[SAPWOOD_SPACES];
@@ -130,7 +129,7 @@ static struct sapwood_space *space_free(void)
     return space;
 }
 
-/* The same for a communicator. Windows are counted by their communicator also where they find no place. */
+/* The same for a communicator. Windows and requests are counted by theirs also where they find no place. */
 static struct sapwood_space *space_of_comm(void)
 {
     struct sapwood_space *space = space_free();
@@ -165,6 +164,18 @@ static void identify(struct sapwood_space *space, uint64_t key, uint64_t before)
     descent->line = mixed(key + before);
     bool is_between = READ(space->flags) & SAPWOOD_SPACE_BETWEEN;
     space->identity = is_between ? mixed(descent->line + descent->own) : descent->line;
+}
+
+/* Gives a space that is made on a communicator the members of this, and these flags beside that of two groups. */
+static void take_members(struct sapwood_space *space, const struct sapwood_space *like, uint32_t flags)
+{
+    const struct descent *origin = descent_of(like);
+    uint32_t between = READ(like->flags) & SAPWOOD_SPACE_BETWEEN;
+    space->size = like->size;
+    space->rank = like->rank;
+    atomic_store_explicit(&space->flags, between | flags, memory_order_relaxed);
+    descent_of(space)->own = origin->own;
+    descent_of(space)->remote = origin->remote;
 }
 
 /* Only this process may know the line of a space: its numbers mean nothing to others. */
@@ -287,12 +298,7 @@ void sapwood_space_promised(MPI_Comm parent, MPI_Comm comm, uint64_t origin)
     const struct sapwood_space *like = sapwood_place_of(SAPWOOD_HANDLE(parent));
     struct sapwood_space *space = like == NULL ? NULL : space_of_comm();
     if (space != NULL) {
-        space->size = like->size;
-        space->rank = like->rank;
-        atomic_store_explicit(&space->flags, READ(like->flags) & SAPWOOD_SPACE_BETWEEN, memory_order_relaxed);
-        struct descent *descent = descent_of(space);
-        descent->own = descent_of(like)->own;
-        descent->remote = descent_of(like)->remote;
+        take_members(space, like, 0);
         identify_made(space, origin);
         sapwood_place_take(space, handle);
         keep(handle, space);
@@ -330,8 +336,9 @@ uint64_t sapwood_origin_called(MPI_Comm parent)
     if (space == NULL)
         return 0;
     struct descent *descent = descent_of(space);
-    bool is_lost = descent->is_calls_lost || descent->is_line_lost;
-    uint64_t origin = is_lost ? ORIGIN_LOST : mixed(descent->line + mixed(++descent->calls)) & ~ORIGIN_SHARED;
+    bool is_lost = descent->is_count_lost[OF_CALLS] || descent->is_line_lost;
+    uint32_t *calls = &descent->counts[OF_CALLS];
+    uint64_t origin = is_lost ? ORIGIN_LOST : mixed(descent->line + mixed(++*calls)) & ~ORIGIN_SHARED;
     sapwood_table_unlock();
     return origin;
 }
@@ -349,13 +356,19 @@ uint64_t sapwood_origin_tagged(MPI_Comm parent, int tag)
     return is_lost ? ORIGIN_LOST : mixed(line + mixed((UINT64_C(1) << 33) + (uint32_t)tag)) | ORIGIN_SHARED;
 }
 
-void sapwood_origin_failed(MPI_Comm parent)
+/* Whether the other processes count a call of this kind that has failed here is not known. */
+static void lose_count(MPI_Comm comm, enum kind kind)
 {
-    const struct sapwood_space *space = known_and_locked(SAPWOOD_HANDLE(parent));
+    const struct sapwood_space *space = known_and_locked(SAPWOOD_HANDLE(comm));
     if (space == NULL)
         return;
-    descent_of(space)->is_calls_lost = true;
+    descent_of(space)->is_count_lost[kind] = true;
     sapwood_table_unlock();
+}
+
+void sapwood_origin_failed(MPI_Comm parent)
+{
+    lose_count(parent, OF_CALLS);
 }
 
 void sapwood_space_number_lost(MPI_Comm comm)
@@ -417,12 +430,10 @@ void sapwood_window_made(MPI_Comm comm, uint64_t window)
     sapwood_table_lock();
     forget(window);
     /* Also of one that finds no place here: in other processes it may have one. */
-    uint32_t before = is_known ? descent_of(origin)->windows++ : 0;
+    uint32_t before = is_known ? descent_of(origin)->counts[OF_WINDOWS]++ : 0;
     struct sapwood_space *space = is_known ? space_free() : NULL;
     if (space != NULL) {
-        space->size = origin->size;
-        space->rank = origin->rank;
-        atomic_store_explicit(&space->flags, SAPWOOD_SPACE_WINDOW, memory_order_relaxed);
+        take_members(space, origin, SAPWOOD_SPACE_WINDOW);
         if (descent_of(origin)->is_line_lost)
             lose_line(space);
         identify(space, mixed(origin->identity + mixed(UINT64_C(1) << 32)), before);
@@ -455,12 +466,11 @@ void sapwood_window_unlocked(uint64_t window, int rank)
     sapwood_table_unlock();
 }
 
-uint32_t sapwood_persistent_space_counted(const struct sapwood_space *comm)
+void sapwood_persistent_space_counted(const struct sapwood_space *comm)
 {
     sapwood_table_lock();
-    uint32_t before = descent_of(comm)->persistent++;
+    descent_of(comm)->counts[OF_REQUESTS]++;
     sapwood_table_unlock();
-    return before;
 }
 
 /* The name of a communicator. That of the world is known to readers by its handle. Callers hold the table's lock. */
@@ -472,18 +482,15 @@ static uint32_t name_of(const struct sapwood_space *comm)
     return name == 0 && is_world ? sapwood_name_kept(world, sizeof world - 1) : name;
 }
 
-struct sapwood_space *sapwood_persistent_space_made(const struct sapwood_space *comm, uint32_t before)
+struct sapwood_space *sapwood_persistent_space_made(const struct sapwood_space *comm)
 {
     sapwood_table_lock();
+    struct descent *origin = descent_of(comm);
+    uint32_t before = origin->counts[OF_REQUESTS]++;
     struct sapwood_space *space = space_free();
     if (space != NULL) {
-        const struct descent *origin = descent_of(comm);
-        space->size = comm->size;
-        space->rank = comm->rank;
-        uint32_t between = READ(comm->flags) & SAPWOOD_SPACE_BETWEEN;
-        atomic_store_explicit(&space->flags, between | SAPWOOD_SPACE_REQUEST, memory_order_relaxed);
-        descent_of(space)->own = origin->own;
-        bool is_lost = origin->is_line_lost || origin->is_persistent_lost;
+        take_members(space, comm, SAPWOOD_SPACE_REQUEST);
+        bool is_lost = origin->is_line_lost || origin->is_count_lost[OF_REQUESTS];
         if (is_lost)
             lose_line(space);
         /* Other processes must not take one of which the number is not known for another one. */
@@ -497,11 +504,7 @@ struct sapwood_space *sapwood_persistent_space_made(const struct sapwood_space *
 
 void sapwood_persistent_space_failed(MPI_Comm comm)
 {
-    const struct sapwood_space *space = known_and_locked(SAPWOOD_HANDLE(comm));
-    if (space == NULL)
-        return;
-    descent_of(space)->is_persistent_lost = true;
-    sapwood_table_unlock();
+    lose_count(comm, OF_REQUESTS);
 }
 
 void sapwood_persistent_space_left(struct sapwood_space *space)

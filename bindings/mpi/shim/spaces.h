@@ -53,13 +53,11 @@ void sapwood_window_locked(uint64_t window, int rank);
 /* Before it is unlocked. */
 void sapwood_window_unlocked(uint64_t window, int rank);
 
-/* One more request of a persistent collective was made on a communicator that has a space: how many were made there
- * before. */
-SAPWOOD_HIDDEN uint32_t sapwood_persistent_space_counted(const struct sapwood_space *comm);
-/* A space of its own for the one before which as many were made, until it is freed, which may be after its
- * communicator; NULL where all spaces are taken. */
-SAPWOOD_HIDDEN struct sapwood_space *sapwood_persistent_space_made(const struct sapwood_space *comm,
-                                                                   uint32_t before);
+/* One more request of a persistent collective was made on a communicator that has a space. There is a space of its own
+ * for it until it is freed, which may be after its communicator; NULL where all spaces are taken. */
+SAPWOOD_HIDDEN struct sapwood_space *sapwood_persistent_space_made(const struct sapwood_space *comm);
+/* The same of one that is not followed. */
+SAPWOOD_HIDDEN void sapwood_persistent_space_counted(const struct sapwood_space *comm);
 /* A call that makes one has failed: whether the other processes count it is not known. */
 SAPWOOD_HIDDEN void sapwood_persistent_space_failed(MPI_Comm comm);
 /* It is freed, once. */

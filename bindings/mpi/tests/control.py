@@ -514,31 +514,31 @@ class Control(OneMpi):
         named = re.findall("--histogram (.*): no event of this name was counted", run.errors)
         self.assertEqual(named, ["bogus"])
 
+    def assert_stopped_rank_is_named(self, run):
+        """A rank is stopped, and a change names ranks as late. Until leaves have reported theirs it names none, and
+        is made again."""
+        def named():
+            said = self.control("--groups", "calls", "--timeout", "10s", code=125)
+            return said.startswith("sapwood: rank") and said
+        pids = run.processes("paced")
+        os.kill(pids[0], signal.SIGSTOP)
+        try:
+            said = wait_until("ranks that are named", named)
+        finally:
+            os.kill(pids[0], signal.SIGCONT)
+        self.assertRegex(said, "^sapwood: ranks? [0-9,-]+ (have|has) not applied the change yet: (they make|it makes) no MPI call")
+
     def test_a_rank_that_is_stopped_does_not_obey_and_is_named(self):
         def act(run):
             run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == EVERYONE)
-            pids = run.processes("paced")
-            os.kill(pids[0], signal.SIGSTOP)
-            try:
-                # Within this time the answer comes that all others obey, or that they do not yet.
-                said = self.control("--groups", "calls", "--timeout", "10s", code=125)
-            finally:
-                os.kill(pids[0], signal.SIGCONT)
-            self.assertRegex(said, "^sapwood: ranks? [0-9,-]+ (have|has) not applied the change yet: (they make|it makes) no MPI call")
+            self.assert_stopped_rank_is_named(run)
             self.control("--flush")
         self.run_paced(act)
 
     def test_ranks_that_no_round_has_shown_are_named_and_waited_for(self):
         def act(run):
             # The first round would come after an hour.
-            pids = run.processes("paced")
-            os.kill(pids[0], signal.SIGSTOP)
-            try:
-                # Within this time the leaves report their ranks.
-                said = self.control("--groups", "calls", "--timeout", "20s", code=125)
-            finally:
-                os.kill(pids[0], signal.SIGCONT)
-            self.assertRegex(said, "^sapwood: ranks? [0-9,-]+ (have|has) not applied the change yet: (they make|it makes) no MPI call")
+            self.assert_stopped_rank_is_named(run)
             wait_until("ranks that obey", lambda: self.settings()["obeyed"] == EVERYONE)
             self.assertEqual(json.loads(self.control("--json"))["late"], "")
         self.run_paced(act, "--ranks-per-leaf", "2", "--topology", "2x1", "--interval", "1h")

@@ -143,6 +143,19 @@ def until_stuck(run, what, is_it):
     return run.wait_for(what, stuck, seen)
 
 
+def run_until_stuck(command, what, is_it):
+    """A run that is ended once it is stuck in a way for which this holds; and what it told until the first verdict."""
+    told = []
+
+    def act(run):
+        told.append(words_until(run, "sapwood:   waiting: "))
+        until_stuck(run, what, is_it)
+        run.process.send_signal(signal.SIGINT)
+
+    run = WhyRun(command, out=False, while_running=act)
+    return run, told[0]
+
+
 def statements(told):
     """The sentences of the verdicts that a run has told, in that order."""
     text = " ".join(line.removeprefix("sapwood:").strip() for line in told.splitlines())
@@ -447,13 +460,8 @@ class WhyTruth(OneMpi):
 
     def assert_skipped_start_is_named(self, case, messages):
         """Rank 3 does not start the reduction for the 41st time, and waits for a message on this communicator."""
-        def act(run):
-            words_until(run, "sapwood:   waiting: ")
-            is_named = lambda stuck: (stuck["culprits"], stuck["finding"]) == ("3", "deviation")
-            until_stuck(run, "rank 3 without the reduction", is_named)
-            run.process.send_signal(signal.SIGINT)
-
-        run = WhyRun(self.persistent(case), out=False, while_running=act)
+        is_named = lambda stuck: (stuck["culprits"], stuck["finding"]) == ("3", "deviation")
+        run, _ = run_until_stuck(self.persistent(case), "rank 3 without the reduction", is_named)
         stuck = run.why["stuck"]
         self.assertEqual((stuck["culprits"], stuck["finding"]), ("3", "deviation"), run.errors)
         keys = ("function", "started_by", "communicator", "number", "waits_for")
@@ -701,18 +709,11 @@ class OpenMpi(WhyTruth, unittest.TestCase):
 
     @turns.alone("a rank that gets no processor does not seem to compute")
     def test_a_rank_that_computes_beside_its_thread_in_the_collective_has_come(self):
-        told = []
-
-        def act(run):
-            told.append(words_until(run, "sapwood:   waiting: "))
-            until_stuck(run, "rank 2 that sleeps",
-                        lambda stuck: stuck["culprits"] == "2" and first_does("sleeping")(stuck))
-            run.process.send_signal(signal.SIGINT)
-
-        run = WhyRun([*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-c", BESIDE], out=False, while_running=act)
+        run, told = run_until_stuck([*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-c", BESIDE], "rank 2 that sleeps",
+                                    lambda stuck: stuck["culprits"] == "2" and first_does("sleeping")(stuck))
         stuck = run.why["stuck"]
         self.assertEqual((stuck["culprits"], stuck["odd"][0]["doing"]), ("2", "sleeping"), run.errors)
-        said = statements(told[0] + run.errors)
+        said = statements(told + run.errors)
         self.assertTrue(said, run.errors)
         self.assertEqual([one for one in said if 1 in named_in(one)], [])
 

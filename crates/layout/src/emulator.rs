@@ -42,17 +42,17 @@ impl Emulation {
         let mut text = alloc::format!("bias_us {BIAS_US}\ngso 1\nmtu 1500\n");
         let queue = layout.queue_ms;
         let mut sites: Vec<Site> = Vec::new();
+        let card = |host: usize| placement.cards[host];
         let runs = order.chunk_by(|one, other| site_of(*one) == site_of(*other));
         for run in runs {
             let site = site_of(run[0]);
             let (first, last) = (host_of[run[0]], host_of[run[run.len() - 1]]);
-            let (delay, rate) = (layout.near_us / 2.0, megabits(placement.cards[run[0]]));
+            let (delay, rate) = (layout.near_us / 2.0, megabits(card(run[0])));
             let name = name(site);
             // Writing to a string cannot fail.
             let _ = writeln!(text, "site {name} {first} {last}");
             let _ = writeln!(text, "lan {name} {delay} {rate} {queue} 0");
             // Hosts of one site may have different cards.
-            let card = |host: usize| placement.cards[host];
             let parts = run.chunk_by(|one, other| card(*one) == card(*other));
             for part in parts.filter(|part| card(part[0]) != card(run[0])) {
                 let (first, last) = (host_of[part[0]], host_of[part[part.len() - 1]]);

@@ -80,7 +80,7 @@ impl Liar {
     }
 
     fn say(&mut self, frame: &Frame) {
-        let bytes = [frame.head.as_slice(), frame.data.as_slice()].concat();
+        let bytes = bytes_of(frame);
         let mut rest = &bytes[..];
         while !rest.is_empty() || self.link.wants_write() {
             let written = if rest.is_empty() {
@@ -130,6 +130,10 @@ impl Liar {
         }
         told
     }
+}
+
+fn bytes_of(frame: &Frame) -> Vec<u8> {
+    [frame.head.as_slice(), frame.data.as_slice()].concat()
 }
 
 fn head(bytes: u64) -> Head {
@@ -259,8 +263,7 @@ fn a_member_that_others_do_not_listen_to_any_more_says_so_once_and_ends_the_link
     // A refusal to join says nothing to a member.
     liar.say(&full);
     // Both come at once, as repeated ones would.
-    let bytes = [format.head.as_slice(), format.data.as_slice()].concat();
-    liar.say(&Frame { head: bytes.repeat(2), data: Payload::default() });
+    liar.say(&Frame { head: bytes_of(&format).repeat(2), data: Payload::default() });
     assert_eq!(liar.verdict(), None);
     let mut told = Vec::new();
     let notice = "does not listen to this member any more";

@@ -340,7 +340,7 @@ impl Gathered {
         }
         self.sockets.iter().for_each(|one| push_socket(&mut rows[15], one));
         for (ring, events) in self.dropped.by_ring() {
-            rows[16].extend([pair(ring.rank, ring.thread), events]);
+            rows[16].extend(DroppedRings::row(ring, events));
         }
         let head = Values::new().scalar(VERSION).array(&reference).array(&self.counters);
         let values = rows.iter().fold(head, |values, rows| values.array(rows));

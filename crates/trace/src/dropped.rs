@@ -7,7 +7,7 @@ use core::cmp::Reverse;
 
 use sapwood_packet::Rank;
 
-use crate::words::halves;
+use crate::words::{halves, pair};
 
 /// Words of a row of a packet: rank and thread; events.
 const ROW_WORDS: usize = 2;
@@ -48,6 +48,11 @@ impl DroppedRings {
         if self.events.len() > most {
             self.events = self.most(most).into_iter().collect();
         }
+    }
+
+    /// A row of a packet.
+    pub(crate) fn row(ring: RankRing, events: u64) -> [u64; ROW_WORDS] {
+        [pair(ring.rank, ring.thread), events]
     }
 
     /// Reads the rows of a packet, of which there are at most as many. Each is of a ring of its own

@@ -366,8 +366,8 @@ impl ScopeFigures {
         let named: Vec<u64> = self.names.keys().copied().collect();
         let names: Vec<&str> = self.names.values().map(String::as_str).collect();
         let lost = self.dropped.most(RINGS_MAX).into_iter();
-        let rings = lost.flat_map(|(ring, events)| [pair(ring.rank, ring.thread), events]);
-        let rings: Vec<u64> = rings.collect();
+        let rings: Vec<u64> =
+            lost.flat_map(|(ring, events)| DroppedRings::row(ring, events)).collect();
         let head = Values::new().scalar(VERSION).array(&self.counters);
         head.array(&groups).array(&bins).array(&named).strings(&names).array(&rings)
     }

@@ -265,8 +265,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         Action::Regroup { sets, terms } => {
             let set = sets.gather(&groups, union)?;
-            check_axes(numbers_max(&set, &terms.folding()), &terms.folding())?;
-            regroup(&set, sets.source.as_deref(), &terms.folding(), &groups)
+            let folding = terms.folding();
+            check_axes(numbers_max(&set, &folding), &folding)?;
+            regroup(&set, sets.source.as_deref(), &folding, &groups)
         }
         Action::Groups { source, members } => list(source.as_deref(), *members, &groups),
     }

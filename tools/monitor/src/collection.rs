@@ -243,15 +243,11 @@ impl Collection {
 
     /// Leaves were lost: tells the user, and remembers why their ranks are missing.
     fn note_lost(&mut self, lost: &[(RankSet, String)]) {
-        for (leaves, _) in lost {
-            let ranks = match self.is_spread() {
-                true => self.known.ranks_of(leaves),
-                false => self.leaves.mpi_ranks(leaves),
-            };
-            self.guidance.lose(&ranks);
-        }
         let each = || lost.iter().map(|(leaves, reason)| (leaves, reason.as_str()));
         if self.is_spread() {
+            for (leaves, _) in each() {
+                self.guidance.lose(&self.known.ranks_of(leaves));
+            }
             self.lose(each());
             let told = self.by_cause(each());
             told.iter().for_each(|(leaves, cause)| self.miss_hosts(leaves, cause));
@@ -259,6 +255,7 @@ impl Collection {
         }
         for (leaves, reason) in each() {
             let ranks = self.leaves.mpi_ranks(leaves);
+            self.guidance.lose(&ranks);
             if !ranks.is_empty() {
                 complain(format_args!("ranks {ranks} are not watched any more: {reason}"));
             }

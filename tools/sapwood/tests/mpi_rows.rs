@@ -6,7 +6,7 @@ mod cli;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use cli::{clean_command, read_until};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -45,6 +45,29 @@ fn watching(folder: &Path, tree: &[&str], mode: Option<&str>) -> Command {
 /// Runs it to its end.
 fn watched(folder: &Path, tree: &[&str], mode: Option<&str>) -> Output {
     watching(folder, tree, mode).output().expect("the command was built")
+}
+
+/// Begins it in a mode of its own, with pipes to the ranks. No round comes by itself.
+fn begun(folder: &Path, tree: &[&str], mode: &str) -> Child {
+    let options = [tree, &["--interval", "1h"]].concat();
+    watching(folder, &options, Some(mode))
+        .env("XDG_RUNTIME_DIR", folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command was built")
+}
+
+/// Asks or orders one that was begun.
+fn control(folder: &Path, run: &Child, words: &[&str]) -> Output {
+    clean_command(env!("CARGO_BIN_EXE_sapwood"))
+        .args(["mpi", "control", "--network"])
+        .arg(format!("mpi-{}", run.id()))
+        .args(words)
+        .env("XDG_RUNTIME_DIR", folder)
+        .output()
+        .expect("the command was built")
 }
 
 fn program() -> PathBuf {
@@ -193,25 +216,13 @@ fn connections_that_announce_no_rank_keep_none_away() {
 #[test]
 fn a_change_waits_for_no_rank_that_has_finalized_and_lives_on() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // No round comes by itself.
-    let options = ["--topology", "1x1x1", "--interval", "1h"];
-    let mut run = watching(folder.path(), &options, Some("finalized"))
-        .env("XDG_RUNTIME_DIR", folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the command was built");
+    let mut run = begun(folder.path(), &["--topology", "1x1x1"], "finalized");
     let mut said = run.stdout.take().expect("it is a pipe");
     let counted = read_until(&mut said, |line| line.ends_with('\n'));
     assert_eq!(counted, "all ranks have counted\n");
     let change = || {
-        let output = clean_command(env!("CARGO_BIN_EXE_sapwood"))
-            .args(["mpi", "control", "--groups", "calls", "--timeout", "1s", "--network"])
-            .arg(format!("mpi-{}", run.id()))
-            .env("XDG_RUNTIME_DIR", folder.path())
-            .output()
-            .expect("the command was built");
+        let words = ["--groups", "calls", "--timeout", "1s"];
+        let output = control(folder.path(), &run, &words);
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     // Rank 4 runs and makes no call. Until the leaf has reported its ranks, none is named.
@@ -224,29 +235,17 @@ fn a_change_waits_for_no_rank_that_has_finalized_and_lives_on() {
 }
 
 /// Asks a run for a round, and gives whether all ranks were in it.
-fn is_whole_round(folder: &Path, process: u32) -> bool {
-    let output = clean_command(env!("CARGO_BIN_EXE_sapwood"))
-        .args(["mpi", "control", "--flush", "--json", "--timeout", "100s", "--network"])
-        .arg(format!("mpi-{process}"))
-        .env("XDG_RUNTIME_DIR", folder)
-        .output()
-        .expect("the command was built");
+fn is_whole_round(folder: &Path, run: &Child) -> bool {
+    let output = control(folder, run, &["--flush", "--json", "--timeout", "100s"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let reply: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     reply["running"] == "0-4"
 }
 
 /// Has the ranks take steps, with a round behind each, until there are as many steps whose round
-/// had all ranks; gives `profile.json`. No round comes by itself.
+/// had all ranks; gives `profile.json`.
 fn steps_of_all(folder: &Path, tree: &[&str], wanted: usize) -> Value {
-    let options = [tree, &["--interval", "1h"]].concat();
-    let mut run = watching(folder, &options, Some("steps"))
-        .env("XDG_RUNTIME_DIR", folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the command was built");
+    let mut run = begun(folder, tree, "steps");
     let mut orders = run.stdin.take().expect("it is a pipe");
     let mut said = run.stdout.take().expect("it is a pipe");
     let mut hear = |expected: &str| {
@@ -256,14 +255,14 @@ fn steps_of_all(folder: &Path, tree: &[&str], wanted: usize) -> Value {
     let mut whole = 0;
     for _ in 0..STEPS_MAX {
         // What a leaf answers too late is of no interval: it must have answered before the step.
-        let is_level = (0..STEPS_MAX).any(|_| is_whole_round(folder, run.id()));
+        let is_level = (0..STEPS_MAX).any(|_| is_whole_round(folder, &run));
         assert!(is_level, "no round of all ranks");
         if whole == wanted {
             break;
         }
         orders.write_all(b"\n").expect("it reads");
         hear("a step\n");
-        whole += usize::from(is_whole_round(folder, run.id()));
+        whole += usize::from(is_whole_round(folder, &run));
     }
     drop(orders);
     assert_eq!(run.wait().expect("it was started").code(), Some(3));

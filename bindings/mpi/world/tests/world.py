@@ -44,6 +44,8 @@ PYTHON = "/usr/bin/python3"
 # Where the tool has ranks of each host, of which there is one here.
 BY_HOST = {"SAPWOOD_MPI_WORLD_HOSTS": socket.gethostname()}
 KEY_PATH = "/proc/self/fd/4"
+# Prints the rank of a tool rank, and its number on its host.
+LEAF = 'echo "$SAPWOOD_RANK $SAPWOOD_MPI_LEAF"'
 # A communicator by value among the parameters of a declaration.
 TAKES_COMMUNICATOR = re.compile(r"(?:^|,)\s*(?:const\s+)?MPI_Comm\s+\w+\s*(?:,|$)")
 # What takes one and sees the world as it is: an abort ends the whole job, and a number of Fortran is no call.
@@ -322,6 +324,14 @@ class World(unittest.TestCase):
             # Its standard streams, and what the shell holds while it runs a command.
             self.assertLessEqual(len(descriptors), 5)
 
+    def told_by_tools(self, commands):
+        """Settings with which each of two tool ranks writes what these commands of a shell print; and the files of the
+        two, which are there once they are whole."""
+        told = os.path.join(self.folder, "told")
+        script = f'{{ {commands}; }} >{told}.$SAPWOOD_RANK; mv {told}.$SAPWOOD_RANK {told}-$SAPWOOD_RANK'
+        settings = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/sh", "-c", script])}
+        return settings, [f"{told}-{tool}" for tool in range(2)]
+
     def take_written(self, texts):
         """The tool ranks have written these texts, by the path of each; the files go."""
         for path, text in texts.items():
@@ -330,12 +340,8 @@ class World(unittest.TestCase):
             os.remove(path)
 
     def test_tool_ranks_of_one_host_have_different_numbers_where_mpi_sees_no_shared_memory(self):
-        told = os.path.join(self.folder, "told")
-        script = (f'echo "$SAPWOOD_RANK $SAPWOOD_MPI_LEAF" >{told}.$SAPWOOD_RANK; '
-                  f'mv {told}.$SAPWOOD_RANK {told}-$SAPWOOD_RANK')
-        files = [f"{told}-{tool}" for tool in range(2)]
+        more, files = self.told_by_tools(LEAF)
         for abi in self.each_mpi():
-            more = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/sh", "-c", script])}
             command = [self.program(abi), os.path.join(self.folder, "file"), "0", *files]
             self.lines(abi, 2, command, tools=2, behind=[self.program(abi, "own_host.so")], **more)
             self.take_written({path: f"{tool} {tool}\n" for tool, path in enumerate(files)})
@@ -364,22 +370,16 @@ class World(unittest.TestCase):
         return path, texts[1], key
 
     def test_a_join_file_of_one_host_reaches_all_tool_ranks_through_mpi(self):
-        told = os.path.join(self.folder, "told")
-        script = (f'{{ echo "$SAPWOOD_RANK $SAPWOOD_MPI_LEAF"; cat "$SAPWOOD_JOIN" {KEY_PATH}; }} '
-                  f'>{told}.$SAPWOOD_RANK; mv {told}.$SAPWOOD_RANK {told}-$SAPWOOD_RANK')
+        more, files = self.told_by_tools(f'{LEAF}; cat "$SAPWOOD_JOIN" {KEY_PATH}')
         for abi in self.each_mpi():
             path, points, key = self.join_file(0o700)
-            more = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/sh", "-c", script]), "SAPWOOD_JOIN": path}
             # The program ends once both have written: a tool rank whose program has ended starts nothing.
-            files = [f"{told}-{tool}" for tool in range(2)]
             self.lines(abi, 2, [self.program(abi), os.path.join(self.folder, "file"), "0", *files], tools=2, **more,
-                       **BY_HOST)
+                       SAPWOOD_JOIN=path, **BY_HOST)
             self.take_written({path: f"{tool} {tool}\n{points}{key}" for tool, path in enumerate(files)})
 
     def test_hosts_of_one_name_are_different_hosts_where_mpi_sees_no_shared_memory(self):
-        told = os.path.join(self.folder, "told")
-        script = (f'echo "$SAPWOOD_RANK $SAPWOOD_MPI_LEAF" >{told}.$SAPWOOD_RANK; '
-                  f'mv {told}.$SAPWOOD_RANK {told}-$SAPWOOD_RANK')
+        told, files = self.told_by_tools(LEAF)
         boots = os.path.join(self.folder, "boot")
         for host in range(2):
             with open(f"{boots}-{host}", "w", encoding="ascii") as file:
@@ -387,12 +387,10 @@ class World(unittest.TestCase):
         # Ranks 0 and 1 are on the one host, ranks 2 and 3 on the other.
         on_host = (f'SAPWOOD_TEST_BOOT_FILE={boots}-$((${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} / 2)); '
                    'export SAPWOOD_TEST_BOOT_FILE; exec "$@"')
-        files = [f"{told}-{tool}" for tool in range(2)]
         name = BY_HOST["SAPWOOD_MPI_WORLD_HOSTS"]
         for abi in self.each_mpi():
             path, _, _ = self.join_file(0o700)
-            more = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/sh", "-c", script]), "SAPWOOD_JOIN": path,
-                    "SAPWOOD_MPI_WORLD_HOSTS": f"{name}\x1f{name}"}
+            more = {**told, "SAPWOOD_JOIN": path, "SAPWOOD_MPI_WORLD_HOSTS": f"{name}\x1f{name}"}
             program = [self.program(abi), os.path.join(self.folder, "file"), "0", *files]
             command = ["/bin/sh", "-c", on_host, "sh", *program]
             behind = [self.program(abi, "own_host.so")]

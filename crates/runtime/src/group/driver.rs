@@ -406,9 +406,7 @@ impl GroupDriver {
         let index = self.asking.or_else(|| self.peers.primary(to).filter(|_| !is_member));
         let Some(index) = index else { return };
         self.peers.send(index, outgoing);
-        if let Some(peer) = self.peers.get_mut(index) {
-            peer.is_leaving = true;
-        }
+        self.close_when_sent(index);
     }
 
     fn advance_dial(&mut self, index: u32) -> Result<(), RuntimeError> {
@@ -583,6 +581,11 @@ impl GroupDriver {
         if let Ok(frame) = answer.and_then(|bytes| frame_of(&bytes)) {
             self.peers.send(index, Outgoing::urgent(frame));
         }
+        self.close_when_sent(index);
+    }
+
+    /// Closes a link once all that waits on it has left.
+    fn close_when_sent(&mut self, index: u32) {
         if let Some(peer) = self.peers.get_mut(index) {
             peer.is_leaving = true;
         }

@@ -276,9 +276,13 @@ impl Handle {
 /// Whether a collective goes on behind the call that has started it, so that a rank waits for it in
 /// another one. A persistent one has the name of the function that has made its request.
 fn is_started(collective: &Function) -> bool {
-    let name = collective.name.strip_suffix("_c").unwrap_or(collective.name);
-    let is_persistent = collective.class == Class::Collective && name.ends_with("_init");
-    is_persistent || kind_of(collective, Handle::Given) == CallKind::CollectiveStart
+    makes_persistent(collective) || kind_of(collective, Handle::Given) == CallKind::CollectiveStart
+}
+
+/// Whether a function makes the request of a persistent collective.
+fn makes_persistent(function: &Function) -> bool {
+    let name = function.name.strip_suffix("_c").unwrap_or(function.name);
+    function.class == Class::Collective && name.ends_with("_init")
 }
 
 /// What kind of call a function is.
@@ -288,7 +292,7 @@ fn kind_of(function: &Function, handle: Handle) -> CallKind {
     let word = word.strip_suffix("_c").unwrap_or(word);
     let is_started = word.starts_with('I') && word != "Init";
     match function.class {
-        Class::Collective if word.ends_with("_init") => CallKind::Other,
+        Class::Collective if makes_persistent(function) => CallKind::Other,
         // Which others it waits for once it has been started is not followed.
         Class::Collective if word.starts_with("Ineighbor_") => CallKind::Other,
         // It returns at once, and is counted by then.
