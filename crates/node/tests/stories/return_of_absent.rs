@@ -74,7 +74,7 @@ fn check_end(tree: &mut Tree, stream: StreamId, asked: i64, answers_before: usiz
 
 #[test]
 fn a_back_end_that_was_given_up_is_told_what_it_has_missed() {
-    each_seed("a_back_end_that_was_given_up", 40, |seed| {
+    each_seed("a_back_end_that_was_given_up", 100, |seed| {
         for spec in ["2", "2x2", "1x1x2", "4x2x2"] {
             let (mut tree, stream) = answering(spec, seed);
             ask(&mut tree, stream, 0..40);
@@ -94,7 +94,7 @@ fn a_back_end_that_was_given_up_is_told_what_it_has_missed() {
 
 #[test]
 fn its_parent_may_die_while_it_is_away() {
-    each_seed("its_parent_may_die", 40, |seed| {
+    each_seed("its_parent_may_die", 100, |seed| {
         for spec in ["2x2", "2x2x2", "4x2x2"] {
             let (mut tree, stream) = answering(spec, seed);
             let parent = tree.topology.parent(AWAY).expect("a parent").rank();
