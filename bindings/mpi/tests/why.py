@@ -8,6 +8,7 @@ Needs the environment that watched.py names; `make truth` sets it.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -354,16 +355,17 @@ class WhyTruth(OneMpi):
             said = "wrong: MPI_Reduce number 12 on row: rank 3 gave 72 bytes where 3 ranks gave 80 bytes"
             self.assertIn(said, run.errors)
 
-    def aborted(self, case, call, command=None, ends=True, words=()):
+    def aborted(self, case, call, command=None, ends=True, words=(), trees=None):
         """Checks what is said of a program that ends for this call, to which rank 3 gave another amount; without
-        `ends` the MPI may take no notice of it. The program has these words behind the call."""
+        `ends` the MPI may take no notice of it. The program has these words behind the call. With all trees, or these:
+        of several calls that end a program in one way each has one tree, by turns."""
         expected = expected_of(case)
         function, bytes_ = GIVEN[call]
 
         def act(run):
             end_a_launcher_that_hangs(run.process, run.mark, watched.RUN_SECONDS_MAX)
 
-        for tree in self.trees:
+        for tree in trees or self.trees:
             program = [*(command or self.command(case, expected)), call, *words]
             run = WhyRun(program, *tree, out=False, while_running=act)
             if ends:
@@ -404,14 +406,16 @@ class WhyTruth(OneMpi):
             self.aborted("started_amounts", call, ends=self.abi == "openmpi")
 
     def test_a_rank_is_named_that_gives_another_amount_to_the_call_that_starts_a_collective_and_dies_there(self):
-        for call in ("refused", "ireduce_scatter_block", "ireduce_scatter", "ialltoall"):
+        calls = ("refused", "ireduce_scatter_block", "ireduce_scatter", "ialltoall")
+        for call, *trees in zip(calls, itertools.cycle(self.trees)):
             with self.subTest(call=call):
-                self.aborted("started_amounts", call)
+                self.aborted("started_amounts", call, trees=trees)
 
     def test_a_rank_is_named_that_dies_so_though_its_communicator_has_the_place_of_another_one_in_the_shim(self):
-        for call in ("ireduce_scatter_block", "ireduce_scatter", "ialltoall"):
+        calls = ("ireduce_scatter_block", "ireduce_scatter", "ialltoall")
+        for call, *trees in zip(calls, itertools.cycle(self.trees)):
             with self.subTest(call=call):
-                self.aborted("started_amounts", call, words=("meeting",))
+                self.aborted("started_amounts", call, words=("meeting",), trees=trees)
 
     def test_no_rank_is_accused_of_the_collective_in_which_a_program_died_that_gave_the_same_by_other_types(self):
         for tree in self.trees:
@@ -584,13 +588,14 @@ class OpenMpi(WhyTruth, unittest.TestCase):
         self.assertEqual((odd["own_root"], odd["common_root"], odd["own_function"]), (3, 0, "MPI_Gather"))
 
     def test_a_rank_of_a_program_of_mpi4py_is_named_whose_amount_made_mpi_end_it(self):
-        for call in ("bcast", "allreduce"):
-            self.aborted("aborted_amounts", call, [*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-c", ABORTS])
+        command = [*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-c", ABORTS]
+        for call, *trees in zip(("bcast", "allreduce"), self.trees):
+            self.aborted("aborted_amounts", call, command, trees=trees)
 
     def test_a_rank_of_a_program_of_mpi4py_is_named_whose_amount_made_a_call_raise_an_exception(self):
-        for call in ("bcast", "allreduce"):
-            command = [*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-m", "mpi4py", "-c", RAISES]
-            self.aborted("failed_amounts", call, command)
+        command = [*LAUNCHERS[self.abi], "4", SYSTEM_PYTHON, "-m", "mpi4py", "-c", RAISES]
+        for call, *trees in zip(("bcast", "allreduce"), self.trees[1:]):
+            self.aborted("failed_amounts", call, command, trees=trees)
 
     def test_exception_finalize(self):
         self.stuck("exception_finalize", until=first_does("finalizing"))
