@@ -235,9 +235,9 @@ def remove():
     for space in spaces:
         kill_all(space)
     ip([f"netns delete {space}" for space in spaces])
-    # It went with the switch, unless that was never built.
+    # It went with the switch, unless that was never built. /sys may show the devices of another namespace.
     until = time.monotonic() + END_DEADLINE_SECONDS
-    while os.path.exists(f"/sys/class/net/{LOGIN}"):
+    while subprocess.run(["ip", "link", "show", LOGIN], capture_output=True, check=False).returncode == 0:
         subprocess.run(["ip", "link", "delete", LOGIN], capture_output=True, check=False)
         if time.monotonic() > until:
             raise TimeoutError(f"the interface {LOGIN} does not go away")

@@ -10,9 +10,7 @@ use std::collections::VecDeque;
 pub enum Takes {
     /// Nothing but time of the processors.
     Time,
-    /// It starts MPI programs, which look at all interfaces of the machine.
-    Mpi,
-    /// It makes hosts, whose interfaces come and go. The test bed exists once.
+    /// It makes hosts. The test bed exists once; its interfaces are not seen outside of it.
     Hosts,
     /// All: what it finds depends on how soon its processes run.
     Machine,
@@ -23,8 +21,8 @@ impl Takes {
     pub fn fits(self, other: Takes) -> bool {
         match (self, other) {
             (Takes::Machine, _) | (_, Takes::Machine) => false,
-            (Takes::Hosts, Takes::Hosts | Takes::Mpi) | (Takes::Mpi, Takes::Hosts) => false,
-            (Takes::Time, _) | (_, Takes::Time) | (Takes::Mpi, Takes::Mpi) => true,
+            (Takes::Hosts, Takes::Hosts) => false,
+            (Takes::Time, _) | (_, Takes::Time) => true,
         }
     }
 }
@@ -76,11 +74,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_mpi_program_starts_while_there_are_hosts_and_nothing_beside_what_needs_the_machine() {
-        let all = [Takes::Time, Takes::Mpi, Takes::Hosts, Takes::Machine];
+    fn there_is_one_test_bed_and_nothing_beside_what_needs_the_machine() {
+        let all = [Takes::Time, Takes::Hosts, Takes::Machine];
         let fitting = |one: Takes| all.into_iter().filter(|other| one.fits(*other)).count();
-        assert_eq!(all.map(fitting), [3, 2, 1, 0]);
-        assert!(Takes::Time.fits(Takes::Hosts) && Takes::Mpi.fits(Takes::Mpi));
+        assert_eq!(all.map(fitting), [2, 1, 0]);
         for (one, other) in all.into_iter().flat_map(|one| all.map(|other| (one, other))) {
             assert_eq!(one.fits(other), other.fits(one), "{one:?} beside {other:?}");
         }
@@ -89,7 +86,7 @@ mod tests {
     #[test]
     fn a_step_waits_for_those_that_it_does_not_fit() {
         let mut company = Company::default();
-        company.claim(0, Takes::Mpi);
+        company.claim(0, Takes::Hosts);
         company.claim(1, Takes::Hosts);
         assert!(company.begin(0));
         assert!(!company.begin(1));

@@ -107,34 +107,23 @@ fn engine_steps() -> Vec<Step> {
     ]
 }
 
-/// What users run and link, with the programs of others. Jobs on hosts wait more than they compute:
-/// they come first, beside what starts no MPI program. The MPI tests go two at a time, beside what
-/// judges no time either. What measures comes last.
+/// What users run and link, with the programs of others. The MPI tests go two at a time, beside
+/// what judges no time either. What needs the machine comes last.
 fn interface_steps() -> Vec<Step> {
     let mut steps = steps_beside();
     steps.extend([
-        Step::program("MPI jobs on hosts", mpi_jobs(), 15)
-            .after(&[RELEASE])
-            .taking(Takes::Hosts)
-            .with_tests(Selection::Instead("MpiJobs Traces")),
         Step::program("MPI tests", SHARED_MPI_TESTS, 40)
             .after(&[BUILD, RELEASE])
-            .taking(Takes::Mpi)
             .with_tests(Selection::Variable),
         Step::program("PyTorch programs", TORCH_PROGRAMS, 10)
             .after(&[BUILD, RELEASE])
-            .taking(Takes::Mpi)
             .with_tests(Selection::Variable),
+        Step::program("demo", demo_run(), 10).after(&[RELEASE]),
+        Step::look("demo report", demo::look).after(&["demo"]),
         Step::program("MPI tests that need the machine", ALONE_MPI_TESTS, 20)
             .after(&[BUILD, RELEASE])
             .taking(Takes::Machine)
             .with_tests(Selection::Variable),
-        Step::program("demo", demo_run(), 10).after(&[RELEASE]).taking(Takes::Mpi),
-        Step::look("demo report", demo::look).after(&["demo"]),
-        Step::program("launchers on hosts", launchers(), 10)
-            .after(&[RELEASE, MRNET, PYTHON])
-            .taking(Takes::Machine)
-            .with_tests(Selection::Instead("StartUp")),
         Step::program("group in emulated clusters", group_demo(), 6)
             .after(&[RELEASE])
             .taking(Takes::Machine),
@@ -143,28 +132,33 @@ fn interface_steps() -> Vec<Step> {
     steps
 }
 
-/// The second lane after the release build: without MPI first, while there are hosts.
+/// The second lane after the release build. What is done on hosts waits more than it computes.
 fn steps_beside() -> Vec<Step> {
     let steps = vec![
         Step::program("sets of names beside ClusterShell's", nodesets(), 5).after(&[RELEASE]),
         Step::program("scraped by Prometheus", scrape(), 3)
             .after(&[RELEASE])
             .with_tests(Selection::Option("-k")),
+        Step::program("MPI jobs on hosts", mpi_jobs(), 15)
+            .after(&[RELEASE])
+            .taking(Takes::Hosts)
+            .with_tests(Selection::Instead("MpiJobs Traces")),
         Step::program(MRNET, "make compat-test", 10)
             .after(&[RELEASE])
             .with_tests(Selection::Variable),
         Step::program(PYTHON, "make python-test", 15).with_tests(Selection::Variable),
+        Step::program("launchers on hosts", launchers(), 15)
+            .after(&[RELEASE, MRNET, PYTHON])
+            .taking(Takes::Hosts)
+            .with_tests(Selection::Instead("StartUp")),
         Step::program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10)
             .after(&[BUILD, RELEASE, PYTHON])
-            .taking(Takes::Mpi)
             .with_tests(Selection::Variable),
         Step::program("formats and their readers", exports(), 12)
             .after(&[RELEASE])
-            .taking(Takes::Mpi)
             .with_tests(Selection::Option("-k")),
         Step::program("page in a browser", "env SAPWOOD_TESTS_BUILT=1 make page-test", 15)
             .after(&[BUILD, RELEASE])
-            .taking(Takes::Mpi)
             .with_tests(Selection::Pattern),
     ];
     steps.into_iter().map(Step::beside).collect()
@@ -262,7 +256,7 @@ fn simulation() -> String {
 
 /// A storm of the build of the tests.
 fn storm() -> String {
-    format!("testbed/storm {}-storm {STORM_SECONDS} --seed 1", test_program())
+    format!("testbed/apart testbed/storm {}-storm {STORM_SECONDS} --seed 1", test_program())
 }
 
 /// A soak of the build of the tests.
@@ -371,30 +365,16 @@ mod tests {
     }
 
     #[test]
-    fn no_mpi_program_starts_while_there_are_hosts() {
-        const MPI: [&str; 7] = [
-            "test-mpi",
-            "torch-test",
-            "examples-test",
-            "page-test",
-            "make demo",
-            "/exports",
-            "shown_commands.py",
-        ];
+    fn what_makes_hosts_fits_no_other_step_that_does() {
         const HOSTS: [&str; 3] = ["TESTBED_HOSTS=", "testbed/tests/group-", "testbed/storm "];
         let steps = ci_steps();
-        let found = |words: &[&str], other: Takes| {
-            let concerned = |line: &str| words.iter().any(|word| line.contains(word));
-            for word in words {
-                assert!(lines(&steps).any(|(_, line)| line.contains(word)), "no step has '{word}'");
-            }
-            for (step, _) in lines(&steps).filter(|(_, line)| concerned(line)) {
-                assert!(!step.takes.fits(other), "{} beside {other:?}", step.name);
-            }
-        };
-        found(&MPI, Takes::Hosts);
-        found(&HOSTS, Takes::Mpi);
-        found(&HOSTS, Takes::Hosts);
+        for word in HOSTS {
+            assert!(lines(&steps).any(|(_, line)| line.contains(word)), "no step has '{word}'");
+        }
+        let makes_hosts = |line: &str| HOSTS.iter().any(|word| line.contains(word));
+        for (step, _) in lines(&steps).filter(|(_, line)| makes_hosts(line)) {
+            assert!(!step.takes.fits(Takes::Hosts), "{} beside hosts", step.name);
+        }
     }
 
     #[test]
@@ -403,7 +383,7 @@ mod tests {
         let found: Vec<_> = lines(&steps)
             .filter_map(|(step, line)| Some((line.split_once("make test-mpi ")?.1, step.takes)))
             .collect();
-        assert_eq!(found, [("TURN=shared", Takes::Mpi), ("TURN=alone", Takes::Machine)]);
+        assert_eq!(found, [("TURN=shared", Takes::Time), ("TURN=alone", Takes::Machine)]);
         for (step, line) in lines(&steps).filter(|(_, line)| line.contains("make test-mpi")) {
             let repeated = step.line_of_test("Mpich.test_x");
             assert_eq!(repeated, Some(format!("{line} TESTS=Mpich.test_x")));
