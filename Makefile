@@ -41,6 +41,8 @@ MPI_TESTS_        := check truth
 MPI_TESTS_shared  := check truth-shared
 MPI_TESTS_alone   := bypass-check truth-alone
 MPI_TESTS = $(or $(MPI_TESTS_$(TURN)),$(error TURN is '$(TURN)', and not shared or alone))
+# A program that has a test to run makes this file.
+MPI_TESTS_CHOSEN := $(abspath $(TARGET))/mpi-tests-chosen
 
 # How long the search for faults, the storm and the soak last, and what chance begins with.
 MINUTES         ?= 30
@@ -121,11 +123,14 @@ quick-programs:
 .PHONY: test-mpi
 test-mpi: shim ## only the tests that run MPI programs: TURN
 	[ -n "$$SAPWOOD_TESTS_BUILT" ] || $(BUILD_MONITOR_TEST_PROGRAMS)
+	@rm -f $(MPI_TESTS_CHOSEN)
 	@# Both build what they run in one folder, so that they are never made at once, whatever the number of jobs.
 	@status=0; for goal in $(MPI_TESTS); do \
 	    $(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) SAPWOOD_MPI_TEST_OUT=$(SHIMS) \
-	    $(MONITOR_TEST_PROGRAMS) \
+	    SAPWOOD_MPI_TESTS_CHOSEN=$(MPI_TESTS_CHOSEN) $(MONITOR_TEST_PROGRAMS) \
 	    $(MAKE) --keep-going -C bindings/mpi $$goal OUT=$(SHIMS) || status=$$?; done; exit $$status
+	@[ -z '$(TESTS)' ] || [ -e $(MPI_TESTS_CHOSEN) ] || \
+	    { echo "no test of this turn has $(TESTS) in its name" >&2; exit 1; }
 
 .PHONY: torch-test
 torch-test: requirements-torch shim ## only PyTorch programs below sapwood trace why, over gloo; two minutes

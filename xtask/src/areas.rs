@@ -37,6 +37,7 @@ const AREAS: [Area; 4] = [
             "bindings/mpi/Makefile",
             "bindings/mpi/bypass/",
             "bindings/mpi/shim/",
+            "bindings/mpi/tests/prerequisites.py",
             "bindings/mpi/tests/run.py",
             "docs/schema/bypass-job-1.json",
             "testbed/surroundings.py",

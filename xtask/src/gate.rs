@@ -475,4 +475,20 @@ mod tests {
             assert_eq!(code, Some(expected), "{attach} {tools} {tests}");
         }
     }
+
+    #[test]
+    fn a_name_that_no_test_of_a_turn_of_the_mpi_tests_has_is_an_error() {
+        let file = std::env::temp_dir().join(format!("sapwood-chosen-{}", std::process::id()));
+        // The second stands for programs that have the test, the first for those that do not.
+        let programs = ["true", "touch $(MPI_TESTS_CHOSEN); true"];
+        for (of_turn, tests, expected) in [(0, "", 0), (0, "x", 2), (1, "x", 0), (1, "", 0)] {
+            let mut make = prepare(&crate::root(), "make test-mpi TURN=shared --assume-old=shim");
+            make.arg(format!("MPI_TESTS_CHOSEN={}", file.display()));
+            make.arg("BUILD_MONITOR_TEST_PROGRAMS=true").arg(format!("TESTS={tests}"));
+            make.arg(format!("MAKE={}", programs[of_turn]));
+            let code = command::measure(make, MAKE_TIME_MAX, &mut |_| {}).code;
+            assert_eq!(code, Some(expected), "{} {tests}", programs[of_turn]);
+        }
+        std::fs::remove_file(&file).expect("the last run has made it");
+    }
 }

@@ -74,13 +74,12 @@ def persistent_made(function, row, a, moved):
     comm, root = comm_and_root(function, a)
     word, _ = rules.stem(function.name)
     has_bytes = row.bytes != "none"
-    parts = [f".function = {row.id}, .class = class, .site = __builtin_return_address(0)",
-             f".comm = {comm}, .has_comm = true, .peer = {root}",
+    parts = [f".comm = {comm}, .has_comm = true, .peer = {root}",
              f".tag = {'sapwood_amount(bytes)' if word in ALIKE else '0'}",
              f".is_of_neighbours = {'true' if word.startswith(NEIGHBOURS) else 'false'}",
-             f".bytes = {'bytes' if has_bytes else 'SAPWOOD_NO_AMOUNT'}",
-             f".request = {a.request(place_of(function, 'request'))}"]
-    made = f"sapwood_persistent_made(&(struct sapwood_posting){{{', '.join(parts)}}}, SAPWOOD_PERSISTENT_COLLECTIVE);"
+             f".bytes = {'bytes' if has_bytes else 'SAPWOOD_NO_AMOUNT'}"]
+    posting = transfers.described(row, a, parts, place_of(function, "request"))
+    made = f"sapwood_persistent_made({posting}, SAPWOOD_PERSISTENT_COLLECTIVE);"
     counted = f"{'sapwood_end_posted' if has_bytes else 'sapwood_end'}(activity, {row.id}, class, ticks);"
     return [*([f"uint64_t bytes = {moved};"] if has_bytes else []), made, counted]
 

@@ -53,17 +53,23 @@ def before(function, row, a):
     return []
 
 
+def described(row, a, parts, request):
+    """The description of the request that a call has made, at the parameter number `request`; `class` is known.
+    `parts` are further initialisers."""
+    of_call = f".function = {row.id}, .class = class, .site = __builtin_return_address(0)"
+    return f"&(struct sapwood_posting){{{', '.join([of_call, *parts, f'.request = {a.request(request)}'])}}}"
+
+
 def posting(function, row, a, peer, moved):
-    """The description of the request that the call has made."""
+    """The description of the request of a message."""
     place = {parameter.name: i for i, parameter in enumerate(function.parameters)}
     comm = place.get("comm")
     tag = next((place[name] for name in ("recvtag", "tag") if name in place), None)
-    parts = [f".function = {row.id}, .class = class, .site = __builtin_return_address(0)"]
-    parts += [f".comm = {a.comm(comm)}, .has_comm = true"] if comm is not None else []
+    parts = [f".comm = {a.comm(comm)}, .has_comm = true"] if comm is not None else []
     parts += [f".peer = (int){a.root(peer)}"] if not takes_message(function, peer) else []
     parts += [f".tag = (int){a.root(tag)}"] if tag is not None else []
     parts += [f".bytes = {moved}"] if moved is not None else []
-    return f"&(struct sapwood_posting){{{', '.join(parts)}, .request = {a.request(place['request'])}}}"
+    return described(row, a, parts, place["request"])
 
 
 def ended(function, row, a, extra):

@@ -27,6 +27,7 @@ sys.dont_write_bytecode = True
 
 import expected
 import header
+import prerequisites
 import surroundings
 import table
 import turns
@@ -85,11 +86,7 @@ def shim(abi):
 
 
 def program(abi, name):
-    path = os.path.join(out, "tests", abi, name)
-    if not os.path.exists(path):
-        reason = "its compiler is missing, or this MPI lacks a function that it calls"
-        raise unittest.SkipTest(f"{abi}/{name} was not built: {reason}")
-    return path
+    return prerequisites.built(out, f"{abi}/{name}")
 
 
 def members(session):
@@ -175,8 +172,7 @@ class EachAbi:
     abi = None
 
     def setUp(self):
-        if not os.path.exists(shim(self.abi)) or shutil.which(LAUNCHERS[self.abi][0]) is None:
-            self.skipTest(f"no {self.abi} here")
+        prerequisites.require_mpi(self.abi, LAUNCHERS[self.abi][0], shim(self.abi))
         self.maxDiff = None
 
     def observed(self, command, ranks=None, **more):

@@ -6,6 +6,9 @@ without it a program runs all its tests.
 
 SAPWOOD_TESTS_ORDER is a number that draws the order of the tests, as `cargo xtask repeat` sets it; without it they run
 in the order of their names.
+
+SAPWOOD_MPI_TESTS_CHOSEN names a file that a program makes if it has a test to run, so that `make test-mpi` knows
+whether any program had one.
 """
 
 import os
@@ -18,6 +21,7 @@ LATENESS = "which rank comes last is counted, and a rank that gets no processor 
 # What a test starts does not see it.
 TURN = os.environ.pop("SAPWOOD_MPI_TURN", "")
 ORDER = os.environ.pop("SAPWOOD_TESTS_ORDER", "")
+CHOSEN = os.environ.pop("SAPWOOD_MPI_TESTS_CHOSEN", "")
 if TURN not in ("", SHARED, ALONE):
     raise SystemExit(f"SAPWOOD_MPI_TURN is '{TURN}', and not {SHARED} or {ALONE}")
 
@@ -61,4 +65,8 @@ def in_order(suite, order):
 
 def load_tests(_loader, suite, _pattern):
     """What unittest asks a program for its tests."""
-    return in_order(of_turn(suite, TURN), ORDER)
+    tests = in_order(of_turn(suite, TURN), ORDER)
+    if CHOSEN and tests.countTestCases():
+        with open(CHOSEN, "w", encoding="utf-8"):
+            pass
+    return tests

@@ -20,6 +20,7 @@ import tempfile
 import unittest
 from collections import defaultdict
 
+import prerequisites
 import turns
 import watched
 from paced import Paced
@@ -551,9 +552,7 @@ class WaitsTruth(OneMpi):
         self.assertEqual(told, wanted, run.report)
 
     def test_a_deadlock_of_a_fortran_program_is_told_with_its_communicator_and_tags(self):
-        program = test_program(self.abi, "waits_f08")
-        if not os.path.exists(program):
-            self.skipTest(f"no Fortran compiler of {self.abi} here")
+        program = prerequisites.built(watched.library_folder(), f"{self.abi}/waits_f08")
 
         def end(run):
             words_until(run, "sapwood:   waiting: ")

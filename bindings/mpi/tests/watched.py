@@ -12,18 +12,17 @@ import json
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, *(os.path.join(HERE, "..", "..", "..", folder) for folder in ("testbed", "conformance"))]
 sys.dont_write_bytecode = True
 
+import prerequisites
 import surroundings
 import turns  # noqa: F401  Its setting is read before it is taken out.
 from marks import GONE_SECONDS_MAX, MARK, LeftBehind, end_what_is_left, is_of_rank, kill, marked, new_mark, states
@@ -61,7 +60,7 @@ def shim_of(abi):
 
 def has_mpi(abi):
     """Whether this MPI and its shim are here."""
-    return shutil.which(LAUNCHERS[abi][0]) is not None and os.path.exists(shim_of(abi))
+    return prerequisites.has_mpi(LAUNCHERS[abi][0], shim_of(abi))
 
 
 def test_program(abi, name):
@@ -81,8 +80,7 @@ class OneMpi:
 
     @classmethod
     def setUpClass(cls):
-        if not has_mpi(cls.abi):
-            raise unittest.SkipTest(f"no {cls.abi} here")
+        prerequisites.require_mpi(cls.abi, LAUNCHERS[cls.abi][0], shim_of(cls.abi))
 
 
 @contextlib.contextmanager

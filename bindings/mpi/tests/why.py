@@ -19,6 +19,7 @@ import time
 import tomllib
 import unittest
 
+import prerequisites
 import turns
 import watched
 from marks import end_a_launcher_that_hangs
@@ -444,9 +445,7 @@ class WhyTruth(OneMpi):
 
     def persistent(self, case):
         """The command that starts persistent collectives with four ranks, where this MPI has them."""
-        program = test_program(self.abi, "persistent")
-        if not os.path.exists(program):
-            self.skipTest(f"{self.abi}/persistent was not built: this MPI has no MPI_Allreduce_init")
+        program = prerequisites.built(watched.library_folder(), f"{self.abi}/persistent")
         return [*LAUNCHERS[self.abi], "4", program, case]
 
     @turns.alone(turns.LATENESS)

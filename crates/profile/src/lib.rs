@@ -103,7 +103,7 @@ pub use round::{EVENTS_MAX, Round};
 pub use rows::{RankRow, RankRows};
 pub use sizes::{SIZE_CLASSES, SizeHistogram};
 pub use statistics::{EventStatistics, MetricStatistics};
-pub use table::{MPICH_ABI, Moment, OPENMPI_ABI, STANDARD_ABI, TableReader};
+pub use table::{MPICH_ABI, Moment, OPENMPI_ABI, STANDARD_ABI, STATE_OFFSET, TableReader};
 pub use tally::{Tally, TallyKind};
 pub use three_phase::{
     ALL_BINS_MAX, BINS_MAX, BinCounts, Counts, Extremes, Limits, Range, push_limits, read_limits,

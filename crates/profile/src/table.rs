@@ -40,6 +40,8 @@ const PENDING_HEAD_BYTES: usize = 8;
 const PENDING_SINCE: usize = 504;
 /// What a communicator is called of which the table tells nothing.
 const UNNAMED: &str = "a communicator";
+/// Where the state of the rank lies, the code of a [`RankState`] in 32 bits.
+pub const STATE_OFFSET: usize = 32;
 /// Where in a slot the bytes lie that came in messages.
 const RECEIVED: usize = 40;
 /// Where the number of requests lies whose bytes are not known.
@@ -160,7 +162,7 @@ impl<'a> TableReader<'a> {
         if mpi_rank >= world_size {
             return Err(ProfileError::Rank { rank: mpi_rank, world_size });
         }
-        let code = word(bytes, 32);
+        let code = word(bytes, STATE_OFFSET);
         let state = u8::try_from(code).ok().and_then(RankState::from_code);
         // A table never says of itself that its rank was lost.
         let state = state.filter(|&state| state != RankState::Lost);

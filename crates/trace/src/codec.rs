@@ -9,7 +9,7 @@ use sapwood_packet::{Directive, ElementType, Shape, Values, ValuesRef};
 use crate::TraceError;
 use crate::bypass::{BypassEdge, BypassFigures, BypassTime};
 use crate::bypass_hop::{BypassHop, HOP_WORDS};
-use crate::dropped::DroppedRings;
+use crate::dropped::{DROPPED_WORDS, DroppedRings};
 use crate::exchange::{Exchange, ExchangeReceived, Taken};
 use crate::file::FileClock;
 use crate::gathered::{COUNTERS, ENTRIES_MAX, Gathered, Made, Waited};
@@ -279,7 +279,7 @@ fn socket(words: &[u64]) -> Result<(u64, TcpSocket), TraceError> {
 impl Gathered {
     /// Words of a row of each array, from the array of instances on.
     pub const ROW_WORDS: [usize; 17] =
-        [22, 8, 9, 10, 5, 7, 5, 6, 12, 5, HOP_WORDS, 20, 5, 5, 4, 10, 2];
+        [22, 8, 9, 10, 5, 7, 5, 6, 12, 5, HOP_WORDS, 20, 5, 5, 4, 10, DROPPED_WORDS];
 
     /// As the values of a packet.
     #[must_use]

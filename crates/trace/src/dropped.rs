@@ -10,7 +10,7 @@ use sapwood_packet::Rank;
 use crate::words::{halves, pair};
 
 /// Words of a row of a packet: rank and thread; events.
-const ROW_WORDS: usize = 2;
+pub(crate) const DROPPED_WORDS: usize = 2;
 
 /// A ring of a rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,14 +51,14 @@ impl DroppedRings {
     }
 
     /// A row of a packet.
-    pub(crate) fn row(ring: RankRing, events: u64) -> [u64; ROW_WORDS] {
+    pub(crate) fn row(ring: RankRing, events: u64) -> [u64; DROPPED_WORDS] {
         [pair(ring.rank, ring.thread), events]
     }
 
     /// Reads the rows of a packet, of which there are at most as many. Each is of a ring of its own
     /// that has lost events; else there is nothing.
     pub(crate) fn decode(words: &[u64], most: usize) -> Option<Self> {
-        let (rows, rest) = words.as_chunks::<ROW_WORDS>();
+        let (rows, rest) = words.as_chunks::<DROPPED_WORDS>();
         if !rest.is_empty() || rows.len() > most {
             return None;
         }

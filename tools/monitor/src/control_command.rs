@@ -94,12 +94,12 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     if !reply.error.is_empty() {
         return Err(Failure::usage(reply.error));
     }
+    let mut late = late_ranks(&reply)?;
     let deadline = Instant::now() + arguments.timeout;
     let is_flushed = |reply: &Reply| !request.flush || reply.rounds > before.rounds;
-    while !(is_obeyed(&reply) && is_flushed(&reply)) {
+    while !(is_obeyed(&reply, &late) && is_flushed(&reply)) {
         if Instant::now() >= deadline {
-            let late = late(&reply);
-            let who = if late.is_empty() && is_obeyed(&reply) {
+            let who = if is_obeyed(&reply, &late) {
                 "no round has arrived within the time-out".into()
             } else if late.is_empty() {
                 "no rank has applied the change within the time-out".into()
@@ -113,6 +113,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         }
         std::thread::sleep(PAUSE);
         reply = ask_within(&network, &ControlRequest::default(), limit)?;
+        late = late_ranks(&reply)?;
     }
     print(&if arguments.json { json(&reply) } else { told(&reply) })?;
     Ok(ExitCode::SUCCESS)
@@ -142,15 +143,16 @@ fn ask_within(
 }
 
 /// Whether the settings were never changed, or some ranks obey them and none is late.
-fn is_obeyed(reply: &Reply) -> bool {
+fn is_obeyed(reply: &Reply, late: &RankSet) -> bool {
     let settings = reply.settings.as_ref();
     settings.is_none_or(|settings| settings.change == 0 || !settings.obeyed.is_empty())
-        && late(reply).is_empty()
+        && late.is_empty()
 }
 
 /// The ranks that run and do not obey the settings, as far as the front-end knows.
-fn late(reply: &Reply) -> RankSet {
-    reply.late.parse().unwrap_or_default()
+fn late_ranks(reply: &Reply) -> Result<RankSet, Failure> {
+    let late = reply.late.parse::<RankSet>();
+    late.map_err(|error| Failure::own(&format!("the ranks that are late: {error}")))
 }
 
 fn told(reply: &Reply) -> String {
@@ -251,12 +253,16 @@ mod tests {
                 sapwood_report::record::Settings { change, obeyed, ..Default::default() };
             Reply { settings: Some(settings), late, ..Reply::default() }
         };
-        assert_eq!(late(&reply(1, "0-1", "2-3")).to_string(), "2-3");
+        let is_obeyed = |reply: &Reply| is_obeyed(reply, &late_ranks(reply).expect("a rank set"));
+        let late = late_ranks(&reply(1, "0-1", "2-3")).expect("a rank set");
+        assert_eq!(late.to_string(), "2-3");
         assert!(!is_obeyed(&reply(1, "0-1", "2-3")) && is_obeyed(&reply(1, "0-1", "")));
         assert!(!is_obeyed(&reply(1, "", "")), "no rank has reported yet");
         assert!(told(&reply(1, "0-1", "")).contains("change 1, applied by ranks 0-1"));
         assert!(is_obeyed(&reply(0, "", "")), "there is nothing to obey");
         assert!(told(&reply(0, "", "")).starts_with("no change\n"));
+        let unreadable = late_ranks(&reply(1, "0-1", "two")).expect_err("no rank set").to_string();
+        assert!(unreadable.contains("'two' is no rank set"), "{unreadable}");
     }
 
     #[test]

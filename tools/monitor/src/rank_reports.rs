@@ -3,7 +3,8 @@
 
 use sapwood::ValuesRef;
 use sapwood_profile::{
-    Condition, EndKind, Moment, RankReport, RankState, TableReader, TimeShare, add_programs,
+    Condition, EndKind, Moment, RankReport, RankState, STATE_OFFSET, TableReader, TimeShare,
+    add_programs,
 };
 use sapwood_transport::ControlPage;
 
@@ -13,9 +14,6 @@ use super::rank_control::{
     WANTS_ADVICE,
 };
 use super::tables::{RankTable, Tables};
-
-/// Where the state of a rank is in its table; `bindings/mpi/shim/table.h` draws it.
-const STATE: usize = 32;
 
 impl Tables {
     /// Hands the settings on, and gives what the ranks of this leaf report.
@@ -103,7 +101,7 @@ impl RankTable {
     /// Whether it takes over no more settings: it has called `MPI_Finalize`, or exits. Its process
     /// may live on.
     fn has_finished(&self) -> bool {
-        let word = self.table.load_word(STATE / 8).unwrap_or(0);
+        let word = self.table.load_word(STATE_OFFSET / 8).unwrap_or(0);
         let state = u8::try_from(word & u64::from(u32::MAX)).ok().and_then(RankState::from_code);
         matches!(state, Some(RankState::Finalized | RankState::Exited))
     }
@@ -165,7 +163,7 @@ mod tests {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let table = File::from(memfd_create("reports-test", flags).expect("memory"));
         table.set_len(TABLE_BYTES).expect("its length");
-        table.write_all_at(&[state.code()], STATE as u64).expect("its state");
+        table.write_all_at(&[state.code()], STATE_OFFSET as u64).expect("its state");
         fcntl_add_seals(&table, SealFlags::SHRINK).expect("its seal");
         let name = format!("sapwood-test-reports-{}", process.as_raw_pid());
         let mut tables = Tables::bind(&name).expect("no other test has this name");

@@ -24,6 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "tests"), os.path.join(HERE, "..", "..", "..", "..", "testbed")]
 sys.dont_write_bytecode = True
 
+import prerequisites
 import run as launching
 import surroundings
 import turns
@@ -59,15 +60,11 @@ class EachAbi:
     abi = None
 
     def setUp(self):
-        if not os.path.exists(library(self.abi)) or shutil.which(launching.LAUNCHERS[self.abi][0]) is None:
-            self.skipTest(f"no {self.abi} here")
+        prerequisites.require_mpi(self.abi, launching.LAUNCHERS[self.abi][0], library(self.abi))
         self.folder = self.enterContext(tempfile.TemporaryDirectory(prefix="sapwood-bypass-"))
 
     def program(self, name):
-        path = os.path.join(OUT, "tests", self.abi, "bypass", name)
-        if not os.path.exists(path):
-            self.skipTest(f"{self.abi}/{name} was not built: its compiler is missing")
-        return path
+        return prerequisites.built(OUT, f"{self.abi}/bypass/{name}")
 
     def start(self, ranks, command, environment=None, options=(), preload=True):
         """Runs a job to its end: exit code, output, errors, and its counters if it wrote them."""
@@ -228,9 +225,7 @@ class EachAbi:
 
     def test_the_library_of_the_other_abi_is_refused(self):
         other = {"openmpi": "mpich", "mpich": "openmpi"}[self.abi]
-        path = os.path.join(OUT, "tests", other, "bypass", "semantics")
-        if not os.path.exists(path):
-            self.skipTest(f"no {other} here")
+        path = prerequisites.built(OUT, f"{other}/bypass/semantics")
         code, output, errors = launching.execute([path, "ahead"], {**ENVIRONMENT, "LD_PRELOAD": library(self.abi)})
         self.assertEqual((code, output), (2, ""))
         self.assertRegex(errors, rf"\Asapwood: this program runs on .*preload libsapwood-bypass-{other}\.so instead\n\Z")

@@ -3,6 +3,8 @@
 //! Tables and rings are the ranks' own memory, mapped by the monitor, and shared memory in its
 //! status: what remains is the monitor's, its program's pages that were touched among it.
 
+use std::fs::File;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -25,6 +27,8 @@ const RSS_BYTES: Bar = Bar::Most(3.0 * 1024.0 * 1024.0);
 /// Memory differs little from run to run.
 const RUNS_MAX: usize = 3;
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// Lines of a program that has failed; a launcher explains itself in up to twenty.
+const LINES_MAX: usize = 20;
 
 /// Measures: the most that the one leaf of a host held at a look, run by run.
 pub(super) fn measure(
@@ -44,7 +48,7 @@ pub(super) fn measure(
         command.args([&ranks, "--out"]).arg(folder.path.join("report")).arg("--");
         command.arg(&arguments.mpirun).args(["-np", &ranks]).arg(&program);
         command.args([&arguments.iterations.to_string(), "0"]);
-        most.push(most_of_leaf(command)?);
+        most.push(most_of_leaf(command, &folder.path.join("errors"))?);
     }
     let most = Spread::of(&most).ok_or_else(|| Failure::own(&"nothing was measured"))?;
     let label = "the monitor's process on a host, without rings";
@@ -52,10 +56,11 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Runs the monitor and looks at its leaf until it ends.
-fn most_of_leaf(mut command: Command) -> Result<f64, Failure> {
-    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut monitor = quiet.spawn().map_err(|error| Failure::own(&error))?;
+/// Runs the monitor and looks at its leaf until it ends. `errors` is a file for its standard error.
+fn most_of_leaf(mut command: Command, errors: &Path) -> Result<f64, Failure> {
+    let file = File::create(errors).map_err(|error| Failure::own(&error))?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+    let mut monitor = command.spawn().map_err(|error| Failure::own(&error))?;
     let mut most = 0;
     let status = loop {
         if let Some(status) = monitor.try_wait().map_err(|error| Failure::own(&error))? {
@@ -66,9 +71,19 @@ fn most_of_leaf(mut command: Command) -> Result<f64, Failure> {
         sleep(LOOK_INTERVAL);
     };
     if !status.success() || most == 0 {
-        return Err(Failure::own(&format!("the monitored program: {status}, a leaf of {most} B")));
+        let said = last_lines(errors);
+        let ended = format!("the monitored program: {status}, a leaf of {most} B: {said}");
+        return Err(Failure::own(&ended));
     }
     Ok(most as f64)
+}
+
+/// The last lines of a file that are not empty.
+fn last_lines(file: &Path) -> String {
+    let bytes = std::fs::read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
 }
 
 /// Resident memory that is not shared; none of a process that has ended.
@@ -88,5 +103,18 @@ mod tests {
         let [anonymous, of_files, shared, all] = memory_bytes(own, names).expect("a status");
         assert_eq!(anonymous + of_files + shared, all);
         assert!(own_bytes(own).is_some_and(|bytes| bytes > 0));
+    }
+
+    #[test]
+    fn of_a_program_that_fails_the_last_lines_are_told() {
+        let name = format!("sapwood-bench-errors-{}", std::process::id());
+        let errors = std::env::temp_dir().join(name);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "printf 'first\\n' >&2; seq -f 'line %g' 20 >&2; echo >&2; exit 7"]);
+        let failure = most_of_leaf(shell, &errors).expect_err("it fails").to_string();
+        std::fs::remove_file(&errors).expect("it was written");
+        assert!(failure.starts_with("the monitored program: exit status: 7, "), "{failure}");
+        assert!(failure.contains("B: line 1 line 2 "), "{failure}");
+        assert!(failure.ends_with(" line 20"), "{failure}");
     }
 }
