@@ -10,6 +10,45 @@ enum { STATUSES = 64 };
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
+/* The list of this thread; NULL where it has no place in the table, and so no list there. */
+static struct sapwood_pending *pending_own(void)
+{
+    const struct sapwood_activity *activity = sapwood_activity_own();
+    uintptr_t place = ((uintptr_t)activity - (uintptr_t)sapwood_table->activities) / sizeof *activity;
+    return place < SAPWOOD_ACTIVITIES ? &sapwood_table->pending[place] : NULL;
+}
+
+/* Begins a list: readers see that it is none. */
+static void open_list(struct sapwood_pending *pending)
+{
+    SAPWOOD_TELL(pending->since, 0);
+    atomic_thread_fence(memory_order_release);
+}
+
+/* Shows a list to readers, as that of this thread's call. */
+static void close_list(struct sapwood_pending *pending)
+{
+    atomic_store_explicit(&pending->since, READ(sapwood_activity_own()->since), memory_order_release);
+}
+
+/* On which communicator a persistent collective is. The activity has a number that is the request's own, of which the
+ * table tells nothing. */
+static void tell_collective(const struct sapwood_request *request)
+{
+    const struct sapwood_space *space = request->space;
+    struct sapwood_pending *pending = pending_own();
+    if (pending == NULL)
+        return;
+    open_list(pending);
+    SAPWOOD_TELL(pending->count, 0);
+    SAPWOOD_TELL(pending->others, 0);
+    SAPWOOD_TELL(pending->collective.function, request->function);
+    SAPWOOD_TELL(pending->collective.class, sapwood_class_of_size(space->size));
+    SAPWOOD_TELL(pending->collective.name, READ(space->name));
+    SAPWOOD_TELL(pending->collective.between, (READ(space->flags) & SAPWOOD_SPACE_BETWEEN) != 0);
+    close_list(pending);
+}
+
 /* What this thread's call waits for, which its arguments do not tell. */
 static void tell_request(const struct sapwood_request *request)
 {
@@ -21,6 +60,8 @@ static void tell_request(const struct sapwood_request *request)
     SAPWOOD_TELL(activity->request_number, is_collective ? request->sequence : 0);
     /* The time of the call says that this is of it and not of one before. */
     atomic_store_explicit(&activity->request_since, READ(activity->since), memory_order_release);
+    if (request->kind == SAPWOOD_PERSISTENT_COLLECTIVE)
+        tell_collective(request);
 }
 
 static bool is_open_receive(const struct sapwood_request *request)
@@ -40,15 +81,11 @@ static bool is_awaited(const struct sapwood_request *request)
  * requests that it completes. Not of tests, which a program may call over and over: no reader takes those for waits. */
 static void tell_receives(const struct sapwood_completion *completion, uint32_t requests)
 {
-    const struct sapwood_activity *activity = sapwood_activity_own();
-    uintptr_t place = ((uintptr_t)activity - (uintptr_t)sapwood_table->activities) / sizeof *activity;
-    /* A thread that has no place in the table has no list there. */
-    if (place >= SAPWOOD_ACTIVITIES)
-        return;
-    struct sapwood_pending *pending = &sapwood_table->pending[place];
+    struct sapwood_pending *pending = pending_own();
     uint32_t count = 0;
-    SAPWOOD_TELL(pending->since, 0);
-    atomic_thread_fence(memory_order_release);
+    if (pending == NULL)
+        return;
+    open_list(pending);
     for (uint32_t at = completion->first; at != 0 && count < SAPWOOD_PENDING; at = sapwood_request_at(at)->waited) {
         const struct sapwood_request *request = sapwood_request_at(at);
         if (!is_open_receive(request))
@@ -60,7 +97,7 @@ static void tell_receives(const struct sapwood_completion *completion, uint32_t 
     }
     SAPWOOD_TELL(pending->count, count);
     SAPWOOD_TELL(pending->others, requests - count);
-    atomic_store_explicit(&pending->since, READ(activity->since), memory_order_release);
+    close_list(pending);
 }
 
 /* Lists the followed requests of the call; whether a status says something of one of them. */

@@ -99,7 +99,7 @@ unsigned sapwood_class_asked(MPI_Comm comm)
     int size = 0;
     if (comm == sapwood_library.comm_null || sapwood_library.comm_size(comm, &size) != MPI_SUCCESS || size < 1)
         return SAPWOOD_CLASS_NONE;
-    unsigned class = size == 1 ? 0 : 32 - (unsigned)__builtin_clz((unsigned)size - 1);
+    unsigned class = sapwood_class_of_size((unsigned)size);
     uint64_t handle = SAPWOOD_HANDLE(comm);
     if (handle < HANDLE_MAX)
         atomic_store_explicit(&sapwood_classes[sapwood_cache_place(handle)], handle << 8 | class,

@@ -37,6 +37,12 @@ static SAPWOOD_HOT unsigned sapwood_cache_place(uint64_t handle)
     return (unsigned)(handle * UINT64_C(0x9E3779B97F4A7C15) >> (64 - SAPWOOD_CACHE_BITS));
 }
 
+/* Size class as in table.h of a communicator with this many processes. */
+static inline unsigned sapwood_class_of_size(unsigned size)
+{
+    return size <= 1 ? 0 : 32 - (unsigned)__builtin_clz(size - 1);
+}
+
 /* Size class of a communicator as in table.h. */
 static SAPWOOD_HOT unsigned sapwood_class(MPI_Comm comm)
 {

@@ -135,10 +135,13 @@
  *                                  called it before; 0 while it has only opened regions
  *
  *   pending, 512 bytes, list i is of activity i: receives that were open when its thread entered a call that
- *   waits for several requests
- *     0  count            u32      of them that are here
+ *   waits for several requests, or the persistent collective for whose request alone it waits or tests
+ *     0  count            u32      of them that are here; 0 where it is a persistent collective
  *     4  others           u32      requests of the call beside these
- *     8  receives         31 of:   0 communicator u64 handle, 8 peer i32, 12 tag i32 as the program gave them
+ *     8  receives         31 of:   0 communicator u64 handle, 8 peer i32, 12 tag i32 as the program gave them.
+ *                                  In their place, of a persistent collective: 0 function u32 id of that which has
+ *                                  made its request, and 4 class u32, 8 name u32, 12 between u32 of its communicator,
+ *                                  which may be freed, as that would have them below
  *   504  since            u64      `since` of that call, stored last, and 0 before the other words are written: a
  *                                  copy in the order of the words that begins when the thread has waited for a
  *                                  while, and whose `since` is that of the call, is whole. One that begins while
@@ -330,10 +333,20 @@ struct sapwood_open_receive {
     _Atomic int32_t tag;
 };
 
+struct sapwood_open_collective {
+    _Atomic uint32_t function;
+    _Atomic uint32_t class;
+    _Atomic uint32_t name;
+    _Atomic uint32_t between;
+};
+
 struct sapwood_pending {
     _Atomic uint32_t count;
     _Atomic uint32_t others;
-    struct sapwood_open_receive receives[SAPWOOD_PENDING];
+    union {
+        struct sapwood_open_receive receives[SAPWOOD_PENDING];
+        struct sapwood_open_collective collective;
+    };
     _Atomic uint64_t since;
 };
 
@@ -390,6 +403,8 @@ static_assert(offsetof(struct sapwood_header, is_together) == 456, "is together"
 static_assert(offsetof(struct sapwood_header, pending_offset) == 460, "pending offset");
 static_assert(sizeof(struct sapwood_pending) == 512, "pending bytes");
 static_assert(offsetof(struct sapwood_pending, since) == 504, "pending since");
+static_assert(offsetof(struct sapwood_pending, collective) == 8, "pending collective");
+static_assert(sizeof(struct sapwood_open_collective) == 16, "open collective bytes");
 static_assert(sizeof(struct sapwood_snapshot) == 64 + 24 * SAPWOOD_SLOTS, "snapshot bytes");
 static_assert(offsetof(struct sapwood_header, state) == 32, "state");
 static_assert(offsetof(struct sapwood_header, host) == 48, "host");

@@ -222,6 +222,20 @@ class Standstills(OneMpi):
         inside = [one for one in activities if one["function"] == "MPI_Win_free"]
         self.assertEqual({one["communicator"] for one in inside}, {"slots"})
 
+    def test_ranks_that_wait_for_a_persistent_collective_are_told_with_its_communicator_and_its_function(self):
+        program = test_program(self.abi, "persistent")
+        if not os.path.exists(program):
+            self.skipTest(f"{self.abi}/persistent was not built: this MPI has no MPI_Allreduce_init")
+        # Once the communicator is freed its name is that of the request alone.
+        for case in ("skips", "freed"):
+            with self.subTest(case):
+                command = [*LAUNCHERS[self.abi], str(RANKS), program, case]
+                options = ("--waits", "--interval", "200ms", "--deadline", "1s", "--no-live")
+                run = watch_until((STUCK,), end, command, *options)
+                activities = [one for record in run.rounds for one in record["activities"]]
+                inside = [one for one in activities if one["function"] == "MPI_Wait" and one["is_long"]]
+                self.assertEqual({one["communicator"] for one in inside}, {"row (for MPI_Allreduce_init)"}, run.errors)
+
     def test_a_rank_that_polls_without_an_end_is_named_with_what_it_calls_and_those_that_wait_for_it(self):
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-polls-") as folder:
             program = os.path.join(folder, "polls")

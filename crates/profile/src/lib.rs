@@ -52,6 +52,7 @@ mod columns;
 mod delta;
 mod delta_filter;
 mod error;
+mod escape;
 mod event;
 mod figures;
 mod filter;

@@ -14,6 +14,7 @@ use core::ops::Range;
 
 use sapwood_packet::Rank;
 
+use crate::escape::escaped;
 use crate::{
     Activity, ActivityKind, CallInProgress, Class, Condition, EventKey, Figure, Function,
     FunctionId, OpenReceiveCall, Peer, ProfileError, REGION_NAME_BYTES_MAX, RankProfile, RankState,
@@ -405,7 +406,12 @@ impl<'a> TableReader<'a> {
     /// has ended; see [`RankState`].
     #[must_use]
     pub fn activities(&self, moment: Moment) -> Vec<Activity> {
-        let inside = self.entries_inside().map(|one| self.activity(one, moment));
+        let inside = self.numbered_entries().filter(|(_, one)| is_inside(one));
+        let inside = inside.map(|(place, one)| {
+            let Activity { kind, peer, for_ns } = self.activity(one, moment);
+            let communicator = self.awaited(place, one, peer).unwrap_or(kind.communicator);
+            Activity { kind: ActivityKind { communicator, ..kind }, peer, for_ns }
+        });
         let inside: Vec<_> = inside.collect();
         if inside.is_empty() { self.outside(moment).into_iter().collect() } else { inside }
     }
@@ -421,13 +427,11 @@ impl<'a> TableReader<'a> {
     /// The calls that the rank's threads are in.
     #[must_use]
     pub fn calls(&self, moment: Moment) -> Vec<CallInProgress> {
-        let entries = self.activities.chunks_exact(ACTIVITY_BYTES).enumerate();
-        let inside = entries.filter(|(_, one)| word(one, 40) != 0 && is_inside(one));
+        let inside = self.numbered_entries().filter(|(_, one)| is_inside(one));
         let calls = inside.filter_map(|(place, one)| {
             let function = u32::try_from(long(one, 0)).ok()?;
             let since = long(one, 8);
-            let list = self.pending.chunks_exact(PENDING_BYTES).nth(place);
-            let list = list.filter(|list| since != 0 && long(list, PENDING_SINCE) == since);
+            let list = self.list_of(place, since);
             let tag = word(one, 28).cast_signed();
             Some(CallInProgress {
                 function,
@@ -483,7 +487,32 @@ impl<'a> TableReader<'a> {
 
     /// The entries that are a thread's.
     fn entries(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.activities.chunks_exact(ACTIVITY_BYTES).filter(|one| word(one, 40) != 0)
+        self.numbered_entries().map(|(_, one)| one)
+    }
+
+    /// The same with their places among all.
+    fn numbered_entries(&self) -> impl Iterator<Item = (usize, &'a [u8])> + use<'a> {
+        let entries = self.activities.chunks_exact(ACTIVITY_BYTES).enumerate();
+        entries.filter(|(_, one)| word(one, 40) != 0)
+    }
+
+    /// What the thread of this place has listed for the call that it entered then, if anything.
+    fn list_of(&self, place: usize, since: u64) -> Option<&'a [u8]> {
+        let list = self.pending.chunks_exact(PENDING_BYTES).nth(place);
+        list.filter(|list| since != 0 && long(list, PENDING_SINCE) == since)
+    }
+
+    /// The communicator of the persistent collective for which a thread waits, and what has made
+    /// its request; none of a call that waits for another one.
+    fn awaited(&self, place: usize, entry: &[u8], peer: Peer) -> Option<String> {
+        let list = self.list_of(place, long(entry, 8)).filter(|list| word(list, 0) == 0)?;
+        let one = &list[PENDING_HEAD_BYTES..];
+        let maker = Function::of(word(one, 0))?.name;
+        let name = self.given_name(word(one, 8)).or_else(|| title_by_size(word(one, 4)));
+        let name = with_groups(name.as_deref().unwrap_or(UNNAMED), word(one, 12), peer);
+        let told = format!("{name} (for {maker})");
+        // What is longer finds no place in a round.
+        Some(if told.len() <= REGION_NAME_BYTES_MAX { told } else { name })
     }
 
     /// How the rank has spent its time until this moment, or until its process or its counting
@@ -605,10 +634,9 @@ impl<'a> TableReader<'a> {
     fn communicator_with(&self, handle: u64, peer: Peer) -> Option<String> {
         let known = self.known(handle);
         let name = self.title(handle, known);
-        let is_between = known.is_some_and(|one| word(one, 16) != 0);
-        if is_between && matches!(peer, Peer::Rank(_)) {
-            let name = name.as_deref().unwrap_or(UNNAMED);
-            return Some(format!("{name} (peers are of its other group)"));
+        let between = known.map_or(0, |one| word(one, 16));
+        if between != 0 && matches!(peer, Peer::Rank(_)) {
+            return Some(with_groups(name.as_deref().unwrap_or(UNNAMED), between, peer));
         }
         name
     }
@@ -647,14 +675,7 @@ impl<'a> TableReader<'a> {
         if handle == long(self.bytes, 248) {
             return Some("MPI_COMM_WORLD".to_owned());
         }
-        let size_class =
-            known.and_then(|one| SizeClass::from_code(u8::try_from(word(one, 8)).ok()?));
-        let (first, last) = size_class.and_then(SizeClass::sizes)?;
-        Some(match (first, last) {
-            (1, 1) => "a communicator of 1 rank".to_owned(),
-            _ if first == last => format!("a communicator of {first} ranks"),
-            _ => format!("a communicator of {first}-{last} ranks"),
-        })
+        known.and_then(|one| title_by_size(word(one, 8)))
     }
 
     /// A peer as the program gave it; the numbers of `MPI_ANY_SOURCE`, `MPI_PROC_NULL` and
@@ -682,27 +703,23 @@ impl<'a> TableReader<'a> {
     }
 }
 
-/// A name with what is no UTF-8 as `\xNN`, so that names of any bytes stay apart. Where a name has
-/// these characters itself, their backslash becomes `\x5c`.
-fn escaped(name: &[u8]) -> String {
-    let mut text = String::with_capacity(name.len());
-    for chunk in name.utf8_chunks() {
-        let mut valid = chunk.valid();
-        while let Some(at) = valid.find('\\') {
-            let (before, rest) = valid.split_at(at);
-            let looks_escaped = matches!(rest.as_bytes(), [_, b'x', high, low, ..]
-                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit());
-            text.push_str(before);
-            text.push_str(if looks_escaped { "\\x5c" } else { "\\" });
-            valid = &rest[1..];
-        }
-        text.push_str(valid);
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
+/// What a communicator without a name is called, by its class of sizes.
+fn title_by_size(class: u32) -> Option<String> {
+    let (first, last) = SizeClass::from_code(u8::try_from(class).ok()?)?.sizes()?;
+    Some(match (first, last) {
+        (1, 1) => "a communicator of 1 rank".to_owned(),
+        _ if first == last => format!("a communicator of {first} ranks"),
+        _ => format!("a communicator of {first}-{last} ranks"),
+    })
+}
+
+/// What a communicator of this name is called where a call has this peer; `between` is not 0 of one
+/// that has two groups.
+fn with_groups(name: &str, between: u32, peer: Peer) -> String {
+    match peer {
+        Peer::Rank(_) if between != 0 => format!("{name} (peers are of its other group)"),
+        _ => name.to_owned(),
     }
-    text.truncate(text.floor_char_boundary(REGION_NAME_BYTES_MAX));
-    text
 }
 
 /// Whether the key is of the function in which counting begins.

@@ -618,6 +618,47 @@ fn a_call_that_waits_for_several_requests_has_its_open_receives() {
 }
 
 #[test]
+fn a_wait_for_a_persistent_collective_has_its_communicator_and_what_has_made_the_request() {
+    let mut table = Table::new(3, 8);
+    let lists = TABLE_BYTES;
+    table.bytes.resize(lists + 512 * THREADS, 0);
+    table.put(208, &((lists + 512 * THREADS) as u64).to_le_bytes());
+    table.put(460, &(lists as u32).to_le_bytes());
+    table.put(NAMES, b"solve\0row\0");
+    // The number of the request, of which the table tells nothing, and the root.
+    table.thread(1, function("MPI_Wait"), 500, 1 << 63 | 1, 2);
+    let list = lists + 512;
+    for (at, word) in [(8, function("MPI_Bcast_init")), (12, 2), (16, 7)] {
+        table.put(list + at, &word.to_le_bytes());
+    }
+    let told = |table: &Table| table.activities(Condition::Unknown)[0].kind.to_string();
+    assert_eq!(told(&table), "MPI_Wait on a communicator", "the list is of another call");
+    table.put(list + 504, &2000_u64.to_le_bytes());
+    assert_eq!(told(&table), "MPI_Wait on row (for MPI_Bcast_init)");
+    // For which ranks it waits is another question, which needs the number.
+    let words = table.words();
+    let reader = TableReader::new(&words).expect("a table");
+    let [call] = &reader.calls(Moment { now_ns: 9000, ..Moment::default() })[..] else {
+        panic!("one thread is in a call")
+    };
+    assert_eq!((call.handle, call.open.len(), call.others), (1 << 63 | 1, 0, 0));
+    table.put(list + 20, &1_u32.to_le_bytes());
+    let between = "MPI_Wait on row (peers are of its other group) (for MPI_Bcast_init)";
+    assert_eq!(told(&table), between);
+    table.put(list + 16, &[0; 8]);
+    assert_eq!(told(&table), "MPI_Wait on a communicator of 3-4 ranks (for MPI_Bcast_init)");
+    table.put(list + 12, &255_u32.to_le_bytes());
+    assert_eq!(told(&table), "MPI_Wait on a communicator (for MPI_Bcast_init)");
+    // What has made the request is not known, as of a list that is copied while it changes.
+    table.put(list + 8, &u32::MAX.to_le_bytes());
+    assert_eq!(told(&table), "MPI_Wait on a communicator");
+    // A list of open receives.
+    table.put(list + 8, &function("MPI_Bcast_init").to_le_bytes());
+    table.put(list, &1_u32.to_le_bytes());
+    assert_eq!(told(&table), "MPI_Wait on a communicator");
+}
+
+#[test]
 fn any_source_has_another_number_in_each_mpi() {
     let mut table = Table::new(0, 8);
     for (abi, number, peer) in [

@@ -17,31 +17,6 @@ use crate::lock_waits::lock_waits;
 use crate::tables::{ReadRank, Tables};
 use crate::waits::facts;
 
-/// Calls that wait for a message, without what stands before and behind.
-const RECEIVES: [&str; 5] = ["Recv", "Probe", "Mprobe", "Mrecv", "recv"];
-/// Calls that wait for both: for a message, and until one is taken.
-const EXCHANGES: [&str; 2] = ["Sendrecv", "Sendrecv_replace"];
-/// Calls that wait until a message is taken.
-const SENDS: [&str; 4] = ["Send", "Ssend", "Rsend", "send"];
-/// Calls on a file that all its processes make, beside those with `_all` or `_ordered`.
-const FILE_CALLS: [&str; 6] = [
-    "File_close",
-    "File_set_size",
-    "File_preallocate",
-    "File_set_view",
-    "File_sync",
-    "File_set_atomicity",
-];
-/// The same on a window.
-const WINDOW_CALLS: [&str; 2] = ["Win_fence", "Win_free"];
-
-/// Begins of calls that make a window. `MPI_Win_create_keyval` and the like wait for nothing.
-const WINDOW_MAKERS: [&str; 2] = ["Win_create", "Win_allocate"];
-
-/// Calls that wait until a part of a window is free.
-const LOCK_CALLS: [&str; 6] =
-    ["Win_lock", "Win_lock_all", "Win_unlock", "Win_unlock_all", "Win_flush", "Win_flush_all"];
-
 /// Where ranks stood, and when.
 pub(crate) struct Stood {
     pub(crate) standing: Standing,
@@ -273,80 +248,15 @@ impl Handle {
     }
 }
 
-/// Whether a collective goes on behind the call that has started it, so that a rank waits for it in
-/// another one. A persistent one has the name of the function that has made its request.
-fn is_started(collective: &Function) -> bool {
-    makes_persistent(collective) || kind_of(collective, Handle::Given) == CallKind::CollectiveStart
-}
-
-/// Whether a function makes the request of a persistent collective.
-fn makes_persistent(function: &Function) -> bool {
-    let name = function.name.strip_suffix("_c").unwrap_or(function.name);
-    function.class == Class::Collective && name.ends_with("_init")
-}
-
-/// What kind of call a function is.
+/// What kind of call a function is. That it makes something with the processes of a communicator
+/// says nothing where this is not known, except of a file, which is opened on one always.
 fn kind_of(function: &Function, handle: Handle) -> CallKind {
-    let has_communicator = handle == Handle::Given;
-    let word = function.name.strip_prefix("MPI_").unwrap_or(function.name);
-    let word = word.strip_suffix("_c").unwrap_or(word);
-    let is_started = word.starts_with('I') && word != "Init";
-    match function.class {
-        Class::Collective if makes_persistent(function) => CallKind::Other,
-        // Which others it waits for once it has been started is not followed.
-        Class::Collective if word.starts_with("Ineighbor_") => CallKind::Other,
-        // It returns at once, and is counted by then.
-        Class::Collective if is_started => CallKind::CollectiveStart,
-        Class::Collective => CallKind::Collective,
-        Class::PointToPoint if matches!(word, "Iprobe" | "Improbe") => CallKind::Poll,
-        Class::PointToPoint if RECEIVES.contains(&word) => CallKind::Receive,
-        Class::PointToPoint if EXCHANGES.contains(&word) => CallKind::Exchange,
-        Class::PointToPoint if SENDS.contains(&word) => CallKind::Send,
-        Class::Wait if word.starts_with("Wait") || word == "Work.wait" => CallKind::Wait,
-        Class::Wait if word.starts_with("Test") => CallKind::Poll,
-        Class::File if word == "File_open" => CallKind::Creation,
-        Class::File
-            if word.contains("_all") || word.contains("_ordered") || FILE_CALLS.contains(&word) =>
-        {
-            CallKind::File
+    match facts(function.id).kind {
+        CallKind::Creation if handle == Handle::Absent && function.class != Class::File => {
+            CallKind::Other
         }
-        Class::Rma if LOCK_CALLS.contains(&word) => CallKind::Lock,
-        Class::Rma if WINDOW_CALLS.contains(&word) => CallKind::Window,
-        Class::Rma
-            if has_communicator && WINDOW_MAKERS.iter().any(|maker| word.starts_with(maker)) =>
-        {
-            CallKind::Creation
-        }
-        Class::Other if has_communicator && makes(word) => CallKind::Creation,
-        _ => CallKind::Other,
+        kind => kind,
     }
-}
-
-/// Whether a function makes a communicator together with all processes of another one, or starts
-/// processes with them. `MPI_Comm_create_group` waits for those of a group, which is not known.
-fn makes(word: &str) -> bool {
-    const NO_MAKERS: [&str; 7] = [
-        "Comm_create_group",
-        "Cart_coords",
-        "Cart_get",
-        "Cart_rank",
-        "Cart_shift",
-        "Graph_get",
-        "Graph_neighbors",
-    ];
-    const BEGINS: [&str; 9] = [
-        "Comm_dup",
-        "Comm_split",
-        "Comm_create",
-        "Comm_spawn",
-        "Intercomm_",
-        "Cart_",
-        "Graph_",
-        "Dist_graph_create",
-        "init_process_group",
-    ];
-    BEGINS.iter().any(|begin| word.starts_with(begin))
-        && !NO_MAKERS.iter().any(|begin| word.starts_with(begin))
 }
 
 /// Notes the collective calls on files and windows.
@@ -389,18 +299,19 @@ fn seats(
     let left_out = left_out.saturating_sub(SEATS_MAX);
     standing.left_out = standing.left_out.saturating_add(left_out as u64);
     for space in told(spaces) {
+        let last = facts(space.last_function);
         let seat = Seat {
             rank: space.rank,
             size: space.size,
             made: space.made,
-            last_function: facts(space.last_function).procedure,
+            last_function: last.procedure,
             last_root: u32::try_from(space.last_root).ok(),
             held: space.held,
             is_freed: space.handle == 0,
             is_between: space.is_between,
             is_number_lost: !is_numbered || space.is_number_lost,
-            is_last_of_neighbours: facts(space.last_function).pattern == Pattern::Unknown,
-            is_last_started: Function::of(space.last_function).is_some_and(is_started),
+            is_last_of_neighbours: last.pattern == Pattern::Unknown,
+            is_last_started: last.form.is_started(),
         };
         standing.seats.insert((space.identity, rank), seat);
         let given = table.given_name(space.name);
@@ -500,11 +411,15 @@ mod tests {
         assert_eq!(kind("MPI_Neighbor_alltoall", Given), CallKind::Collective);
         assert_eq!(kind("MPI_Ineighbor_alltoall", Given), CallKind::Other);
         assert_eq!(kind("MPI_Allreduce_init", Given), CallKind::Other);
-        let starts = |name: &str| is_started(Function::named(name).expect("a function of MPI"));
+        let starts = |name: &str| {
+            facts(Function::named(name).expect("a function of MPI").id).form.is_started()
+        };
         assert!(
             ["MPI_Iallreduce", "MPI_Allreduce_init", "MPI_Bcast_init_c"].into_iter().all(starts)
         );
-        assert!(!["MPI_Allreduce", "MPI_Send_init", "MPI_Wait"].into_iter().any(starts));
+        let others =
+            ["MPI_Allreduce", "MPI_Send_init", "MPI_Wait", "MPI_Ineighbor_alltoall", "MPI_Init"];
+        assert!(!others.into_iter().any(starts));
         assert_eq!(kind("MPI_Recv", Given), CallKind::Receive);
         assert_eq!(kind("MPI_Sendrecv", Given), CallKind::Exchange);
         assert_eq!(kind("MPI_Sendrecv_replace", Given), CallKind::Exchange);

@@ -3,7 +3,9 @@
 use std::sync::LazyLock;
 
 use sapwood_profile::{Class, Function};
-use sapwood_trace::{Beside, Pattern};
+use sapwood_trace::{Beside, CallKind, Pattern};
+
+use super::kinds::{Form, form_of, kind_of, word_of};
 
 /// What is known of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,10 @@ pub(crate) struct Facts {
     pub(crate) has_communicator: bool,
     /// What else it waits for, if it receives.
     pub(crate) beside: Beside,
+    /// What kind of call it is where its communicator, file or window is known.
+    pub(crate) kind: CallKind,
+    /// How it is a collective.
+    pub(crate) form: Form,
 }
 
 pub(crate) fn facts(function: u32) -> Facts {
@@ -33,13 +39,13 @@ fn facts_by_name(function: &Function) -> Facts {
         Class::Collective => function.name.strip_suffix("_c").and_then(Function::named),
         _ => None,
     };
-    let word = function.name.strip_prefix("MPI_").unwrap_or(function.name);
-    let word = word.strip_suffix("_c").unwrap_or(word).to_ascii_lowercase();
-    let word = match function.class {
+    let (word, form) = (word_of(function), form_of(function));
+    let word = match form {
         // A persistent one waits as its blocking form does.
-        Class::Collective => word.strip_suffix("_init").unwrap_or(&word).to_owned(),
+        Form::Persistent => word.strip_suffix("_init").unwrap_or(word),
         _ => word,
     };
+    let word = word.to_ascii_lowercase();
     let is = |names: &[&str]| {
         names.contains(&word.as_str()) || word.strip_prefix('i').is_some_and(|w| names.contains(&w))
     };
@@ -62,7 +68,8 @@ fn facts_by_name(function: &Function) -> Facts {
     };
     let has_communicator = function.class != Class::Wait && !word.starts_with("start");
     let procedure = plain.map_or(function.id, |plain| plain.id);
-    Facts { procedure, pattern, has_communicator, beside }
+    let kind = kind_of(function);
+    Facts { procedure, pattern, has_communicator, beside, kind, form }
 }
 
 #[cfg(test)]

@@ -396,7 +396,7 @@ impl RankEvents {
         if !space.has_peer_of(event) {
             return observer.gathered().count(Counter::Damaged, 1);
         }
-        let Facts { procedure, pattern, has_communicator, beside } = facts(event.function);
+        let Facts { procedure, pattern, has_communicator, beside, .. } = facts(event.function);
         let size_class = match has_communicator {
             true => space.size.max(1).next_power_of_two().trailing_zeros(),
             false => SizeClass::NONE.code().into(),

@@ -8,6 +8,7 @@
 mod calls;
 mod facts;
 mod inquiry;
+mod kinds;
 mod leaf;
 mod question;
 mod reading;
