@@ -18,7 +18,7 @@ import turns
 import watched
 from marks import kill, marked
 from paced import Paced
-from watched import LAUNCHERS, OneMpi, Watched, preloaded, sapwood, test_program, wait_until
+from watched import LAUNCHERS, OneMpi, Watched, preloaded, sapwood, test_program, wait_until, whole_lines
 
 RANKS = 3
 EVERYONE = f"0-{RANKS - 1}"
@@ -158,16 +158,15 @@ class Control(OneMpi):
 
     def last_round(self, run):
         """The last record whose line has come to its end; none before the first."""
-        with open(os.path.join(run.out, "rounds.ndjson"), encoding="utf-8") as file:
-            lines = file.read().split("\n")[:-1]
-        return json.loads(lines[-1]) if lines else None
+        lines = whole_lines(os.path.join(run.out, "rounds.ndjson"))
+        return lines[-1] if lines else None
 
     def calls_in_a_whole_round(self, run, name):
         """A round does not wait for long: one that lacks a rank says so, and is asked for again."""
         def whole():
             self.control("--flush")
             found = self.last_round(run)
-            return found["covered"] == EVERYONE and found
+            return found and found["covered"] == EVERYONE and found
         found = run.wait_for("a round of all ranks", whole)
         return {event["name"]: event for event in found["events"]}[name]["calls"]
 
@@ -345,7 +344,7 @@ class Control(OneMpi):
 
             def waits():
                 last = self.last_round(run)
-                return last["waits"] and last["waits"]["collectives"] > 5
+                return last and last["waits"] and last["waits"]["collectives"] > 5
             run.wait_for("calls that are recorded", waits)
             self.assertFalse(self.settings("--tracing", "off")["tracing"])
             self.assertEqual(self.obeyed("--groups", "point-to-point")["groups"][0], "point-to-point")

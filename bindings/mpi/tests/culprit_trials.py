@@ -15,8 +15,7 @@ import jsonschema
 import turns
 import watched
 from benchmarks import bench
-from waits import whole_lines
-from watched import LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, sapwood, test_program
+from watched import LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, sapwood, test_program, whole_lines
 from why import expected_of, ranks_of
 
 RANKS = 4

@@ -106,7 +106,8 @@ def end_session(process):
     for pid in members(process.pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    process.wait(timeout=GRACE_SECONDS)
+    # A killed process ends as soon as it gets a processor.
+    process.wait(timeout=RUN_SECONDS_MAX)
 
 
 def execute(command, environment, **gone):

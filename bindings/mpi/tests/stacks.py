@@ -21,6 +21,8 @@ from watched import (LAUNCHERS, SYSTEM_PYTHON, OneMpi, Watched, library_folder, 
 
 RANKS = 4
 SECONDS_MAX = 90
+# A question may last for as long as SECONDS_MAX, and has to be repeated where it got no answer.
+LISTENS_SECONDS_MAX = 4 * SECONDS_MAX
 TWO_THREADS = """
 import threading, time
 threading.Thread(target=time.sleep, args=(600,)).start()
@@ -211,6 +213,20 @@ class Stacks(OneMpi):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         return process.communicate(timeout=SECONDS_MAX) if wait else process
 
+    def wait_until_listening(self, watcher):
+        """Waits until one that is attached answers with stacks of ranks. Where several read the same ranks, or find no
+        processor, a question may get no answer or one without stacks, and is repeated."""
+        said = {}
+
+        def answers():
+            done = stacks("--json", "--timeout", str(SECONDS_MAX - 10), str(watcher.pid))
+            said.update(code=done.returncode, output=done.stdout, errors=done.stderr)
+            if done.returncode != 0 and watcher.poll() is not None:
+                self.fail(f"it ended with {watcher.returncode} before it was asked: {watcher.communicate()}")
+            return done.returncode == 0
+
+        wait_until("listening", answers, said, LISTENS_SECONDS_MAX)
+
     def test_a_job_that_is_attached_to_has_the_report_of_one_that_is_watched(self):
         with tempfile.TemporaryDirectory(prefix="sapwood-mpi-stacks-") as folder:
             stop = os.path.join(folder, "stop")
@@ -228,14 +244,14 @@ class Stacks(OneMpi):
                 others = [self.attached(job_number, *options, "--quiet", "--out", out, wait=False) for out in (first, second)]
                 connected = lambda: all(len(children(one.pid)) > 0 for one in (early, *others))
                 wait_until("leaves", connected)
-                wait_until("listening", lambda: tree(str(early.pid)))
+                self.wait_until_listening(early)
                 early.send_signal(signal.SIGINT)
                 output, errors = early.communicate(timeout=SECONDS_MAX)
                 self.assertEqual((early.returncode, output), (0, ""), errors)
                 self.assertIn("detached; the job runs on", errors)
                 self.assertRegex(errors, r"ranks +4 of 4")
                 for one in others:
-                    wait_until("listening", lambda: tree(str(one.pid)))
+                    self.wait_until_listening(one)
                 self.assertEqual(job.end(), (0, "the program is done\n", ""))
                 for one, out in zip(others, (first, second), strict=True):
                     output, errors = one.communicate(timeout=SECONDS_MAX)

@@ -10,7 +10,6 @@ Needs the environment that watched.py names; `make truth` sets it.
 """
 
 import contextlib
-import json
 import os
 import re
 import signal
@@ -27,7 +26,8 @@ from paced import Paced
 from rank_events import COLLECTIVE, COMPLETED, RECEIVE, RECEIVE_COMPLETED, SEND, SEND_STARTED, STARTED, Waits
 from recorded import RecordedRun
 from truth import TREES
-from watched import LAUNCHERS, OneMpi, Watched, preloaded, sapwood, test_program, wait_until, words_until
+from watched import (LAUNCHERS, OneMpi, Watched, preloaded, sapwood, test_program, wait_until, whole_lines,
+                     words_until)
 from why import WhyRun, until_stuck
 
 # Two calibrations over at least 2 ms differ by less than this part.
@@ -38,6 +38,10 @@ RATE = 5e-3
 NOTE_NS = 20_000
 # The clocks of two hosts are aligned better than this, in nanoseconds, also on a busy machine.
 CLOCK_ERROR_MAX = 1_000_000
+# How often a program is run at most until no rank of it was held up where it matters.
+RUNS_MAX = 4
+# The communicators of waits.c to which the last rank is late, of those that come and go.
+LATE_COPIES = {f"copy-{step}" for step in range(49, 1000, 50)}
 # Flags of a space in the event file (shim/events.h).
 SPACE_WINDOW, SPACE_NUMBER_LOST = 2, 4
 
@@ -45,13 +49,6 @@ SPACE_WINDOW, SPACE_NUMBER_LOST = 2, 4
 def rank_of(data):
     """The rank that has written an event file."""
     return struct.unpack_from("<I", data, 16)[0]
-
-
-def whole_lines(path):
-    """The records of a file that grows."""
-    with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file if line.endswith("\n")]
-    return []
 
 
 class WaitsRun(RecordedRun):
@@ -314,8 +311,19 @@ class WaitsTruth(OneMpi):
 
     def renewed(self, case):
         """Of 1000 communicators that are used once and freed; the last rank is late to one of 50, by 20 ms, as far as
-        the others find processors meanwhile: what these could wait for it is taken from the program's notes."""
-        run = self.run_case(case, *TREES[2])
+        the others find processors meanwhile: what these have waited for it is taken from the program's notes. Where
+        ranks were held up at all of these, which a wrong event would look like once, the program is run again."""
+        for _ in range(RUNS_MAX):
+            run = self.run_case(case, *TREES[2])
+            self.check_renewed(run)
+            pauses = self.pauses(run)
+            made = sum(one["made_wait_ns"] for one in run.profile["waits"]["ranks"] if one["rank"] == self.ranks - 1)
+            self.assertGreaterEqual(made, pauses / 2, run.text)
+            if pauses > 0:
+                return
+        self.fail(f"in {RUNS_MAX} runs the events of no late call are as long as its notes")
+
+    def check_renewed(self, run):
         self.check_notes(run)
         self.check_figures(run)
         waits = run.profile["waits"]
@@ -323,14 +331,28 @@ class WaitsTruth(OneMpi):
         told = {what: waits[what] for what in known}
         wanted = {"collectives": 1000, "without_communicator": 0, "left_out": 0, "former": 0, "unmatched_receives": 0}
         self.assertEqual(told, wanted, run.text)
-        late = {f"copy-{step}" for step in range(49, 1000, 50)}
-        begins = [[int(note[5]) for note in run.notes[rank] if note[2] in late] for rank in range(self.ranks)]
-        self.assertEqual([len(times) for times in begins], [len(late)] * self.ranks)
-        pauses = sum(last - one for *others, last in zip(*begins) if last > max(others) for one in others)
-        self.assertGreater(pauses, 0)
-        made = sum(one["made_wait_ns"] for one in waits["ranks"] if one["rank"] == self.ranks - 1)
-        # Between a note and its event a rank may be without a processor, but not always.
-        self.assertGreaterEqual(made, pauses / 2, run.text)
+
+    def pauses(self, run):
+        """How long the other ranks have waited for the last one by their notes, in nanoseconds; only where the events
+        of all began when the notes did, and it came clearly after the others."""
+        begins = [self.sure_begins(run, rank) for rank in range(self.ranks)]
+        self.assertEqual([len(times) for times in begins], [len(LATE_COPIES)] * self.ranks)
+        sure = [times for times in zip(*begins) if None not in times]
+        return sum(last - one for *others, last in sure if last > max(others) + CLOCK_ERROR_MAX for one in others)
+
+    def sure_begins(self, run, rank):
+        """When a rank came to the communicators to which the last one is late; None where its event is shorter than
+        its note, by which it was without a processor between the two. Lengths do not depend on how clocks are aligned."""
+        file, found = run.files[rank], []
+        notes = [note for note in run.notes[rank] if note[0] == "collective"]
+        events = [event for event in file.events if event.kind == COLLECTIVE]
+        for note, event in zip(notes, events[len(events) - len(notes):]):
+            if note[2] in LATE_COPIES:
+                begin, end = int(note[5]), int(note[6])
+                length = file.in_ns(event.time + event.span) - file.in_ns(event.time)
+                is_sure = end - begin - length <= 2 * NOTE_NS + (end - begin) * RATE
+                found.append(begin if is_sure else None)
+        return found
 
     def test_of_communicators_that_come_and_go_each_is_known(self):
         # Behind 10,000 of each process.

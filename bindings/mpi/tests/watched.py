@@ -97,14 +97,21 @@ class Hang(AssertionError):
     """A run that had to be ended at its deadline."""
 
 
-def wait_until(what, condition, seen=None):
+def wait_until(what, condition, seen=None, seconds_max=RUN_SECONDS_MAX):
     """Waits until a condition gives something, and gives it; a hang tells what was seen last."""
-    deadline = time.monotonic() + RUN_SECONDS_MAX
+    deadline = time.monotonic() + seconds_max
     while time.monotonic() < deadline:
         if found := condition():
             return found
         time.sleep(LOOKS_AGAIN_SECONDS)
     raise Hang(f"waited for {what}" + ("" if seen is None else f"; last seen: {seen}"))
+
+
+def whole_lines(path):
+    """The records of a file that grows."""
+    with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.endswith("\n")]
+    return []
 
 
 def words_until(run, *wanted):

@@ -17,14 +17,16 @@ use sapwood_transport::{Address, Encryption, Link, WhenRefused, connect};
 use crate::group::{all, leave};
 use crate::support::{HANG, wait_until};
 
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = HANG;
 const LIAR: MemberId = MemberId(u64::MAX);
 const MEMBERS: u32 = 3;
 
 /// Three members over encrypted TCP, of one virtual node each.
 fn members(key: &Key) -> Vec<Group> {
-    let builder =
-        |name| Group::builder(key.clone()).deadline(DEADLINE).shared_memory(false).name(name);
+    let builder = |name| {
+        let builder = Group::builder(key.clone()).deadline(DEADLINE).join_deadline(DEADLINE);
+        builder.shared_memory(false).name(name)
+    };
     let mut members = vec![builder(0).create().unwrap()];
     for name in 1..MEMBERS {
         members.push(builder(name).join(&members[0].address()).unwrap());

@@ -62,7 +62,7 @@ fn untried(report: &Value) -> Vec<&'static str> {
 #[test]
 fn a_storm_over_a_group_tries_every_operation_and_fault_and_reports_them_by_its_schema() {
     let mut report = Value::Null;
-    for seconds in ["12", "60"] {
+    for seconds in ["12", "60", "240"] {
         (_, report) = group(seconds, &["-n", "6"]);
         assert_fits("group-storm-1", &report);
         if untried(&report).is_empty() {
@@ -74,8 +74,15 @@ fn a_storm_over_a_group_tries_every_operation_and_fault_and_reports_them_by_its_
 
 #[test]
 fn a_storm_whose_members_lie_fails() {
-    let (is_success, report) = group("3", &["-n", "4", "--lie"]);
-    assert_fits("group-storm-1", &report);
+    let (mut is_success, mut report) = (true, Value::Null);
+    // On a busy machine a short one may end before a lie has come.
+    for seconds in ["3", "30", "120"] {
+        (is_success, report) = group(seconds, &["-n", "4", "--lie"]);
+        assert_fits("group-storm-1", &report);
+        if report["wrong"].as_u64() > Some(0) {
+            break;
+        }
+    }
     assert!(!is_success && report["wrong"].as_u64() > Some(0), "{report}");
 }
 
@@ -100,8 +107,8 @@ fn a_storm_without_recovery_says_what_happens() {
     let shape = ["--topology", "2x2", "--rate", "5", "--silence", "3000"];
     let rest = ["--faults", "kill", "--without-recovery", "--log"];
     let mut told = String::new();
-    // In the short one no process may be killed yet.
-    for seconds in ["1", "30"] {
+    // In a short one no process may be killed yet: on a busy machine the start takes long.
+    for seconds in ["1", "30", "120", "600"] {
         let words = [&["--seconds", seconds][..], &shape, &rest].concat();
         // So short a storm may have violations beside load.
         (_, told) = printed(program, &words);
