@@ -93,7 +93,7 @@ pub struct Arguments {
     /// Print one JSON object at the end.
     #[arg(long, conflicts_with_all = ["quiet", "dry_run"])]
     json: bool,
-    /// Print neither progress nor errors.
+    /// Print errors only: neither progress nor what is skipped.
     #[arg(short = 'q', long)]
     quiet: bool,
     /// Print the tree and what would be copied, and copy nothing.

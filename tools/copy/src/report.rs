@@ -39,10 +39,10 @@ pub(super) fn write(
     if arguments.json {
         return print(&format!("{}\n", object(results, arguments, summary, code)));
     }
-    if arguments.quiet {
-        return Ok(());
+    if !arguments.quiet {
+        write_left_out(results, summary);
     }
-    write_lines(results, summary);
+    write_errors(results, summary);
     if summary.is_watched && code == 0 {
         let (files, data) = totals(results);
         let seconds = summary.time.as_secs_f64().max(1e-3);
@@ -67,11 +67,24 @@ fn totals(results: &Results) -> (u64, u64) {
     })
 }
 
-/// One line for each thing that went wrong, with the hosts on which it did.
-fn write_lines(results: &Results, summary: &Summary) {
+/// A line about hosts.
+fn write_line(results: &Results, ranks: &RankSet, text: &str) {
+    let nodes = results.nodes(ranks);
+    complain(format_args!("{nodes} ({}): {text}", nodes.len()));
+}
+
+/// One line for each thing that is no error and was not copied.
+fn write_left_out(results: &Results, summary: &Summary) {
     for text in &summary.own.left_out {
         complain(text);
     }
+    for (text, ranks) in results.left_out() {
+        write_line(results, &ranks, &text);
+    }
+}
+
+/// One line for each thing that went wrong, with the hosts on which it did.
+fn write_errors(results: &Results, summary: &Summary) {
     for complaint in &summary.own.first {
         complain(format_args!("{}: {}", complaint.path, complaint.reason));
     }
@@ -79,13 +92,7 @@ fn write_lines(results: &Results, summary: &Summary) {
     if summary.own.count > told {
         complain(format_args!("and {} more like these", summary.own.count - told));
     }
-    let say = |ranks: &RankSet, text: &str| {
-        let nodes = results.nodes(ranks);
-        complain(format_args!("{nodes} ({}): {text}", nodes.len()));
-    };
-    for (text, ranks) in results.left_out() {
-        say(&ranks, &text);
-    }
+    let say = |ranks: &RankSet, text: &str| write_line(results, ranks, text);
     let (complaints, more) = results.complaints();
     for (complaint, ranks) in complaints {
         say(&ranks, &format!("{}: {}", complaint.path, complaint.reason));

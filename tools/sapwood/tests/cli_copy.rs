@@ -263,6 +263,25 @@ fn what_is_in_the_way_on_one_host_stops_no_other() {
 }
 
 #[test]
+fn a_quiet_copy_names_what_went_wrong_and_not_what_it_skips() {
+    let place = Place::new();
+    let source = place.write("source", b"content");
+    fs::remove_dir(place.path("n2")).unwrap();
+    let output = run(&["-q", "-T", "-w", "n[0-2]", &source, &place.of_hosts("copy")]);
+    let said = text(&output.stderr);
+    assert!(said.contains("n2 (1): ") && said.contains("n2: No such file or directory"), "{said}");
+    assert_eq!((code(&output), said.lines().count()), (Some(1), 1), "{said}");
+    let words = ["-q", "-f", "1", "-w", "n[0-1]", &source, &place.of_hosts("away")];
+    let output = command(&words).env("SAPWOOD_NODE", "/bin/false").output().unwrap();
+    let said = text(&output.stderr);
+    assert!(said.contains("n[0-1] (2): missing: could not be reached"), "{said}");
+    assert_eq!(code(&output), Some(255), "{said}");
+    fs::create_dir(place.path("tree")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(place.path("tree/socket")).unwrap();
+    assert_silent(&run(&["-q", "-w", "n0", &place.text("tree"), &place.of_hosts("tree")]));
+}
+
+#[test]
 fn a_host_that_dies_meanwhile_is_named_and_the_others_get_everything() {
     let place = Place::new();
     let content = large();
