@@ -153,4 +153,4 @@ class Story(unittest.TestCase):
         self.assertEqual(sorted(said), sorted(missing), f"{said}\n{report['stderr']}")
         for host, reason in missing.items():
             self.assertRegex(said[host], reason)
-        self.assertEqual(report["code"], 125 if missing else 0)
+        self.assertEqual(report["code"], 255 if missing else 0)

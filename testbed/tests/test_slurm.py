@@ -91,7 +91,7 @@ class Allocation(Story):
         subprocess.run([self.SLURM, "exec", name(0), "scancel", number], check=True)
         said, complaints = process.communicate(timeout=STORY_SECONDS_MAX)
         print(f"    ended {time.monotonic() - began:.1f} s after it was cancelled, code {process.returncode}")
-        self.assertEqual(process.returncode, 125, complaints)
+        self.assertEqual(process.returncode, 255, complaints)
         self.assertEqual(complaints.count("and with it all that ran in it"), 1, complaints)
         self.assertRegex(complaints, f"the allocation of job {number} has ended .(CANCELLED|COMPLETING).,")
         missing = [host["host"] for host in json.loads(said)["hosts"] if host["state"] != "ok"]

@@ -17,7 +17,7 @@ use sapwood_topology::{HostName, NodeSet};
 use serde_json::{Value, json};
 
 use super::links::{self, Found, Seen, Starts};
-use sapwood_command_line::exit::{Failure, OWN_FAILURE, complain, one_line, print};
+use sapwood_command_line::exit::{Failure, UNREACHED, complain, one_line, print};
 use sapwood_command_line::times::patience;
 use sapwood_hosts::absence::{by_reason, name_in, nodes};
 use sapwood_hosts::cause::without_name;
@@ -181,7 +181,7 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     if as_json {
         print(&format!("{}\n", round.to_json()))?;
     }
-    Ok(if round.is_whole() { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) })
+    Ok(if round.is_whole() { ExitCode::SUCCESS } else { ExitCode::from(UNREACHED) })
 }
 
 /// How long it takes until one host that is not this machine has started, and until several have

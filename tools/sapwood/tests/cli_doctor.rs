@@ -79,7 +79,7 @@ fn where_no_host_is_reached_each_is_told_with_its_reason() {
     let shell = refuses.to_str().unwrap();
     let words = ["doctor", "--remote-shell", shell, "--hosts", "far[1-2]", "--json"];
     let output = run(&words);
-    assert_ne!(code(&output), Some(0));
+    assert_eq!(code(&output), Some(255));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_fits("doctor-hosts-1", &report);
     for (host, name) in report["hosts"].as_array().unwrap().iter().zip(["far1", "far2"]) {
