@@ -113,12 +113,14 @@ shim: build ## the MPI shims, one per MPI that is installed
 	mkdir -p $(SHIMS)
 	$(MAKE) -C bindings/mpi shims OUT=$(SHIMS)
 
-# What `make demo` runs, and the shim of the MPI that Debian links LAMMPS to, as in a release.
+# The MPI that LAMMPS is linked to: Debian has Open MPI, or MPICH on some machines.
+DEMO_MPI = $(if $(findstring libmpich,$(shell ldd "$$(command -v lmp)" 2>/dev/null)),mpich,openmpi)
+# What `make demo` runs, and the shim of that MPI, as in a release.
 .PHONY: quick-programs
 quick-programs:
 	cargo build --profile demo -p sapwood-cli -p sapwood-node-program
 	mkdir -p $(SHIMS)
-	$(MAKE) -j2 -C bindings/mpi $(SHIMS)/libsapwood-mpi-openmpi.so OUT=$(SHIMS)
+	$(MAKE) -j2 -C bindings/mpi $(SHIMS)/libsapwood-mpi-$(DEMO_MPI).so OUT=$(SHIMS)
 
 .PHONY: test-mpi
 test-mpi: shim ## only the tests that run MPI programs: TURN

@@ -14,8 +14,8 @@ sys.path.append(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 import surroundings
 
 # What `run` and a developer tell the stories, and what packages are loaded by.
-INPUTS = ("SAPWOOD", "SAPWOOD_BUILD", "SAPWOOD_TARGET", "TESTBED_HOSTS", "TESTBED_STATE", "XDG_CACHE_HOME",
-          "DEBIAN_FRONTEND", "http_proxy", "https_proxy", "no_proxy")
+INPUTS = ("SAPWOOD", "SAPWOOD_BUILD", "SAPWOOD_TARGET", "TESTBED_HOSTS", "TESTBED_OUTSIDE", "TESTBED_STATE",
+          "XDG_CACHE_HOME", "DEBIAN_FRONTEND", "http_proxy", "https_proxy", "no_proxy")
 surroundings.keep_only(*INPUTS)
 
 from stories import HOSTS, OWNED, PROGRAM, is_dynamic, testbed

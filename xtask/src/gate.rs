@@ -424,6 +424,16 @@ mod tests {
         text.replace("\\\n", " ").lines().map(str::to_owned).collect()
     }
 
+    /// The demo of the gate is that of the release build.
+    #[test]
+    fn the_programs_of_the_demo_have_rules() {
+        // In a folder where nothing is, so that each file needs its rule; a dry run makes none.
+        let commands = commands_of_make("make quick-programs SHIMS=/nowhere");
+        for part in ["cargo build --profile demo ", " -o /nowhere/libsapwood-mpi-"] {
+            assert!(commands.iter().any(|command| command.contains(part)), "{part}");
+        }
+    }
+
     #[test]
     fn make_hands_the_chosen_test_on_to_what_runs_it() {
         const NAME: &str = "Kind.test_name";

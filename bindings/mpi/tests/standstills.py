@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
+import prerequisites
 import turns
 import watched
 from marks import kill
@@ -223,9 +224,7 @@ class Standstills(OneMpi):
         self.assertEqual({one["communicator"] for one in inside}, {"slots"})
 
     def test_ranks_that_wait_for_a_persistent_collective_are_told_with_its_communicator_and_its_function(self):
-        program = test_program(self.abi, "persistent")
-        if not os.path.exists(program):
-            self.skipTest(f"{self.abi}/persistent was not built: this MPI has no MPI_Allreduce_init")
+        program = prerequisites.built(watched.library_folder(), f"{self.abi}/persistent")
         # Once the communicator is freed its name is that of the request alone.
         for case in ("skips", "freed"):
             with self.subTest(case):
