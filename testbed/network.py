@@ -10,6 +10,7 @@ import glob
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -229,15 +230,20 @@ def packet_filter(text):
     run("nsenter", f"--net={NAMESPACES}{SWITCH}", "nft", "-f", "-", input=text)
 
 
+def has_login():
+    """Whether this namespace has the interface to the hosts; /sys may show the interfaces of another one."""
+    return LOGIN in (name for _, name in socket.if_nameindex())
+
+
 def remove():
     """Ends all processes of all hosts and removes every trace of the network."""
     spaces = [os.path.basename(path) for path in glob.glob(NAMESPACES + PREFIX + "*")]
     for space in spaces:
         kill_all(space)
     ip([f"netns delete {space}" for space in spaces])
-    # It went with the switch, unless that was never built. /sys may show the devices of another namespace.
+    # It went with the switch, unless that was never built.
     until = time.monotonic() + END_DEADLINE_SECONDS
-    while subprocess.run(["ip", "link", "show", LOGIN], capture_output=True, check=False).returncode == 0:
+    while has_login():
         subprocess.run(["ip", "link", "delete", LOGIN], capture_output=True, check=False)
         if time.monotonic() > until:
             raise TimeoutError(f"the interface {LOGIN} does not go away")

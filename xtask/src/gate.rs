@@ -171,7 +171,7 @@ fn launchers() -> String {
     format!(
         "env TESTBED_HOSTS=8 testbed/tests/run --if-able {program} StartUp.test_fan_out_2 \
          StartUp.test_the_tree_is_chosen_by_what_was_measured LostHosts Ends Strangers Commands \
-         KilledFrontEnds WarmTree Hosts Languages Processors Owners"
+         KilledFrontEnds WarmTree Hosts Languages Processors Owners Requirements"
     )
 }
 

@@ -505,7 +505,10 @@ impl<'a> TableReader<'a> {
     /// The communicator of the persistent collective for which a thread waits, and what has made
     /// its request; none of a call that waits for another one.
     fn awaited(&self, place: usize, entry: &[u8], peer: Peer) -> Option<String> {
-        let list = self.list_of(place, long(entry, 8)).filter(|list| word(list, 0) == 0)?;
+        let since = long(entry, 8);
+        let is_of_one_request = |list: &&[u8]| word(list, 0) == 0 && long(entry, 48) == since;
+        // A list that changes while it is copied may be that of the call before.
+        let list = self.list_of(place, since).filter(is_of_one_request)?;
         let one = &list[PENDING_HEAD_BYTES..];
         let maker = Function::of(word(one, 0))?.name;
         let name = self.given_name(word(one, 8)).or_else(|| title_by_size(word(one, 4)));

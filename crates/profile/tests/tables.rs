@@ -634,6 +634,8 @@ fn a_wait_for_a_persistent_collective_has_its_communicator_and_what_has_made_the
     let told = |table: &Table| table.activities(Condition::Unknown)[0].kind.to_string();
     assert_eq!(told(&table), "MPI_Wait on a communicator", "the list is of another call");
     table.put(list + 504, &2000_u64.to_le_bytes());
+    assert_eq!(told(&table), "MPI_Wait on a communicator", "the call waits for several requests");
+    table.put(ACTIVITIES + 64 + 48, &2000_u64.to_le_bytes());
     assert_eq!(told(&table), "MPI_Wait on row (for MPI_Bcast_init)");
     // For which ranks it waits is another question, which needs the number.
     let words = table.words();
