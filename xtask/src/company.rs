@@ -1,9 +1,7 @@
 //! Which steps may run beside which.
 //!
-//! A step takes something of the machine ([`Takes`]). [`Company`] knows what runs and what waits,
-//! and says whether a step may begin; it starts nothing itself.
-
-use std::collections::VecDeque;
+//! A step takes something of the machine ([`Takes`]). [`Company`] knows what runs and says whether
+//! a step may begin; it starts nothing itself.
 
 /// What a step takes of the machine for as long as it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,31 +32,18 @@ struct Claim {
     takes: Takes,
 }
 
-/// The steps that run, and those that wait for them.
+/// The steps that run.
 #[derive(Default)]
 pub struct Company {
     running: Vec<Claim>,
-    /// In the order of their claims, so that one that takes much is not passed by others for ever.
-    waiting: VecDeque<Claim>,
 }
 
 impl Company {
-    /// Takes a place among those that wait.
-    pub fn claim(&mut self, step: usize, takes: Takes) {
-        self.waiting.push_back(Claim { step, takes });
-    }
-
-    /// Whether a step that has claimed may begin: then it counts as running.
-    pub fn begin(&mut self, step: usize) -> bool {
-        let Some(at) = self.waiting.iter().position(|claim| claim.step == step) else {
-            return false;
-        };
-        let claim = self.waiting[at];
-        let mut before = self.running.iter().chain(self.waiting.iter().take(at));
-        let may_begin = before.all(|other| claim.takes.fits(other.takes));
+    /// Whether a step may begin that takes this: then it counts as running.
+    pub fn begin(&mut self, step: usize, takes: Takes) -> bool {
+        let may_begin = self.running.iter().all(|other| takes.fits(other.takes));
         if may_begin {
-            self.waiting.remove(at);
-            self.running.push(claim);
+            self.running.push(Claim { step, takes });
         }
         may_begin
     }
@@ -86,28 +71,14 @@ mod tests {
     #[test]
     fn a_step_waits_for_those_that_it_does_not_fit() {
         let mut company = Company::default();
-        company.claim(0, Takes::Hosts);
-        company.claim(1, Takes::Hosts);
-        assert!(company.begin(0));
-        assert!(!company.begin(1));
+        assert!(company.begin(0, Takes::Hosts));
+        assert!(!company.begin(1, Takes::Hosts) && !company.begin(2, Takes::Machine));
+        assert!(company.begin(3, Takes::Time), "what waits for the machine holds nothing up");
         company.end(0);
-        assert!(company.begin(1));
-        assert!(!company.begin(2), "it has not claimed");
-    }
-
-    #[test]
-    fn who_waits_is_not_passed_by_what_would_delay_it() {
-        let mut company = Company::default();
-        company.claim(0, Takes::Time);
-        assert!(company.begin(0));
-        company.claim(1, Takes::Machine);
-        company.claim(2, Takes::Time);
-        assert!(!company.begin(1));
-        assert!(!company.begin(2), "the machine is wanted before");
-        company.end(0);
-        assert!(!company.begin(2));
-        assert!(company.begin(1));
+        assert!(company.begin(1, Takes::Hosts) && !company.begin(2, Takes::Machine));
         company.end(1);
-        assert!(company.begin(2));
+        company.end(3);
+        assert!(company.begin(2, Takes::Machine));
+        assert!(!company.begin(4, Takes::Time));
     }
 }

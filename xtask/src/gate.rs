@@ -4,7 +4,7 @@
 //! kept inputs. What searches is in [`crate::hunt`].
 
 use crate::company::Takes;
-use crate::steps::{Selection, Step};
+use crate::steps::{Lane, Selection, Step};
 use crate::{demo, looks, one_build, packages, target};
 
 /// Steps of the short demo: enough for several rounds of the live table.
@@ -61,15 +61,17 @@ pub fn ci_steps() -> Vec<Step> {
     let mut steps = check_steps();
     steps.extend([
         // From here on beside the tests, which wait more than they compute.
-        Step::program(RELEASE, "make instructions-program build shim", 40).after(&[BUILD]).beside(),
-        Step::program("crates alone", "cargo xtask alone", 20).after(&[BUILD]).beside(),
+        Step::program(RELEASE, "make instructions-program build shim", 40)
+            .after(&[BUILD])
+            .in_lane(Lane::Second),
+        Step::program("crates alone", "cargo xtask alone", 20).after(&[BUILD]).in_lane(Lane::Third),
         Step::program(
             "documentation",
             "env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps",
             20,
         )
         .after(&[BUILD])
-        .beside(),
+        .in_lane(Lane::Third),
     ]);
     steps.extend(engine_steps());
     steps.extend(interface_steps());
@@ -92,10 +94,6 @@ fn engine_steps() -> Vec<Step> {
         Step::program("commands in pages", commands_in_pages(), 2).after(&[BUILD]),
         Step::program("commands of the tour", commands_of_the_tour(), 2).after(&[BUILD]),
         Step::program("options in tests", options_in_tests(), 2).after(&[BUILD]),
-        // What is asked of the only job of a machine must find no job of another step.
-        Step::program("commands shown in pages", shown_commands(), 15)
-            .after(&[BUILD, RELEASE])
-            .taking(Takes::Machine),
         Step::program("library as released", "env SAPWOOD_TESTS_BUILT=1 make library-test", 5)
             .after(&[BUILD, RELEASE]),
         Step::program("version as released", version(), 2).after(&[RELEASE]),
@@ -110,16 +108,21 @@ fn engine_steps() -> Vec<Step> {
 /// What users run and link, with the programs of others. The MPI tests go two at a time, beside
 /// what judges no time either. What needs the machine comes last.
 fn interface_steps() -> Vec<Step> {
-    let mut steps = steps_beside();
+    let mut steps = second_lane();
+    steps.extend(third_lane());
     steps.extend([
-        Step::program("MPI tests", SHARED_MPI_TESTS, 40)
+        Step::program("MPI tests", SHARED_MPI_TESTS, 50)
             .after(&[BUILD, RELEASE])
             .with_tests(Selection::Variable),
-        Step::program("PyTorch programs", TORCH_PROGRAMS, 10)
+        Step::program("PyTorch programs", TORCH_PROGRAMS, 20)
             .after(&[BUILD, RELEASE])
             .with_tests(Selection::Variable),
         Step::program("demo", demo_run(), 10).after(&[RELEASE]),
         Step::look("demo report", demo::look).after(&["demo"]),
+        // What is asked of the only job of a machine must find no job of another step.
+        Step::program("commands shown in pages", shown_commands(), 15)
+            .after(&[BUILD, RELEASE])
+            .taking(Takes::Machine),
         Step::program("MPI tests that need the machine", ALONE_MPI_TESTS, 20)
             .after(&[BUILD, RELEASE])
             .taking(Takes::Machine)
@@ -132,36 +135,42 @@ fn interface_steps() -> Vec<Step> {
     steps
 }
 
-/// The second lane after the release build. What is done on hosts waits more than it computes.
-fn steps_beside() -> Vec<Step> {
+/// What the second lane does after the release build.
+fn second_lane() -> Vec<Step> {
     let steps = vec![
         Step::program("sets of names beside ClusterShell's", nodesets(), 5).after(&[RELEASE]),
         Step::program("scraped by Prometheus", scrape(), 3)
             .after(&[RELEASE])
             .with_tests(Selection::Option("-k")),
-        Step::program("MPI jobs on hosts", mpi_jobs(), 15)
-            .after(&[RELEASE])
-            .taking(Takes::Hosts)
-            .with_tests(Selection::Instead("MpiJobs Traces")),
-        Step::program(MRNET, "make compat-test", 10)
+        Step::program(MRNET, "make compat-test", 20)
             .after(&[RELEASE])
             .with_tests(Selection::Variable),
-        Step::program(PYTHON, "make python-test", 15).with_tests(Selection::Variable),
-        Step::program("launchers on hosts", launchers(), 15)
-            .after(&[RELEASE, MRNET, PYTHON])
-            .taking(Takes::Hosts)
-            .with_tests(Selection::Instead("StartUp")),
-        Step::program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10)
+        Step::program(PYTHON, "make python-test", 25).with_tests(Selection::Variable),
+        Step::program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 20)
             .after(&[BUILD, RELEASE, PYTHON])
             .with_tests(Selection::Variable),
-        Step::program("formats and their readers", exports(), 12)
+        Step::program("formats and their readers", exports(), 20)
             .after(&[RELEASE])
             .with_tests(Selection::Option("-k")),
-        Step::program("page in a browser", "env SAPWOOD_TESTS_BUILT=1 make page-test", 15)
+        Step::program("page in a browser", "env SAPWOOD_TESTS_BUILT=1 make page-test", 20)
             .after(&[BUILD, RELEASE])
             .with_tests(Selection::Pattern),
     ];
-    steps.into_iter().map(Step::beside).collect()
+    steps.into_iter().map(|step| step.in_lane(Lane::Second)).collect()
+}
+
+/// What is done on hosts, which waits more than it computes.
+fn third_lane() -> Vec<Step> {
+    let steps = vec![
+        Step::program("MPI jobs on hosts", mpi_jobs(), 25)
+            .after(&[RELEASE])
+            .with_tests(Selection::Instead("MpiJobs Traces")),
+        Step::program("launchers on hosts", launchers(), 25)
+            .after(&[RELEASE, MRNET, PYTHON])
+            .with_tests(Selection::Instead("StartUp")),
+    ];
+    let of_hosts = |step: Step| step.in_lane(Lane::Third).taking(Takes::Hosts);
+    steps.into_iter().map(of_hosts).collect()
 }
 
 /// Trees over a few hosts of the test bed, where the machine lets us make some, from the interfaces

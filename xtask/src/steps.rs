@@ -1,4 +1,4 @@
-//! Runs named steps, all of them, in two lanes beside each other as far as they fit, and lists at
+//! Runs named steps, all of them, in lanes beside each other as far as they fit, and lists at
 //! the end what failed.
 //!
 //! A step either looks at the repository itself ([`Act::Look`]) or runs a program
@@ -42,8 +42,10 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     First,
-    /// For builds that leave a processor idle while they link, and what mostly waits.
+    /// For builds that leave a processor idle while they link, and what has no MPI.
     Second,
+    /// For what fills the gaps of the others, and what mostly waits, as programs on hosts do.
+    Third,
 }
 
 /// What a step does.
@@ -87,9 +89,9 @@ impl Step {
         self
     }
 
-    /// The same, in the second lane.
-    pub fn beside(mut self) -> Step {
-        self.lane = Lane::Second;
+    /// The same, in another lane than the first.
+    pub fn in_lane(mut self, lane: Lane) -> Step {
+        self.lane = lane;
         self
     }
 
@@ -159,12 +161,15 @@ pub fn run_all(title: &str, root: &Path, steps: &[Step]) -> bool {
 
 fn run_lanes(title: &str, root: &Path, steps: &[Step]) -> Summary {
     let began = Instant::now();
-    let board = Board::new(steps);
+    let all = Board::new(steps);
+    let board = &all;
     thread::scope(|scope| {
-        scope.spawn(|| run_lane(title, root, &board, Lane::Second));
-        run_lane(title, root, &board, Lane::First);
+        for lane in [Lane::Second, Lane::Third] {
+            scope.spawn(move || run_lane(title, root, board, lane));
+        }
+        run_lane(title, root, board, Lane::First);
     });
-    summarise(title, steps, &board.outcomes(), began.elapsed())
+    summarise(title, steps, &all.outcomes(), began.elapsed())
 }
 
 fn run_lane(title: &str, root: &Path, board: &Board, lane: Lane) {
@@ -227,11 +232,11 @@ impl<'a> Board<'a> {
         None
     }
 
-    /// Waits until none runs that a step does not fit, and has it count as running.
+    /// Waits until none runs that a step does not fit, and has it count as running. Others may
+    /// begin meanwhile: what needs the machine comes when the other lanes have ended.
     fn wait_for_company(&self, index: usize) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.company.claim(index, self.steps[index].takes);
-        while !state.company.begin(index) {
+        while !state.company.begin(index, self.steps[index].takes) {
             state = self.has_changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -474,16 +479,19 @@ mod tests {
     fn a_step_is_skipped_only_if_what_it_needs_has_failed() {
         let needing = |name, needs| Step::look(name, right).after(needs);
         let steps = [
-            Step::look("one", wrong).beside(),
+            Step::look("one", wrong).in_lane(Lane::Second),
             Step::look("two", right),
             needing("three", &["one"]),
-            needing("four", &["two"]).beside(),
+            needing("four", &["two"]).in_lane(Lane::Third),
             needing("five", &["three"]),
             needing("six", &["not there"]),
         ];
         let board = Board::new(&steps);
         thread::scope(|scope| {
-            scope.spawn(|| run_lane("sample", &root(), &board, Lane::Second));
+            for lane in [Lane::Second, Lane::Third] {
+                let board = &board;
+                scope.spawn(move || run_lane("sample", &root(), board, lane));
+            }
             run_lane("sample", &root(), &board, Lane::First);
         });
         let passed: Vec<_> = board
@@ -531,7 +539,7 @@ mod tests {
             MEETING.lock().unwrap().has_been = false;
             let steps = [
                 Step::look("one", look).taking(first),
-                Step::look("two", look).taking(second).beside(),
+                Step::look("two", look).taking(second).in_lane(Lane::Second),
             ];
             assert!(run_all("sample", &root(), &steps));
             MEETING.lock().unwrap().has_been

@@ -142,10 +142,12 @@ fn steps() -> Vec<Step> {
         Step::look("first", passes),
         Step::program("tests", "sh cargo --workspace", 5)
             .with_tests(Selection::Instead("--workspace")),
-        Step::program("MPI tests", "sh unittest", 5).with_tests(Selection::Variable).beside(),
+        Step::program("MPI tests", "sh unittest", 5)
+            .with_tests(Selection::Variable)
+            .in_lane(Lane::Second),
         Step::look("between", passes),
         Step::program("Python package", "sh pytest", 5).with_tests(Selection::Variable),
-        Step::program("page", "sh node", 5).with_tests(Selection::Pattern).beside(),
+        Step::program("page", "sh node", 5).with_tests(Selection::Pattern).in_lane(Lane::Second),
         Step::program("names beside ClusterShell's", "sh other", 5),
         Step::look("report of the page", passes).after(&["page"]),
         Step::look("last", passes).after(&["between"]),
